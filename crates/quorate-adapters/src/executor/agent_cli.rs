@@ -1,0 +1,77 @@
+//! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
+//! executor and what the program calls; the parts are in `agent_cli/`: how the block is read (`recipe`), the CLIs
+//! that are known by name (`presets`), what their output means (`output`, `limits`), which variables they get
+//! (`environment`), and how one is started, watched and ended (`spawn`, `call`, `family`, `mark`, `guard`).
+
+pub(in crate::executor) mod block;
+mod call;
+mod clock;
+mod command;
+mod ending;
+mod environment;
+mod family;
+mod files;
+pub mod guard;
+mod limits;
+mod mark;
+mod output;
+mod pipes;
+mod presets;
+#[cfg(target_os = "linux")]
+mod proc;
+mod recipe;
+mod spawn;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+
+pub use call::settle;
+pub use presets::{PRESETS, Preset};
+use recipe::Recipe;
+
+/// The kind that `quorate.toml` names.
+pub const KIND: &str = "agent-cli";
+
+/// Builds the executor from its table.
+///
+/// # Errors
+/// When the block has an unknown key, a value of the wrong type, or neither `command` nor `preset`.
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    Ok(Arc::new(AgentCli { recipe: Recipe::read(settings)? }))
+}
+
+/// Makes this process adopt the orphans of what it starts, so that a process that left its parent is still found as
+/// a descendant and is reaped. The program calls it once, first thing; without it such processes are found by their
+/// mark alone.
+///
+/// # Errors
+/// Where the system has no such thing, which is everywhere but on Linux.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        Ok(())
+    }
+    #[cfg(not(target_os = "linux"))]
+    Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
+}
+
+struct AgentCli {
+    recipe: Recipe,
+}
+
+#[async_trait]
+impl Executor for AgentCli {
+    fn about(&self) -> About {
+        About { kind: KIND, asks_a_model: true, model: self.recipe.model.clone() }
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let deadline = invocation.deadline.into_std();
+        let prepared = self.recipe.prepare(&invocation)?;
+        let ended = call::run(prepared.launch, invocation.prompt, deadline).await?;
+        output::judge(self.recipe.output, &self.recipe.name(), ended, prepared.files.as_ref())
+    }
+}

@@ -1,0 +1,120 @@
+//! Reading an adapter's block: unknown keys refused by name, wrong types refused by key, null as absent (M3).
+
+use quorate_kernel::ports::executor::Refused;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+/// A block whose keys are all known.
+pub(in crate::executor) struct Block<'a> {
+    keys: &'a Map<String, Json>,
+}
+
+impl<'a> Block<'a> {
+    /// The block, if it has no other keys than `known`.
+    pub(in crate::executor) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, Refused> {
+        match keys.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(Block { keys }),
+            Some(unknown) => Err(Refused::key(unknown, format!("unknown key `{unknown}`")).with_help(
+                match nearest(unknown, known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("known keys: {}", listed(known)),
+                },
+            )),
+        }
+    }
+
+    /// A text that is not empty.
+    pub(in crate::executor) fn text(&self, key: &str) -> Result<Option<&'a str>, Refused> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Json::String(text)) if text.trim().is_empty() => {
+                Err(Refused::key(key, format!("`{key}` is empty")))
+            }
+            Some(Json::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong_type(key, "a text", other)),
+        }
+    }
+
+    /// A list of texts; absent is an empty list.
+    pub(in crate::executor) fn texts(&self, key: &str) -> Result<Vec<String>, Refused> {
+        let Some(value) = self.value(key) else { return Ok(Vec::new()) };
+        let Json::Array(items) = value else { return Err(wrong_type(key, "a list of texts", value)) };
+        items
+            .iter()
+            .map(|item| match item {
+                Json::String(text) if text.contains('\0') => {
+                    Err(Refused::key(key, format!("`{key}` holds a NUL character")))
+                }
+                Json::String(text) => Ok(text.clone()),
+                other => Err(wrong_type(key, "a list of texts", other)),
+            })
+            .collect()
+    }
+
+    /// A yes or no; absent is no.
+    pub(in crate::executor) fn flag(&self, key: &str) -> Result<bool, Refused> {
+        match self.value(key) {
+            None => Ok(false),
+            Some(Json::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(wrong_type(key, "true or false", other)),
+        }
+    }
+
+    fn value(&self, key: &str) -> Option<&'a Json> {
+        self.keys.get(key).filter(|value| !value.is_null())
+    }
+}
+
+/// The name that was probably meant.
+pub(in crate::executor) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Names for a message: `` `a`, `b` ``.
+pub(in crate::executor) fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn wrong_type(key: &str, wanted: &str, found: &Json) -> Refused {
+    let found = match found {
+        Json::Null => "null",
+        Json::Bool(_) => "true or false",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a text",
+        Json::Array(_) => "a list",
+        Json::Object(_) => "a table",
+    };
+    Refused::key(key, format!("`{key}` must be {wanted}, not {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, nearest};
+    use serde_json::json;
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+        let keys = json!({"comand": "x"});
+        let refused = Block::of(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
+        assert_eq!(refused.key.as_deref(), Some("comand"));
+        assert_eq!(refused.help.as_deref(), Some("did you mean `command`?"));
+        assert_eq!(nearest("zzz", &["command"]), None);
+    }
+
+    #[test]
+    fn types_are_checked_by_key_and_null_is_absent() {
+        let keys = json!({"command": 3, "args": ["a", 1], "model": null, "cwd": " "});
+        let block =
+            Block::of(keys.as_object().unwrap(), &["command", "args", "model", "cwd", "env_clear"]).unwrap();
+        assert_eq!(block.text("command").unwrap_err().message, "`command` must be a text, not a number");
+        assert_eq!(block.texts("args").unwrap_err().message, "`args` must be a list of texts, not a number");
+        assert_eq!(block.text("model").unwrap(), None);
+        assert_eq!(block.text("cwd").unwrap_err().message, "`cwd` is empty");
+        assert!(!block.flag("env_clear").unwrap());
+    }
+}

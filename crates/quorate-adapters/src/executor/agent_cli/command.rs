@@ -1,0 +1,73 @@
+//! Finding the command, and saying what to do when it cannot be started.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use quorate_kernel::ports::executor::Failure;
+
+use super::environment;
+
+/// The program behind a `command`: a path below `dir` when it has a `/`, else the first one on our `PATH`.
+pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
+    if command.contains('/') {
+        let path = dir.join(command);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(Failure::failed(format!(
+                "there is no command at `{}`; a `command` with a `/` is relative to {}",
+                path.display(),
+                dir.display()
+            )))
+        };
+    }
+    std::env::split_paths(&environment::search_path())
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(command))
+        .find(|path| executable(path))
+        .ok_or_else(|| {
+            Failure::failed(format!(
+                "command `{command}` was not found on PATH; install it, or set `command` to its path"
+            ))
+        })
+}
+
+/// Why a program that is there did not start.
+pub(super) fn not_started(program: &Path, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        io::ErrorKind::PermissionDenied => "it is not executable; try `chmod +x` on it".to_owned(),
+        io::ErrorKind::NotFound => "the interpreter that its first line names is missing".to_owned(),
+        io::ErrorKind::ArgumentListTooLong => "its arguments are too long".to_owned(),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            "it is neither a program nor a script with a `#!` line".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Failure::failed(format!("`{}` cannot be started: {why}", program.display()))
+}
+
+fn executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::find;
+
+    #[test]
+    fn a_missing_command_is_named_with_what_to_do() {
+        let failure = find("quorate-no-such-command", Path::new("/")).unwrap_err().to_string();
+        assert!(failure.contains("`quorate-no-such-command` was not found on PATH"), "{failure}");
+        let failure = find("bin/no-such", Path::new("/srv")).unwrap_err().to_string();
+        assert!(failure.contains("/srv/bin/no-such"), "{failure}");
+    }
+
+    #[test]
+    fn a_plain_name_is_found_on_path_and_made_absolute() {
+        assert!(find("sh", Path::new("/nowhere")).unwrap().is_absolute());
+    }
+}

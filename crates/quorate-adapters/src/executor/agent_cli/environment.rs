@@ -1,0 +1,94 @@
+//! What a member sees of our environment (X10): a base set that programs need to work, the variables that the
+//! executor's table lists, and nothing else.
+
+use std::ffi::{OsStr, OsString};
+
+use quorate_kernel::ports::executor::Refused;
+
+use super::mark::VARIABLE;
+
+const BASE: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "TERM"];
+const BASE_PREFIXES: &[&str] = &["LC_", "XDG_", "QUORATE_"];
+
+/// Which variables are passed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Environment {
+    listed: Vec<String>,
+    base: Base,
+}
+
+/// Whether the base set is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    Kept,
+    Dropped,
+}
+
+impl Environment {
+    /// The base set and `listed`.
+    ///
+    /// # Errors
+    /// When an entry is not a name.
+    pub(super) fn new(listed: Vec<String>, base: Base) -> Result<Self, Refused> {
+        match listed.iter().find(|name| name.is_empty() || name.contains(['=', '*', ' '])) {
+            None => Ok(Environment { listed, base }),
+            Some(entry) => Err(Refused::key("env", format!("`{entry}` is not the name of a variable"))
+                .with_help("list names alone, each in full; the values are taken from the environment")),
+        }
+    }
+
+    /// The variables of this process that are passed on.
+    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
+        std::env::vars_os().filter(|(name, _)| self.passes(name)).collect()
+    }
+
+    fn passes(&self, name: &OsStr) -> bool {
+        let Some(name) = name.to_str() else { return false };
+        self.listed.iter().any(|listed| listed == name)
+            || (self.base == Base::Kept
+                && (BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))))
+    }
+}
+
+/// Where commands are looked for: our own `PATH`, also when the member does not get to see it.
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+pub(super) fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"))
+}
+
+/// The mark of the invocation that this process itself is part of.
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+pub(super) fn outer_mark() -> Option<String> {
+    std::env::var(VARIABLE).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::{Base, Environment};
+
+    fn passes(listed: &[&str], base: Base, name: &str) -> bool {
+        let listed = listed.iter().map(ToString::to_string).collect();
+        Environment::new(listed, base).unwrap().passes(OsStr::new(name))
+    }
+
+    #[test]
+    fn the_base_set_and_what_is_listed_pass_and_nothing_else() {
+        for name in ["PATH", "HOME", "LC_ALL", "XDG_CONFIG_HOME", "QUORATE_LEDGER", "TZ"] {
+            assert!(passes(&[], Base::Kept, name), "{name}");
+            assert!(!passes(&[], Base::Dropped, name), "{name}");
+        }
+        assert!(!passes(&[], Base::Kept, "AWS_SECRET_ACCESS_KEY"));
+        assert!(passes(&["API_KEY"], Base::Kept, "API_KEY"));
+        assert!(passes(&["API_KEY"], Base::Dropped, "API_KEY"));
+        assert!(!passes(&["API_KEY"], Base::Kept, "API_KEY_2"));
+    }
+
+    #[test]
+    fn a_value_in_the_list_is_refused() {
+        let refused = Environment::new(vec!["API_KEY=secret".into()], Base::Kept).unwrap_err();
+        assert_eq!(refused.key.as_deref(), Some("env"));
+    }
+}

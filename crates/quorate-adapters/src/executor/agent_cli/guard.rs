@@ -1,0 +1,169 @@
+//! The guard: a small process that outlives this one by moments, to end what this one had started when it can no
+//! longer do so itself, because it was killed (X6).
+//!
+//! It is this same program, started with [`ARGUMENT`], in a session of its own, holding nothing of ours but the read
+//! end of a pipe. We never write to the pipe; when we end, however we end, the system closes it, and the guard ends
+//! every process that carries our mark: asked first, killed two seconds later.
+//!
+//! A program that wants it calls [`run`] when its first argument is [`ARGUMENT`], and [`enable`] otherwise. A program
+//! that does not still has its members' leaders killed when it dies, by the parent-death signal. Elsewhere than on
+//! Linux there is neither.
+
+#[cfg(target_os = "linux")]
+use std::os::unix::process::CommandExt;
+#[cfg(target_os = "linux")]
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::sync::{Mutex, PoisonError};
+
+#[cfg(target_os = "linux")]
+use super::mark::ProcessMark;
+
+/// The first argument of a guard.
+pub const ARGUMENT: &str = "__guard";
+
+static ENABLED: AtomicBool = AtomicBool::new(false);
+
+/// Lets a guard be started, with the first member. Only for programs that call [`run`].
+pub fn enable() {
+    ENABLED.store(true, Ordering::Relaxed);
+}
+
+/// Whether somebody watches over us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A guard runs.
+    #[cfg(target_os = "linux")]
+    Watching,
+    /// None does.
+    Absent,
+}
+
+/// Starts the guard, if there is to be one and none runs yet.
+#[cfg(target_os = "linux")]
+pub(super) fn ensure() -> Standing {
+    static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
+    if !ENABLED.load(Ordering::Relaxed) {
+        return Standing::Absent;
+    }
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !guard.as_mut().is_some_and(Guard::stands) {
+        *guard = start().ok();
+    }
+    if guard.is_some() { Standing::Watching } else { Standing::Absent }
+}
+
+/// Starts no guard: there is none here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn ensure() -> Standing {
+    let _ = ENABLED.load(Ordering::Relaxed);
+    Standing::Absent
+}
+
+#[cfg(target_os = "linux")]
+struct Guard {
+    process: Child,
+    _pipe: Option<ChildStdin>,
+}
+
+#[cfg(target_os = "linux")]
+impl Guard {
+    fn stands(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "this is where the guard is started")]
+fn start() -> std::io::Result<Guard> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("member-guard")
+        .args([ARGUMENT, &ProcessMark::own().text()])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    super::spawn::in_child(&mut command, || {
+        rustix::process::setsid()?;
+        Ok(())
+    });
+    let mut process = command.spawn()?;
+    let pipe = process.stdin.take();
+    Ok(Guard { process, _pipe: pipe })
+}
+
+/// Is the guard: waits for the end of stdin, ends what carries the mark in the second argument, and exits.
+#[cfg(target_os = "linux")]
+pub fn run() -> ! {
+    use std::io::Read;
+
+    let Some(mark) = std::env::args().nth(2).and_then(|mark| ProcessMark::parse(&mark)) else {
+        std::process::exit(64);
+    };
+    close_inherited();
+    let mut stdin = std::io::stdin();
+    let mut nothing = [0; 16];
+    loop {
+        match stdin.read(&mut nothing) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    end(mark);
+    std::process::exit(0);
+}
+
+/// Nothing is started with this argument here.
+#[cfg(not(target_os = "linux"))]
+pub fn run() -> ! {
+    std::process::exit(64);
+}
+
+#[cfg(target_os = "linux")]
+fn end(mark: ProcessMark) {
+    use super::clock;
+    use super::ending::GRACE;
+    use super::family;
+    use super::mark::Scope;
+    use super::proc::relatives;
+    use rustix::process::Signal;
+    use std::time::Duration;
+
+    let find = || relatives(Scope::Process(mark), None, 0);
+    let kill_at = clock::now() + GRACE;
+    for signal in [Signal::TERM, Signal::CONT] {
+        find().iter().for_each(|process| process.signal(signal));
+    }
+    while clock::now() < kill_at && find().iter().any(|process| !process.zombie) {
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    family::extinguish(find);
+}
+
+/// Closes what our host had open without wanting to hand it on, so that nobody waits for the guard to let go of it.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "a descriptor that was inherited has no owner to ask")]
+#[expect(clippy::disallowed_methods, reason = "the system lists open descriptors as a folder")]
+fn close_inherited() {
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    for fd in open {
+        // The listing's own descriptor is in the list, and closed by now.
+        if std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok() {
+            // SAFETY: this runs first thing in a process of its own with one thread, which has opened nothing: the
+            // descriptor is open (just checked), above the standard three, and belongs to nobody.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+}

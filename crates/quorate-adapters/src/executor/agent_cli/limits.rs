@@ -1,0 +1,93 @@
+//! Messages that a CLI prints, with exit code 0, in place of an answer: it is out of quota, or nobody is logged in.
+//! They are failures (X5). The table is the whole list; a message counts only when the output is short and holds no
+//! JSON object, so that a review *about* rate limits is not taken for one.
+
+use quorate_protocol::Json;
+
+/// What is looked for (lower case, straight quotes), and what it means.
+const MESSAGES: &[(&str, &str)] = &[
+    ("usage limit", "the usage limit is reached"),
+    ("hit your limit", "the usage limit is reached"),
+    ("hit your session limit", "the usage limit is reached"),
+    ("hit your weekly limit", "the usage limit is reached"),
+    ("limit reached", "the usage limit is reached"),
+    ("rate limit", "the rate limit is reached"),
+    ("rate_limit", "the rate limit is reached"),
+    ("ratelimit", "the rate limit is reached"),
+    ("too many requests", "the rate limit is reached"),
+    ("exceeded your current quota", "the quota is used up"),
+    ("quota exceeded", "the quota is used up"),
+    ("exceeded your quota", "the quota is used up"),
+    ("insufficient_quota", "the quota is used up"),
+    ("resource_exhausted", "the quota is used up"),
+    ("credit balance is too low", "there is no credit left"),
+    ("insufficient credit", "there is no credit left"),
+    ("out of credits", "there is no credit left"),
+    ("payment required", "there is no credit left"),
+    ("please log in", "nobody is logged in"),
+    ("please login", "nobody is logged in"),
+    ("please run /login", "nobody is logged in"),
+    ("not logged in", "nobody is logged in"),
+    ("login required", "nobody is logged in"),
+    ("please sign in", "nobody is logged in"),
+    ("invalid api key", "the API key is not accepted"),
+    ("incorrect api key", "the API key is not accepted"),
+    ("authentication_error", "the API key is not accepted"),
+    ("oauth token has expired", "the login has expired"),
+    ("overloaded_error", "the service is overloaded"),
+    ("service is overloaded", "the service is overloaded"),
+];
+
+/// Longer texts are prose, whatever words they use.
+const LONGEST_MESSAGE: usize = 800;
+
+/// What a limit message means; `None` where the text is none.
+pub(super) fn meaning(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    if text.len() > LONGEST_MESSAGE || holds_object(text) {
+        return None;
+    }
+    let folded = text.to_lowercase().replace('\u{2019}', "'");
+    MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
+}
+
+fn holds_object(text: &str) -> bool {
+    text.match_indices('{').any(|(start, _)| {
+        let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Json>();
+        matches!(stream.next(), Some(Ok(Json::Object(_))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MESSAGES, meaning};
+
+    #[test]
+    fn real_messages_are_recognised() {
+        for (text, expected) in [
+            ("You\u{2019}ve hit your usage limit. Try again at 3pm.", "the usage limit is reached"),
+            ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
+            ("Credit balance is too low", "there is no credit left"),
+            ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
+            ("Invalid API key \u{b7} Please run /login", "nobody is logged in"),
+            ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
+        ] {
+            assert_eq!(meaning(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_about_limits_is_an_answer() {
+        assert_eq!(meaning("{\"issue\": \"the rate limit is not explained\"}"), None);
+        assert_eq!(meaning("Sure: {\"issue\": \"please log in\"} as asked"), None);
+        assert_eq!(meaning(&format!("{} rate limit", "word ".repeat(300))), None);
+        assert_eq!(meaning("The text reads well."), None);
+    }
+
+    #[test]
+    fn the_table_is_in_the_form_it_is_compared_in() {
+        for (message, _) in MESSAGES {
+            assert_eq!(*message, message.to_lowercase());
+        }
+    }
+}

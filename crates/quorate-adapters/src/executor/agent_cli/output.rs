@@ -1,0 +1,194 @@
+//! From what a command did and printed to a reply or a failure. What each CLI's output means stands in its preset's
+//! file; this one decides in which order it is asked.
+
+use quorate_kernel::ports::executor::{Failure, Reply};
+
+use super::call::{Ended, Ending};
+use super::files::AnswerFiles;
+use super::limits;
+use super::pipes::STDOUT_CAP;
+use super::presets::{claude, codex, gemini};
+
+/// What stdout means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// The answer itself.
+    Text,
+    /// The result envelope of `claude --output-format json`.
+    ClaudeJson,
+    /// The events of `codex exec --json`.
+    CodexJsonl,
+    /// The envelope of `gemini --output-format json`.
+    GeminiJson,
+}
+
+impl Output {
+    /// All of them.
+    pub(super) const ALL: [Output; 4] =
+        [Output::Text, Output::ClaudeJson, Output::CodexJsonl, Output::GeminiJson];
+
+    /// The name that the key `output` has for it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Output::Text => "text",
+            Output::ClaudeJson => "claude-json",
+            Output::CodexJsonl => "codex-jsonl",
+            Output::GeminiJson => "gemini-json",
+        }
+    }
+
+    /// The reply in it.
+    fn read(self, stdout: &str, last_message: Option<String>) -> Result<Reply, NoReply> {
+        match self {
+            Output::Text => Ok(Reply { text: stdout.to_owned(), ..Reply::default() }),
+            Output::ClaudeJson => claude::read(stdout),
+            Output::CodexJsonl => codex::read(stdout, last_message),
+            Output::GeminiJson => gemini::read(stdout),
+        }
+    }
+}
+
+/// Why there is no reply in an output.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoReply {
+    /// The command itself says why.
+    Reported(String),
+    /// It is not in the form that was promised.
+    Malformed,
+}
+
+/// The reply in what a command printed, or why it is none.
+pub(super) fn judge(
+    output: Output,
+    command: &str,
+    ended: Ended,
+    files: Option<&AnswerFiles>,
+) -> Result<Reply, Failure> {
+    let failed = |what: &str| Failure::failed(format!("`{command}` {what}"));
+    let status = match ended.ending {
+        Ending::Exited(status) => status,
+        Ending::DeadlinePassed => return Err(Failure::TimedOut),
+        Ending::Flooded => {
+            return Err(failed(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
+        }
+    };
+    if !status.success() {
+        return Err(failed(&unsuccessful(output, status, &ended.stdout, &ended.stderr)));
+    }
+    let stdout = match String::from_utf8(ended.stdout) {
+        Ok(stdout) => stdout,
+        Err(error) => {
+            let place = error.utf8_error().valid_up_to();
+            return Err(failed(&format!("printed bytes that are not UTF-8 (at byte {place})")));
+        }
+    };
+    let last_message = files.and_then(AnswerFiles::read_last_message);
+    if stdout.trim().is_empty() && last_message.is_none() {
+        return Err(failed(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
+    }
+    if let Some(meaning) = limits::meaning(&stdout) {
+        return Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
+    }
+    let reply = output.read(&stdout, last_message).map_err(|why| match why {
+        NoReply::Reported(error) => failed(&with_excerpt("reports an error", &error)),
+        NoReply::Malformed => {
+            failed(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
+        }
+    })?;
+    if reply.text.trim().is_empty() {
+        return Err(failed("gave an empty answer"));
+    }
+    match limits::meaning(&reply.text) {
+        None => Ok(reply),
+        Some(meaning) => Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &reply.text))),
+    }
+}
+
+fn unsuccessful(output: Output, status: std::process::ExitStatus, stdout: &[u8], stderr: &[u8]) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let what = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let stdout = String::from_utf8_lossy(stdout);
+    let stderr = String::from_utf8_lossy(stderr);
+    match output.read(&stdout, None) {
+        Err(NoReply::Reported(error)) => with_excerpt(&what, &error),
+        _ if stderr.trim().is_empty() => with_excerpt(&what, &stdout),
+        _ => with_excerpt(&what, &stderr),
+    }
+}
+
+/// A sentence with the last lines of what was printed.
+fn with_excerpt(what: &str, printed: &str) -> String {
+    let excerpt = excerpt(printed);
+    if excerpt.is_empty() { what.to_owned() } else { format!("{what}: {excerpt}") }
+}
+
+/// The last lines of a text, on one line, without control characters, capped: fit for a message.
+fn excerpt(printed: &str) -> String {
+    const LINES: usize = 5;
+    const CHARACTERS: usize = 500;
+    let lines: Vec<String> =
+        printed.lines().map(plain).filter(|line| !line.is_empty()).map(|line| line.to_owned()).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join(" | ");
+    let length = last.chars().count();
+    if length <= CHARACTERS {
+        last
+    } else {
+        format!("\u{2026}{}", last.chars().skip(length - CHARACTERS).collect::<String>())
+    }
+}
+
+/// A line as it would look printed, without the escape sequences that colour it and move the cursor.
+fn plain(line: &str) -> String {
+    let mut kept = String::with_capacity(line.len());
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' && characters.next_if_eq(&'[').is_some() {
+            characters.by_ref().find(|character| ('\u{40}'..='\u{7e}').contains(character));
+        } else if !character.is_control() {
+            kept.push(character);
+        }
+    }
+    kept.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::{Output, excerpt, judge};
+    use crate::executor::agent_cli::call::{Ended, Ending};
+
+    fn judged(status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
+        let ended = Ended {
+            ending: Ending::Exited(ExitStatus::from_raw(status)),
+            stdout: stdout.as_bytes().to_vec(),
+            stderr: stderr.as_bytes().to_vec(),
+        };
+        judge(Output::Text, "x", ended, None).map(|reply| reply.text).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn only_a_successful_non_empty_output_is_a_reply() {
+        assert_eq!(judged(0, "{}\n", "noise"), Ok("{}\n".into()));
+        assert_eq!(judged(0, " \n", "why"), Err("`x` printed nothing: why".into()));
+        assert_eq!(judged(256, "{\"a\": 1}", "a\nb"), Err("`x` ended with exit code 1: a | b".into()));
+        assert_eq!(judged(256, "said", ""), Err("`x` ended with exit code 1: said".into()));
+        assert_eq!(judged(9, "", ""), Err("`x` was killed by signal 9".into()));
+        assert_eq!(
+            judged(0, "Rate limit exceeded", ""),
+            Err("`x` gave no answer: the rate limit is reached: Rate limit exceeded".into())
+        );
+    }
+
+    #[test]
+    fn an_excerpt_is_short_and_plain() {
+        assert_eq!(excerpt("\u{1b}[31mred\u{1b}[0m\r\n\n  b\u{7}ell"), "red | bell");
+        assert_eq!(excerpt(&"x".repeat(900)).chars().count(), 501);
+        assert_eq!(excerpt("1\n2\n3\n4\n5\n6"), "2 | 3 | 4 | 5 | 6");
+    }
+}

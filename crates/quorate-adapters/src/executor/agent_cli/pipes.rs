@@ -1,0 +1,166 @@
+//! The three pipes of a member, served together so that none can block another: the prompt is written while stdout and
+//! stderr are read, each up to a cap.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+
+/// What an answer may have at most.
+pub(super) const STDOUT_CAP: usize = 4 << 20;
+/// What is kept of the end of stderr.
+const STDERR_KEPT: usize = 16 << 10;
+const CHUNK: usize = 64 << 10;
+/// Chunks that are taken from one pipe before the others have their turn.
+const TURN: usize = 8;
+
+/// The pipes, and what came out of them so far.
+pub(super) struct Pipes {
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    prompt: Arc<str>,
+    written: usize,
+    answer: Vec<u8>,
+    tail: Vec<u8>,
+    flooded: bool,
+    buffer: Vec<u8>,
+}
+
+impl Pipes {
+    /// Takes the pipes of a child.
+    pub(super) fn of(child: &mut Child, prompt: Arc<str>) -> io::Result<Self> {
+        let pipes = Pipes {
+            stdin: child.stdin.take().filter(|_| !prompt.is_empty()),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            prompt,
+            written: 0,
+            answer: Vec::new(),
+            tail: Vec::new(),
+            flooded: false,
+            buffer: vec![0; CHUNK],
+        };
+        for pipe in [fd(&pipes.stdin), fd(&pipes.stdout), fd(&pipes.stderr)].into_iter().flatten() {
+            ioctl_fionbio(pipe, true)?;
+        }
+        Ok(pipes)
+    }
+
+    /// Waits until something can be moved, one of `others` can be read (or hangs up), or the time is over; moves what
+    /// can be moved. Says which of `others` it was.
+    pub(super) fn serve<const N: usize>(
+        &mut self,
+        others: [Option<BorrowedFd<'_>>; N],
+        timeout: Duration,
+    ) -> io::Result<[bool; N]> {
+        let ours = [
+            (fd(&self.stdin), PollFlags::OUT),
+            (fd(&self.stdout), PollFlags::IN),
+            (fd(&self.stderr), PollFlags::IN),
+        ];
+        let others = others.map(|other| (other, PollFlags::IN));
+        let watched: Vec<_> = ours.into_iter().chain(others).collect();
+        let mut polled: Vec<PollFd<'_>> =
+            watched.iter().filter_map(|(fd, flags)| Some(PollFd::from_borrowed_fd((*fd)?, *flags))).collect();
+        match poll(&mut polled, Timespec::try_from(timeout).ok().as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok([false; N]),
+            Err(error) => return Err(error.into()),
+        }
+        let mut events = polled.iter().map(|polled| !polled.revents().is_empty());
+        let ready: Vec<bool> =
+            watched.iter().map(|(fd, _)| fd.is_some() && events.next().unwrap_or(false)).collect();
+        drop(polled);
+        self.write(ready[0]);
+        self.read_answer(ready[1]);
+        self.read_tail(ready[2]);
+        Ok(std::array::from_fn(|other| ready[3 + other]))
+    }
+
+    /// Nothing more can be written: who was to read it has exited.
+    pub(super) fn stop_writing(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Whether everything that was printed has been read.
+    pub(super) fn are_drained(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none()
+    }
+
+    /// Whether more was printed than an answer may have.
+    pub(super) fn are_flooded(&self) -> bool {
+        self.flooded
+    }
+
+    /// What was printed: stdout, and the end of stderr.
+    pub(super) fn into_printed(self) -> (Vec<u8>, Vec<u8>) {
+        (self.answer, self.tail)
+    }
+
+    fn write(&mut self, ready: bool) {
+        let Some(stdin) = self.stdin.as_mut().filter(|_| ready) else { return };
+        let rest = &self.prompt.as_bytes()[self.written..];
+        match stdin.write(rest) {
+            Ok(written) => self.written += written,
+            Err(error) if later(&error) => {}
+            // Whoever does not want to read the whole prompt may answer all the same.
+            Err(_) => self.written = self.prompt.len(),
+        }
+        if self.written == self.prompt.len() {
+            self.stdin = None;
+        }
+    }
+
+    fn read_answer(&mut self, ready: bool) {
+        if !ready {
+            return;
+        }
+        for _ in 0..TURN {
+            let Some(count) = read(&mut self.stdout, &mut self.buffer) else { return };
+            self.answer.extend_from_slice(&self.buffer[..count]);
+            if self.answer.len() > STDOUT_CAP {
+                self.flooded = true;
+                // Whoever goes on printing is told so by its own system.
+                self.stdout = None;
+                return;
+            }
+        }
+    }
+
+    fn read_tail(&mut self, ready: bool) {
+        if !ready {
+            return;
+        }
+        for _ in 0..TURN {
+            let Some(count) = read(&mut self.stderr, &mut self.buffer) else { return };
+            self.tail.extend_from_slice(&self.buffer[..count]);
+            let excess = self.tail.len().saturating_sub(STDERR_KEPT);
+            self.tail.drain(..excess);
+        }
+    }
+}
+
+/// Reads once; `None` when there is nothing for now. At the end the pipe is closed.
+fn read(pipe: &mut Option<impl Read>, buffer: &mut [u8]) -> Option<usize> {
+    match pipe.as_mut()?.read(buffer) {
+        Ok(count) if count > 0 => Some(count),
+        Err(error) if later(&error) => None,
+        Ok(_) | Err(_) => {
+            *pipe = None;
+            None
+        }
+    }
+}
+
+fn later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn fd(pipe: &Option<impl AsFd>) -> Option<BorrowedFd<'_>> {
+    pipe.as_ref().map(AsFd::as_fd)
+}

@@ -1,0 +1,141 @@
+//! The preset `claude`: `claude --print --output-format json --json-schema …`, prompt on stdin, one JSON envelope on
+//! stdout.
+
+use std::ffi::OsString;
+
+use quorate_kernel::ports::executor::{Reply, Usage};
+use quorate_protocol::Json;
+
+use super::{Arguments, Ask, Preset, count};
+use crate::executor::agent_cli::output::{NoReply, Output};
+
+/// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
+const LONGEST_SCHEMA: usize = 64 << 10;
+
+pub(super) const PRESET: Preset = Preset {
+    name: "claude",
+    command: "claude",
+    output: Output::ClaudeJson,
+    needs_model: false,
+    wants_files: false,
+    own_flags: &["--output-format", "--input-format", "--json-schema", "--model"],
+    implied: &["--print", "-p"],
+    arguments,
+};
+
+fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
+    let arguments = Arguments::of(&["--print", "--output-format", "json"]);
+    let schema = accepted(ask.schema).to_string();
+    let arguments =
+        if schema.len() <= LONGEST_SCHEMA { arguments.flag("--json-schema", schema) } else { arguments };
+    arguments.model("--model", ask.model).extra(ask.extra).list
+}
+
+/// The schema as the CLI accepts it: it becomes the input of a tool, where alternatives at the top are refused, and
+/// its validator knows no newer dialects by name. What is left out here is checked by us on the answer.
+fn accepted(schema: &Json) -> Json {
+    let mut schema = schema.clone();
+    if let Some(keywords) = schema.as_object_mut() {
+        for keyword in ["$schema", "$id", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"] {
+            keywords.remove(keyword);
+        }
+    }
+    schema
+}
+
+/// The reply in an envelope.
+pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoReply> {
+    let printed: Json = serde_json::from_str(stdout.trim()).map_err(|_| NoReply::Malformed)?;
+    // With --verbose it is the list of all messages; the result comes last.
+    let envelope = match &printed {
+        Json::Array(messages) => messages.last().unwrap_or(&printed),
+        _ => &printed,
+    };
+    let result = envelope.get("result").and_then(Json::as_str);
+    if envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
+        return Err(NoReply::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
+    }
+    let text = match (envelope.get("structured_output").filter(|output| !output.is_null()), result) {
+        (Some(output), _) => output.to_string(),
+        (None, Some(result)) => result.to_owned(),
+        (None, None) => return Err(NoReply::Reported(subtype(envelope).to_owned())),
+    };
+    Ok(Reply { text, model: model(envelope), usage: usage(envelope) })
+}
+
+fn subtype(envelope: &Json) -> &str {
+    envelope.get("subtype").and_then(Json::as_str).unwrap_or("there is no result")
+}
+
+/// The model that wrote most: small helper models are listed beside it.
+fn model(envelope: &Json) -> Option<String> {
+    let models = envelope.get("modelUsage")?.as_object()?;
+    models.iter().max_by_key(|(_, usage)| count(usage, "outputTokens")).map(|(name, _)| name.clone())
+}
+
+/// What was read from and written to the cache was read too.
+fn usage(envelope: &Json) -> Usage {
+    let Some(usage) = envelope.get("usage") else { return Usage::default() };
+    let read = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+    let tokens_in = read.iter().filter_map(|key| count(usage, key)).reduce(u64::saturating_add);
+    Usage { tokens_in, tokens_out: count(usage, "output_tokens") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NoReply, arguments, read};
+    use crate::executor::agent_cli::presets::{Ask, words};
+    use serde_json::json;
+
+    #[test]
+    fn the_schema_goes_along_as_the_cli_accepts_it() {
+        let schema = json!({"$schema": "x", "type": "object", "anyOf": [{"required": ["a"]}]});
+        let extra = ["--verbose".to_owned()];
+        let ask = Ask { model: Some("opus"), extra: &extra, schema: &schema, files: None };
+        let expected = [
+            "--print",
+            "--output-format",
+            "json",
+            "--json-schema",
+            "{\"type\":\"object\"}",
+            "--model",
+            "opus",
+            "--verbose",
+        ];
+        assert_eq!(words(&arguments(&ask)), expected);
+    }
+
+    #[test]
+    fn the_structured_output_is_the_answer() {
+        let reply = read(
+            r#"{"type":"result","subtype":"success","is_error":false,"result":"",
+                "usage":{"input_tokens":4,"cache_creation_input_tokens":9369,"cache_read_input_tokens":22296,
+                         "output_tokens":121},
+                "modelUsage":{"small":{"outputTokens":3},"large":{"outputTokens":118}},
+                "structured_output":{"score":3}}"#,
+        )
+        .unwrap();
+        assert_eq!(reply.text, r#"{"score":3}"#);
+        assert_eq!(reply.model.as_deref(), Some("large"));
+        assert_eq!((reply.usage.tokens_in, reply.usage.tokens_out), (Some(31669), Some(121)));
+    }
+
+    #[test]
+    fn without_structured_output_the_result_is_the_answer() {
+        let reply =
+            read(r#"[{"type":"system"},{"type":"result","is_error":false,"result":"{\"a\":1}"}]"#).unwrap();
+        assert_eq!(reply.text, r#"{"a":1}"#);
+        assert_eq!(reply.usage.tokens_in, None);
+    }
+
+    #[test]
+    fn an_error_is_no_answer() {
+        let error =
+            read(r#"{"type":"result","is_error":true,"result":"Credit balance is too low"}"#).unwrap_err();
+        assert_eq!(error, NoReply::Reported("Credit balance is too low".into()));
+        let error = read(r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#).unwrap_err();
+        assert_eq!(error, NoReply::Reported("error_max_turns".into()));
+        assert_eq!(read("not JSON").unwrap_err(), NoReply::Malformed);
+        assert_eq!(read("[]").unwrap_err(), NoReply::Reported("there is no result".into()));
+    }
+}

@@ -1,0 +1,192 @@
+//! The preset `codex`: `codex exec --json … -`, prompt on stdin, events as JSON lines on stdout, the last message in a
+//! file of its own. It runs in the read-only sandbox and keeps no session.
+
+use std::ffi::OsString;
+
+use quorate_kernel::ports::executor::{Reply, Usage};
+use quorate_protocol::Json;
+
+use super::{Arguments, Ask, Preset, count};
+use crate::executor::agent_cli::output::{NoReply, Output};
+
+pub(super) const PRESET: Preset = Preset {
+    name: "codex",
+    command: "codex",
+    output: Output::CodexJsonl,
+    needs_model: false,
+    wants_files: true,
+    own_flags: &["--output-schema", "--output-last-message", "-o", "--color", "--model", "-m"],
+    implied: &["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"],
+    arguments,
+};
+
+fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
+    let mut arguments =
+        Arguments::of(&["exec", "--json", "--skip-git-repo-check", "--ephemeral", "--color", "never"]);
+    if !ask.extra.iter().any(|arg| chooses_sandbox(arg)) {
+        arguments = arguments.flag("--sandbox", "read-only");
+    }
+    if let Some(files) = ask.files {
+        if strict(ask.schema) {
+            arguments = arguments.flag("--output-schema", files.schema());
+        }
+        arguments = arguments.flag("--output-last-message", files.last_message());
+    }
+    let mut list = arguments.model("--model", ask.model).extra(ask.extra).list;
+    list.push("-".into());
+    list
+}
+
+fn chooses_sandbox(arg: &str) -> bool {
+    let flag = arg.split('=').next().unwrap_or(arg);
+    matches!(flag, "--sandbox" | "-s" | "--dangerously-bypass-approvals-and-sandbox" | "--yolo")
+}
+
+/// Whether the service takes the schema: every object closed, every property required, no alternatives at the top.
+/// Any other is refused there, call by call; then the prompt alone asks for the shape, and we check it either way.
+fn strict(schema: &Json) -> bool {
+    let top = schema.as_object().is_some_and(|top| {
+        top.get("type").is_some_and(|kind| kind == "object")
+            && ["anyOf", "oneOf", "allOf", "not"].iter().all(|keyword| !top.contains_key(*keyword))
+    });
+    top && closed(schema)
+}
+
+fn closed(schema: &Json) -> bool {
+    let Some(keywords) = schema.as_object() else {
+        return schema.as_array().is_none_or(|all| all.iter().all(closed));
+    };
+    let properties = keywords.get("properties").and_then(Json::as_object);
+    let is_object = properties.is_some() || keywords.get("type").is_some_and(|kind| kind == "object");
+    if is_object {
+        let required = keywords.get("required").and_then(Json::as_array);
+        let all_required = properties.into_iter().flat_map(|properties| properties.keys()).all(|name| {
+            required.is_some_and(|required| required.iter().any(|entry| entry.as_str() == Some(name)))
+        });
+        if !all_required || keywords.get("additionalProperties") != Some(&Json::Bool(false)) {
+            return false;
+        }
+    }
+    properties.is_none_or(|properties| properties.values().all(closed))
+        && ["items", "anyOf", "$defs", "definitions"].iter().filter_map(|keyword| keywords.get(*keyword)).all(
+            |below| match (below, below.get("type")) {
+                (Json::Object(named), None) if !named.contains_key("properties") => {
+                    named.values().all(closed)
+                }
+                _ => closed(below),
+            },
+        )
+}
+
+/// The reply in the events and the file.
+pub(in crate::executor::agent_cli) fn read(
+    stdout: &str,
+    last_message: Option<String>,
+) -> Result<Reply, NoReply> {
+    let mut usage = Usage::default();
+    let mut message = None;
+    let mut error = None;
+    let events = stdout.lines().filter_map(|line| serde_json::from_str::<Json>(line.trim()).ok());
+    for event in events {
+        match event.get("type").and_then(Json::as_str) {
+            Some("item.completed") => message = agent_message(&event).or(message),
+            Some("turn.completed") => {
+                error = None;
+                usage = Usage {
+                    tokens_in: event.get("usage").and_then(|usage| count(usage, "input_tokens")),
+                    tokens_out: event.get("usage").and_then(|usage| count(usage, "output_tokens")),
+                };
+            }
+            Some("turn.failed") => {
+                error = event.pointer("/error/message").and_then(Json::as_str).map(str::to_owned)
+            }
+            Some("error") => error = event.get("message").and_then(Json::as_str).map(str::to_owned),
+            _ => {}
+        }
+    }
+    if let Some(error) = error {
+        return Err(NoReply::Reported(error));
+    }
+    let text = last_message.or(message).ok_or(NoReply::Malformed)?;
+    Ok(Reply { text, model: None, usage })
+}
+
+fn agent_message(event: &Json) -> Option<String> {
+    let item = event.get("item")?;
+    if item.get("type")?.as_str()? != "agent_message" {
+        return None;
+    }
+    item.get("text")?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NoReply, arguments, read, strict};
+    use crate::executor::agent_cli::files::AnswerFiles;
+    use crate::executor::agent_cli::presets::{Ask, words};
+    use serde_json::json;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the schema is read back")]
+    fn the_prompt_is_read_from_stdin_in_a_read_only_sandbox() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+                            "additionalProperties": false});
+        let files = AnswerFiles::new(&schema).unwrap();
+        let extra = ["-c".to_owned(), "model_reasoning_effort=\"high\"".to_owned()];
+        let ask = Ask { model: Some("m"), extra: &extra, schema: &schema, files: Some(&files) };
+        let list = arguments(&ask);
+        let list = words(&list);
+        assert_eq!(
+            &list[..6],
+            ["exec", "--json", "--skip-git-repo-check", "--ephemeral", "--color", "never"]
+        );
+        assert_eq!(&list[6..8], ["--sandbox", "read-only"]);
+        assert_eq!(list[8], "--output-schema");
+        assert_eq!(std::fs::read_to_string(list[9]).unwrap(), schema.to_string());
+        assert_eq!(list[10], "--output-last-message");
+        assert_eq!(&list[12..], ["--model", "m", "-c", "model_reasoning_effort=\"high\"", "-"]);
+    }
+
+    #[test]
+    fn another_sandbox_can_be_chosen() {
+        let extra = ["--sandbox=workspace-write".to_owned()];
+        let ask = Ask { model: None, extra: &extra, schema: &json!({}), files: None };
+        assert!(!words(&arguments(&ask)).contains(&"read-only"));
+    }
+
+    #[test]
+    fn a_schema_that_the_service_would_refuse_is_not_sent() {
+        let object = |required: &str| {
+            json!({"type": "object", "additionalProperties": false, "required": [required],
+                   "properties": {"a": {"type": "array", "items": {"type": "string"}}}})
+        };
+        assert!(strict(&object("a")));
+        assert!(!strict(&object("b")));
+        assert!(!strict(&json!({"type": "object", "properties": {}})));
+        assert!(!strict(&json!({"anyOf": []})));
+        let open_inside = json!({"type": "object", "additionalProperties": false, "required": ["a"],
+                                 "properties": {"a": {"type": "array", "items": {"type": "object"}}}});
+        assert!(!strict(&open_inside));
+    }
+
+    const EVENTS: &str = r#"{"type":"thread.started","thread_id":"0199"}
+{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"hm"}}
+{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"{\"a\":1}"}}
+{"type":"turn.completed","usage":{"input_tokens":24763,"cached_input_tokens":24448,"output_tokens":122}}
+"#;
+
+    #[test]
+    fn the_last_message_is_the_answer() {
+        let reply = read(EVENTS, Some("{\"a\":2}".into())).unwrap();
+        assert_eq!(reply.text, "{\"a\":2}");
+        assert_eq!((reply.usage.tokens_in, reply.usage.tokens_out), (Some(24763), Some(122)));
+        assert_eq!(read(EVENTS, None).unwrap().text, "{\"a\":1}");
+    }
+
+    #[test]
+    fn an_error_is_no_answer() {
+        let failed = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}"#;
+        assert_eq!(read(failed, None).unwrap_err(), NoReply::Reported("You've hit your usage limit.".into()));
+        assert_eq!(read("Not inside a trusted directory", None).unwrap_err(), NoReply::Malformed);
+    }
+}

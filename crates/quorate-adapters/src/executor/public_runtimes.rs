@@ -1,0 +1,160 @@
+//! The `runtime.type` values of the public `council.yaml`, whose blocks have keys of their own, and what each of them
+//! is here.
+
+use std::sync::Arc;
+
+use quorate_kernel::ports::executor::{Executor, Refused, Settings};
+use quorate_kernel::registry::Registry;
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+use super::agent_cli::block::Block;
+use super::{agent_cli, rubric};
+
+/// The key that names the runtime. Whoever called us has read it.
+const TYPE: &str = "type";
+/// It has become the timeout of the settings, before they came here.
+const TIMEOUT: &str = "timeout_seconds";
+
+/// Adds the public runtime types.
+pub fn register(registry: &mut Registry) {
+    registry.runtime_type("claude_cli", claude_cli);
+    registry.runtime_type("ollama", ollama);
+    registry.runtime_type("mock_cli", mock_cli);
+    registry.runtime_type("lmstudio", lmstudio);
+    registry.runtime_type("gh_models", gh_models);
+}
+
+fn claude_cli(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    through_preset(settings, "claude")
+}
+
+fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    through_preset(settings, "ollama")
+}
+
+/// The public mock answers canned words; ours reads the text, offline and always the same way.
+fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    Block::of(&settings.block, &[TYPE, TIMEOUT])?;
+    rubric::new(&Settings { block: Map::new(), ..settings.clone() })
+}
+
+fn lmstudio(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    Err(needs_http("lmstudio"))
+}
+
+fn gh_models(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    Err(needs_http("gh_models"))
+}
+
+fn needs_http(kind: &str) -> Refused {
+    Refused::key(TYPE, format!("the runtime `{kind}` needs HTTP, which this version does not have"))
+        .with_help(
+            "use `claude_cli` or `ollama`, or `agent-cli` with the `command` of a program that asks for you",
+        )
+}
+
+/// The preset, with the public keys in the words of `agent-cli`. What it refuses is said in the public words again.
+fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, Refused> {
+    let block =
+        Block::of(&settings.block, &[TYPE, TIMEOUT, "binary", "model", "flags", "invocation_pattern"])?;
+    if let Some(pattern) = block.text("invocation_pattern")?
+        && pattern != "stdin"
+    {
+        return Err(Refused::key(
+            "invocation_pattern",
+            format!("`{pattern}` is not supported: prompts are passed on stdin alone"),
+        )
+        .with_help(
+            "set it to `stdin`, or leave it out; arguments are visible to every process of the machine",
+        ));
+    }
+    let mut own = Map::from_iter([("preset".to_owned(), json!(preset))]);
+    for (public, ours) in [("binary", "command"), ("model", "model"), ("flags", "args")] {
+        if let Some(value) = settings.block.get(public).filter(|value| !value.is_null()) {
+            own.insert(ours.to_owned(), split(public, value));
+        }
+    }
+    agent_cli::new(&Settings { block: own, ..settings.clone() }).map_err(|refused| Refused {
+        key: refused.key.map(|key| match key.as_str() {
+            "command" => "binary".to_owned(),
+            "args" => "flags".to_owned(),
+            _ => key,
+        }),
+        ..refused
+    })
+}
+
+/// Flags may be one text, as they would stand on a command line; quoting is not read.
+fn split(key: &str, value: &Json) -> Json {
+    match value {
+        Json::String(flags) if key == "flags" => flags.split_whitespace().collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quorate_kernel::ports::executor::{About, Refused, Settings};
+    use quorate_kernel::registry::Registry;
+    use serde_json::{Value, json};
+
+    fn build(kind: &str, block: Value) -> Result<About, Refused> {
+        let mut registry = Registry::new();
+        super::register(&mut registry);
+        let settings = Settings {
+            name: kind.into(),
+            timeout: Duration::from_secs(1),
+            retries: 0,
+            dir: "/".into(),
+            block: block.as_object().cloned().unwrap_or_default(),
+        };
+        registry.runtime(kind).unwrap()(&settings).map(|executor| executor.about())
+    }
+
+    #[test]
+    fn claude_cli_is_the_preset() {
+        let about = build(
+            "claude_cli",
+            json!({"type": "claude_cli", "binary": "claude", "model": "m", "flags": ["--print", "--verbose"],
+                   "invocation_pattern": "stdin", "timeout_seconds": 120}),
+        )
+        .unwrap();
+        assert_eq!((about.kind, about.model.as_deref()), ("agent-cli", Some("m")));
+        assert!(build("claude_cli", json!({"flags": "--print --verbose"})).is_ok());
+    }
+
+    #[test]
+    fn prompts_go_on_stdin_alone() {
+        for pattern in ["args", "file"] {
+            let refused = build("claude_cli", json!({"invocation_pattern": pattern})).unwrap_err();
+            assert_eq!(refused.key.as_deref(), Some("invocation_pattern"));
+            assert!(refused.help.unwrap().contains("stdin"));
+        }
+    }
+
+    #[test]
+    fn refusals_speak_of_the_public_keys() {
+        let refused = build("claude_cli", json!({"flags": ["--model", "x"]})).unwrap_err();
+        assert_eq!(refused.key.as_deref(), Some("flags"));
+        let refused = build("claude_cli", json!({"binry": "x"})).unwrap_err();
+        assert_eq!(refused.help.as_deref(), Some("did you mean `binary`?"));
+        assert_eq!(build("ollama", json!({"type": "ollama"})).unwrap_err().key.as_deref(), Some("model"));
+        assert!(build("ollama", json!({"model": "llama3.2"})).is_ok());
+        assert_eq!(
+            build("mock_cli", json!({"type": "mock_cli", "x": 1})).unwrap_err().key.as_deref(),
+            Some("x")
+        );
+    }
+
+    #[test]
+    fn what_needs_http_says_what_to_use() {
+        for kind in ["lmstudio", "gh_models"] {
+            let refused = build(kind, json!({"type": kind, "base_url": "http://localhost"})).unwrap_err();
+            assert!(refused.message.contains("needs HTTP"));
+            assert!(refused.help.unwrap().contains("agent-cli"));
+        }
+    }
+}

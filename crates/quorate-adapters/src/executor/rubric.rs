@@ -1,0 +1,101 @@
+//! The rubric executor: a deterministic reviewer of prose that works offline and asks no model.
+//!
+//! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
+//! and answers from counted findings. `docs/rubric.md` says what each lens looks for, and the rule. This file owns the
+//! port; what a text is stands in `rubric/document.rs`, what is looked for in `rubric/checks/`, what follows from it
+//! in `rubric/scoring.rs`.
+
+mod adjudication;
+mod banned;
+mod checks;
+mod document;
+mod finding;
+mod goals;
+mod lens;
+mod lexicon;
+mod others;
+mod reading;
+mod scoring;
+mod second_reading;
+mod settings;
+mod topics;
+
+#[cfg(test)]
+mod examples_tests;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_protocol::{Part, PartKind};
+
+use checks::Criteria;
+use document::Document;
+use goals::Goals;
+use lens::Lens;
+use reading::Reading;
+use settings::Rubric;
+
+/// The kind, as settings name it.
+pub const KIND: &str = "rubric";
+
+/// Builds a rubric executor.
+///
+/// Its block may hold `banned` (strings: phrases, or `/regular expressions/`), `banned_defaults` (true) and `goals`
+/// (the path of a goals document, relative to the settings' directory).
+///
+/// # Errors
+/// Any other key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    Ok(Arc::new(settings::read(settings)?))
+}
+
+#[async_trait]
+impl Executor for Rubric {
+    fn about(&self) -> About {
+        About { kind: KIND, asks_a_model: false, model: None }
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let text = self.answer(&invocation.member, &invocation.step, &invocation.role, &invocation.parts)?;
+        Ok(Reply { text, ..Reply::default() })
+    }
+}
+
+impl Rubric {
+    /// The answer to one invocation, a JSON object.
+    fn answer(&self, member: &str, step: &str, role: &str, parts: &[Part]) -> Result<String, Failure> {
+        let part = |kind: PartKind| parts.iter().find(|part| part.kind == kind);
+        let artifact =
+            part(PartKind::Artifact).ok_or_else(|| Failure::failed("there is no artifact to read"))?;
+        let document = Document::parse(&artifact.name, &artifact.text);
+        let others = |kind| part(kind).map(|part| others::read(&part.text, &document));
+        if step == "adjudicate" {
+            let first = others(PartKind::CrossRead).unwrap_or_default();
+            let last = others(PartKind::SecondAnswers).unwrap_or_else(|| first.clone());
+            let priors = part(PartKind::PriorVerdicts).map_or("", |part| &*part.text);
+            let docket = adjudication::Docket { document: &document, last, first, priors };
+            return Ok(adjudication::adjudicate(docket).to_string());
+        }
+        let lens = Lens::of(member, role);
+        let context: Vec<&Part> = parts.iter().filter(|part| part.kind == PartKind::Context).collect();
+        let given: Vec<Document<'_>> =
+            context.iter().map(|part| Document::parse(&part.name, &part.text)).collect();
+        let goals = self.goals_for(lens, &context);
+        let criteria = Criteria { banned: &self.banned, goals: &goals, context: &given };
+        let mut reading = Reading::first(lens, &document, &criteria);
+        if let Some(others) = others(PartKind::CrossRead).filter(|_| step == "r2") {
+            second_reading::react(&mut reading, member, &others);
+        }
+        Ok(reading.answer().to_string())
+    }
+
+    /// The goals of the settings, and for a member that reads for strategy those that it was given.
+    fn goals_for(&self, lens: Lens, context: &[&Part]) -> Goals {
+        let mut goals = self.goals.clone().unwrap_or_default();
+        if lens == Lens::Strategy {
+            context.iter().for_each(|part| goals.extend(Goals::read(&part.text)));
+        }
+        goals
+    }
+}

@@ -1,0 +1,277 @@
+//! The adjudicator: counts blocks, weighs what earlier verdicts show, and merges the findings into one brief.
+//!
+//! Three irreducible blocks are HOLD. Three blocks, not three of them irreducible, are REVISE, with the downgrade
+//! reasoned; unless the last two verdicts on this type of text were HOLD for the same. One or two blocks are REVISE,
+//! none is SHIP. A member without a second answer is counted by its first one's block.
+
+mod brief;
+mod priors;
+
+use serde_json::{Value, json};
+
+use super::document::Document;
+use super::others::{Other, listed};
+use super::topics;
+use brief::Item;
+use priors::Priors;
+
+/// So many blocks need a reason not to be a HOLD.
+const MANY: usize = 3;
+/// So many HOLDs in a row for the same make the next one stand.
+const REPEATED: usize = 2;
+
+/// What the adjudicator is shown, read.
+pub(super) struct Docket<'a> {
+    /// The artifact.
+    pub(super) document: &'a Document<'a>,
+    /// The last answers, in roster order.
+    pub(super) last: Vec<Other>,
+    /// The first answers, for members that are missing from the last.
+    pub(super) first: Vec<Other>,
+    /// The text of the prior verdicts; empty where there are none.
+    pub(super) priors: &'a str,
+}
+
+/// The answer, in the form of an adjudicator's.
+pub(super) fn adjudicate(docket: Docket<'_>) -> Value {
+    let counted: Vec<Counted> = docket.last.iter().map(|last| Counted::of(last, &docket.first)).collect();
+    let blocking: Vec<&Counted> = counted.iter().filter(|one| one.answer.blocks()).collect();
+    let irreducible = blocking.iter().filter(|one| one.answer.irreducible).count();
+    let answered = counted.iter().any(|one| one.answer.answered());
+    let items = brief::merge(docket.document, counted.iter().map(|one| one.answer));
+    let priors = Priors::read(docket.priors);
+    let current = subject(&blocking, &counted);
+    let repeats = priors.repeated(&current);
+    let verdict = match blocking.len() {
+        _ if !answered => "HOLD",
+        _ if irreducible >= MANY => "HOLD",
+        MANY.. if repeats.is_some_and(|times| times >= REPEATED) => "HOLD",
+        0 => "SHIP",
+        _ => "REVISE",
+    };
+    let mut reasons = vec![blocks(&blocking, &counted)];
+    reasons.extend(converged(&items));
+    reasons.extend(priors.say(&current));
+    reasons.push(decision(verdict, blocking.len(), irreducible, answered));
+    reasons.push("Counted by rule, no model was asked.".to_owned());
+    json!({
+        "verdict": verdict,
+        "reasoning": reasons.join(" "),
+        "revision_brief": brief::numbered(&items),
+        "dissent_summary": dissent(&blocking, &counted),
+    })
+}
+
+/// A member and the answer that counts for it.
+struct Counted<'a> {
+    answer: &'a Other,
+    /// Whether the second answer is missing and the first one's block counts in its place.
+    stands_in: bool,
+}
+
+impl<'a> Counted<'a> {
+    fn of(last: &'a Other, first: &'a [Other]) -> Self {
+        let earlier =
+            first.iter().find(|one| one.id == last.id).filter(|one| !last.answered() && one.blocks());
+        Counted { answer: earlier.unwrap_or(last), stands_in: earlier.is_some() }
+    }
+}
+
+/// What the run is about: the topics of the blocking members' findings, else of everybody's.
+fn subject(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> Vec<&'static str> {
+    let members: Vec<&Counted> =
+        if blocking.is_empty() { counted.iter().collect() } else { blocking.to_vec() };
+    let issues: Vec<&str> =
+        members.iter().flat_map(|one| &one.answer.findings).map(|finding| finding.issue.as_str()).collect();
+    topics::of(&issues.join("\n")).iter().map(|topic| topic.name).collect()
+}
+
+fn blocks(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> String {
+    let missing: Vec<&str> = counted
+        .iter()
+        .filter(|one| one.stands_in || !one.answer.answered())
+        .map(|one| one.answer.id.as_str())
+        .collect();
+    let mut said = match blocking {
+        [] => "Nobody blocks.".to_owned(),
+        _ => {
+            let each: Vec<String> = blocking.iter().map(|one| block(one)).collect();
+            format!("{} of {} block: {}.", blocking.len(), counted.len(), each.join("; "))
+        }
+    };
+    if !missing.is_empty() {
+        said.push_str(&format!(" Without a last answer: {}.", listed(&missing)));
+    }
+    said
+}
+
+fn block(one: &Counted<'_>) -> String {
+    let issues: Vec<&str> = one.answer.findings.iter().map(|finding| finding.issue.as_str()).collect();
+    let topics: Vec<&str> = topics::of(&issues.join("\n")).iter().map(|topic| topic.name).collect();
+    let how = if one.answer.irreducible { "irreducibly " } else { "" };
+    let when = if one.stands_in { " in its first answer" } else { "" };
+    let count = match issues.len() {
+        0 => "no finding named".to_owned(),
+        1 => "1 finding".to_owned(),
+        many => format!("{many} findings"),
+    };
+    match (topics.as_slice(), one.answer.findings.first()) {
+        ([], None) => format!("{} {how}({count}){when}", one.answer.id),
+        ([], Some(first)) => format!("{} {how}on “{}”{when} ({count})", one.answer.id, first.quote),
+        (topics, _) => format!("{} {how}on {}{when} ({count})", one.answer.id, listed(topics)),
+    }
+}
+
+fn converged(items: &[Item<'_>]) -> Option<String> {
+    let shared = items.iter().filter(|item| item.members.len() > 1).max_by_key(|item| item.members.len())?;
+    let count = items.iter().filter(|item| item.members.len() > 1).count();
+    let line = shared.line.map(|line| format!("line {line}")).unwrap_or_else(|| "the text".to_owned());
+    let more =
+        if count > 1 { format!(", and {} more shared by two or more", count - 1) } else { String::new() };
+    Some(format!("{} converged on “{}” ({line}){more}.", listed(&shared.members), shared.quote))
+}
+
+fn decision(verdict: &str, blocks: usize, irreducible: usize, answered: bool) -> String {
+    match (verdict, blocks) {
+        _ if !answered => "Nobody answered, and silence is no consent: HOLD.".to_owned(),
+        ("HOLD", _) if irreducible >= MANY => {
+            format!("{irreducible} blocks are on what no edit repairs: HOLD.")
+        }
+        ("HOLD", _) => format!(
+            "{blocks} blocks that edits could repair would be REVISE, but asking for the same edits has not helped: HOLD."
+        ),
+        ("REVISE", MANY..) => {
+            let rest = blocks - irreducible;
+            format!(
+                "{blocks} blocks would be HOLD; {rest} of them name lines that an edit repairs, so it is brought down to REVISE with the brief."
+            )
+        }
+        ("REVISE", 1) => "One block is enough to ask for a revision: REVISE.".to_owned(),
+        ("REVISE", _) => format!("{blocks} blocks are enough to ask for a revision: REVISE."),
+        _ => "Nothing stands against it: SHIP.".to_owned(),
+    }
+}
+
+/// Who saw it otherwise; `None` where all agree.
+fn dissent(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> Option<String> {
+    let passing: Vec<String> = counted
+        .iter()
+        .filter(|one| one.answer.answered() && !one.answer.blocks())
+        .map(|one| match one.answer.score {
+            Some(score) => format!("{} (score {score})", one.answer.id),
+            None => one.answer.id.clone(),
+        })
+        .collect();
+    if blocking.is_empty() || passing.is_empty() {
+        return None;
+    }
+    let passing: Vec<&str> = passing.iter().map(String::as_str).collect();
+    let blocking: Vec<&str> = blocking.iter().map(|one| one.answer.id.as_str()).collect();
+    Some(format!("{} would let it go; {} would not.", listed(&passing), listed(&blocking)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::others;
+    use super::*;
+
+    const TEXT: &str = "Errors dropped by 40% and results are guaranteed.\n\nIt is free forever.\n";
+
+    fn member(id: &str, would_block: bool, irreducible: bool, quote: &str) -> Value {
+        let findings = json!([{"quote": quote, "issue": "It is a claim without a source near it.", "fix": "Link it.", "line": 1}]);
+        json!({"deliberator": id, "status": "answered", "would_block": would_block, "irreducible": irreducible, "score": 2, "findings": findings})
+    }
+
+    fn adjudicated(last: &Value, first: &Value, priors: &Value) -> Value {
+        let document = Document::parse("", TEXT);
+        let read = |value: &Value| others::read(&value.to_string(), &document);
+        adjudicate(Docket {
+            document: &document,
+            last: read(last),
+            first: read(first),
+            priors: &priors.to_string(),
+        })
+    }
+
+    fn verdict(blocks: usize, irreducible: usize, priors: &Value) -> Value {
+        let members: Vec<Value> =
+            (0..4).map(|n| member(&format!("m{n}"), n < blocks, n < irreducible, "dropped by 40%")).collect();
+        adjudicated(&json!(members), &json!([]), priors)["verdict"].clone()
+    }
+
+    #[test]
+    fn the_rule_over_all_counts() {
+        // C3, C9
+        let expect = |blocks: usize, irreducible: usize| match (blocks, irreducible) {
+            (_, 3..) => "HOLD",
+            (0, _) => "SHIP",
+            _ => "REVISE",
+        };
+        for blocks in 0..=4 {
+            for irreducible in 0..=blocks {
+                assert_eq!(
+                    verdict(blocks, irreducible, &json!([])),
+                    expect(blocks, irreducible),
+                    "{blocks} {irreducible}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn two_holds_in_a_row_for_the_same_make_the_third() {
+        let hold = json!({"verdict": "HOLD", "reasoning": "Unsourced claims."});
+        let other = json!({"verdict": "HOLD", "reasoning": "Shouting."});
+        assert_eq!(verdict(3, 0, &json!([hold, hold])), "HOLD");
+        assert_eq!(verdict(3, 0, &json!([hold, other])), "REVISE");
+        assert_eq!(
+            verdict(3, 0, &json!([hold, {"verdict": "REVISE", "reasoning": "Unsourced claims."}, hold])),
+            "REVISE"
+        );
+        assert_eq!(verdict(2, 0, &json!([hold, hold])), "REVISE");
+    }
+
+    #[test]
+    fn reasoning_is_specific_and_the_brief_is_merged() {
+        let last = json!([
+            member("skeptic", true, false, "dropped by 40%"),
+            member("evidence", true, true, "by 40%"),
+            member("voice", false, false, "free")
+        ]);
+        let answer = adjudicated(&last, &json!([]), &json!([{"verdict": "hold", "reasoning": "unsourced"}]));
+        let reasoning = answer["reasoning"].as_str().unwrap_or_default();
+        for said in [
+            "2 of 3 block",
+            "evidence irreducibly on unsourced claims",
+            "skeptic and evidence converged",
+            "was HOLD",
+            "no model was asked",
+        ] {
+            assert!(reasoning.contains(said), "{said}: {reasoning}");
+        }
+        let brief = answer["revision_brief"].as_str().unwrap_or_default();
+        assert_eq!(brief.lines().count(), 2, "{brief}");
+        assert!(answer["dissent_summary"].as_str().is_some_and(|said| said.contains("voice")));
+    }
+
+    #[test]
+    fn a_missing_last_answer_leaves_the_first_block_standing() {
+        // C4
+        let gone = json!({"deliberator": "skeptic", "status": "timed_out"});
+        let last = json!([gone, member("evidence", false, false, "free")]);
+        let first = json!([member("skeptic", true, false, "40%")]);
+        assert_eq!(adjudicated(&last, &first, &json!([]))["verdict"], "REVISE");
+        assert_eq!(adjudicated(&json!([gone]), &json!([]), &json!([]))["verdict"], "HOLD");
+        assert_eq!(adjudicated(&json!([]), &json!([]), &json!([]))["verdict"], "HOLD");
+    }
+
+    #[test]
+    fn nothing_to_say_is_no_brief() {
+        let calm = json!([{"deliberator": "a", "status": "answered", "would_block": false, "findings": []}]);
+        let answer = adjudicated(&calm, &json!([]), &json!("not even a list"));
+        assert_eq!(
+            (&answer["verdict"], &answer["revision_brief"], &answer["dissent_summary"]),
+            (&json!("SHIP"), &Value::Null, &Value::Null)
+        );
+    }
+}

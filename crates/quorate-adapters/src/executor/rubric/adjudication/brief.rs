@@ -1,0 +1,117 @@
+//! The merged brief: overlapping findings of several members become one item.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::executor::rubric::document::Document;
+use crate::executor::rubric::others::{Heard, Other, listed, overlap};
+
+/// How many items a brief lists.
+const LISTED: usize = 20;
+
+/// One thing to change, and who asks for it.
+pub(super) struct Item<'a> {
+    /// The words that it is about, the shortest of those given.
+    pub(super) quote: &'a str,
+    /// Their line.
+    pub(super) line: Option<usize>,
+    /// Who raised it, in roster order.
+    pub(super) members: Vec<&'a str>,
+    blocked: bool,
+    span: Option<Range<usize>>,
+    issues: Vec<&'a str>,
+    fixes: Vec<&'a str>,
+}
+
+/// Merges the findings of all members: what blocks first, then what most raised, then as it stands in the text.
+pub(super) fn merge<'a>(document: &Document<'_>, members: impl Iterator<Item = &'a Other>) -> Vec<Item<'a>> {
+    let mut items: Vec<Item<'a>> = Vec::new();
+    for member in members {
+        for finding in &member.findings {
+            match items.iter_mut().find(|item| item.is_about(document, finding)) {
+                Some(item) => item.add(member, finding),
+                None => items.push(Item::new(member, finding)),
+            }
+        }
+    }
+    items.sort_by_key(|item| {
+        (!item.blocked, Reverse(item.members.len()), item.line, item.span.as_ref().map(|span| span.start))
+    });
+    items
+}
+
+/// The items as a numbered list; `None` where there are none.
+pub(super) fn numbered(items: &[Item<'_>]) -> Option<String> {
+    let mut lines: Vec<String> = items
+        .iter()
+        .take(LISTED)
+        .enumerate()
+        .map(|(at, item)| format!("{}. {}", at + 1, item.say()))
+        .collect();
+    if items.len() > LISTED {
+        lines.push(format!(
+            "{}. And {} smaller ones, which the members' answers list.",
+            LISTED + 1,
+            items.len() - LISTED
+        ));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+impl<'a> Item<'a> {
+    fn new(member: &'a Other, finding: &'a Heard) -> Self {
+        let mut item = Item {
+            quote: &finding.quote,
+            line: finding.line,
+            members: Vec::new(),
+            blocked: false,
+            span: finding.span.clone(),
+            issues: Vec::new(),
+            fixes: Vec::new(),
+        };
+        item.add(member, finding);
+        item
+    }
+
+    fn is_about(&self, document: &Document<'_>, finding: &Heard) -> bool {
+        match (&self.span, &finding.span) {
+            // A quoted sentence and a word in it are one item only where they are alike in size: a sentence that is
+            // too long and a phrase in it want two edits.
+            (Some(a), Some(b)) => {
+                overlap(a, b)
+                    && document.line_of(a.start) == document.line_of(b.start)
+                    && 2 * a.len().max(b.len()) <= 5 * a.len().min(b.len())
+            }
+            (None, None) => self.quote == finding.quote && self.line == finding.line,
+            _ => false,
+        }
+    }
+
+    fn add(&mut self, member: &'a Other, finding: &'a Heard) {
+        if !self.members.contains(&member.id.as_str()) {
+            self.members.push(&member.id);
+        }
+        if finding.quote.len() < self.quote.len() {
+            self.quote = &finding.quote;
+        }
+        for (list, text) in [(&mut self.issues, &finding.issue), (&mut self.fixes, &finding.fix)] {
+            if !text.is_empty() && !list.contains(&text.as_str()) {
+                list.push(text);
+            }
+        }
+        self.blocked |= member.blocks();
+    }
+
+    fn say(&self) -> String {
+        let place = match (self.line, self.quote.is_empty()) {
+            (Some(line), false) => format!("Line {line}, “{}”: ", self.quote),
+            (Some(line), true) => format!("Line {line}: "),
+            (None, false) => format!("“{}”: ", self.quote),
+            (None, true) => String::new(),
+        };
+        let texts: Vec<&str> = self.issues.iter().chain(&self.fixes).copied().collect();
+        // One item, one line: a brief is a list.
+        let texts = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("{place}{texts} ({})", listed(&self.members))
+    }
+}

@@ -1,0 +1,129 @@
+//! The checks: one file each, all of one shape, and the one list of them.
+
+mod absolute;
+mod banned_phrase;
+mod call_to_action;
+mod causal_leap;
+mod goal;
+mod irreversible_promise;
+mod long_sentence;
+mod missing_base;
+mod no_counter_position;
+mod no_evidence;
+mod nothing_to_judge;
+mod pivot;
+mod register;
+mod shouting;
+mod superlative;
+mod survivorship;
+mod unsourced_number;
+mod vague_authority;
+
+use super::banned::Banned;
+use super::document::{BlockKind, Document};
+use super::finding::Finding;
+use super::goals::Goals;
+use super::lens::Lens;
+
+/// What a text is judged by, beside itself.
+pub(super) struct Criteria<'a> {
+    /// Phrases that are not to be used.
+    pub(super) banned: &'a Banned,
+    /// The goals documents, where there are any.
+    pub(super) goals: &'a Goals,
+    /// Documents that the member was given: a number in one of them has a source, a phrase in one of them is the
+    /// house's own.
+    pub(super) context: &'a [Document<'a>],
+}
+
+/// One check.
+pub(super) struct Check {
+    /// Its name, which is also its score's.
+    pub(super) name: &'static str,
+    /// Whose business it is. [`Lens::General`] is everybody's.
+    pub(super) lens: Lens,
+    /// Other lenses that may see the same words and to whom it leaves them in a second reading.
+    pub(super) yields_to: &'static [Lens],
+    /// Looks.
+    pub(super) run: fn(&Document<'_>, &Criteria<'_>) -> Vec<Finding>,
+}
+
+/// All checks. A text that [`nothing_to_judge`] stops is not looked at by the others.
+pub(super) static ALL: &[&Check] = &[
+    &nothing_to_judge::CHECK,
+    &absolute::CHECK,
+    &causal_leap::CHECK,
+    &survivorship::CHECK,
+    &no_counter_position::CHECK,
+    &banned_phrase::CHECK,
+    &pivot::CHECK,
+    &long_sentence::CHECK,
+    &shouting::CHECK,
+    &register::CHECK,
+    &unsourced_number::CHECK,
+    &superlative::CHECK,
+    &vague_authority::CHECK,
+    &missing_base::CHECK,
+    &no_evidence::CHECK,
+    &irreversible_promise::CHECK,
+    &call_to_action::CHECK,
+    &goal::CHECK,
+];
+
+/// A finding and the check that made it.
+#[derive(Clone)]
+pub(super) struct Raised {
+    /// The check.
+    pub(super) check: &'static Check,
+    /// What it found.
+    pub(super) finding: Finding,
+}
+
+/// Runs all checks of a lens.
+pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Raised> {
+    let mut raised: Vec<Raised> = Vec::new();
+    for check in ALL.iter().copied().filter(|check| lens.covers(check.lens)) {
+        raised.extend((check.run)(document, criteria).into_iter().map(|finding| Raised { check, finding }));
+        if check.lens == Lens::General && !raised.is_empty() {
+            break;
+        }
+    }
+    raised
+}
+
+/// The place of a text as a whole: its title, else its first sentence of some length, else its first words.
+fn opening(document: &Document<'_>) -> std::ops::Range<usize> {
+    let title =
+        document.sentences.first().filter(|sentence| document.kind_of(sentence) == BlockKind::Heading);
+    let long = document.sentences.iter().find(|sentence| sentence.words.len() >= 4);
+    title.or(long).or(document.sentences.first()).map_or(0..0, |sentence| sentence.span.clone())
+}
+
+#[cfg(test)]
+mod harness {
+    //! Runs one check on a text.
+
+    use super::{Check, Criteria};
+    use crate::executor::rubric::banned::Banned;
+    use crate::executor::rubric::document::Document;
+    use crate::executor::rubric::finding::Finding;
+    use crate::executor::rubric::goals::Goals;
+
+    /// What a check finds in a text, without goals or context.
+    pub(super) fn findings(check: &Check, text: &str) -> Vec<Finding> {
+        findings_in(check, "", text, "")
+    }
+
+    /// What a check finds in a named text, with a goals document.
+    pub(super) fn findings_in(check: &Check, name: &str, text: &str, goals: &str) -> Vec<Finding> {
+        let banned = Banned::new(true, &[]).expect("usable");
+        let criteria = Criteria { banned: &banned, goals: &Goals::read(goals), context: &[] };
+        (check.run)(&Document::parse(name, text), &criteria)
+    }
+
+    /// The quotes of what a check finds.
+    pub(super) fn quotes(check: &Check, text: &str) -> Vec<String> {
+        let document = Document::parse("", text);
+        findings(check, text).iter().map(|finding| text[document.quote(&finding.span)].to_owned()).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! Texts that no lens can judge: empty, next to empty, code alone, or not in English. They block under every lens, so
+//! that they cannot pass for want of findings.
+
+use super::{Check, Criteria, opening};
+use crate::executor::rubric::document::{Document, WordKind};
+use crate::executor::rubric::finding::{Finding, Repair, Severity};
+use crate::executor::rubric::lens::Lens;
+
+/// Every lens runs it, before all others.
+pub(super) static CHECK: Check = Check { name: "substance", lens: Lens::General, yields_to: &[], run };
+
+/// Fewer words than this are nothing to judge.
+const WORDS: usize = 20;
+/// Nor are words that repeat, if fewer than this differ.
+const DISTINCT: usize = 12;
+/// Fewer different words than this are as good as none.
+const NONE: usize = 3;
+/// English prose is about two fifths function words; a text with less than one in this many is something else.
+const FUNCTION_WORDS_ONE_IN: usize = 12;
+
+const FUNCTION_WORDS: &[&str] = &[
+    "a", "all", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "do", "does", "for",
+    "from", "had", "has", "have", "he", "how", "i", "if", "in", "is", "it", "it's", "its", "may", "more",
+    "no", "not", "of", "on", "one", "or", "our", "she", "so", "than", "that", "the", "their", "then",
+    "there", "they", "this", "to", "was", "we", "were", "what", "when", "which", "who", "will", "with",
+    "you", "your",
+];
+
+fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
+    let words = document.word_count();
+    let distinct = document.distinct_words(DISTINCT);
+    if distinct < NONE {
+        let (what, fix) = if document.has_other_matter {
+            (
+                "There is no prose of the author's own, only code, quotations or markup; this council reads prose.",
+                "Say in words what the reader is to know.",
+            )
+        } else {
+            ("There is nothing here to judge.", "Write the text first.")
+        };
+        return vec![Finding::beyond_edit(place(document), what, fix)];
+    }
+    if words < WORDS || distinct < DISTINCT {
+        let what = format!("{words} words, {distinct} of them different, are too little to judge.");
+        let what = if distinct < DISTINCT { what } else { format!("{words} words are too little to judge.") };
+        return vec![Finding::new(
+            place(document),
+            Severity::Critical,
+            what,
+            "Say what it is about, for whom, and why it matters.",
+        )];
+    }
+    if reads_as_english(document) { Vec::new() } else { vec![unread(document)] }
+}
+
+fn unread(document: &Document<'_>) -> Finding {
+    let issue =
+        "This does not read as English, the one language that these checks know, so nothing was checked.";
+    let fix = "Have it read by a person or by an executor that knows its language.";
+    Finding { repair: Repair::Edit, ..Finding::new(place(document), Severity::Critical, issue, fix) }
+}
+
+fn reads_as_english(document: &Document<'_>) -> bool {
+    let letters = document.words.iter().filter(|word| word.kind == WordKind::Letters);
+    let (mut all, mut known) = (0, 0);
+    for word in letters {
+        all += 1;
+        known += usize::from(FUNCTION_WORDS.binary_search(&&*word.text).is_ok());
+    }
+    known * FUNCTION_WORDS_ONE_IN >= all
+}
+
+/// The opening, else whatever the first line with something on it says.
+fn place(document: &Document<'_>) -> std::ops::Range<usize> {
+    let opening = opening(document);
+    if !opening.is_empty() {
+        return opening;
+    }
+    let start = document.text.find(|c: char| !c.is_whitespace() && c != '\u{feff}').unwrap_or(0);
+    let end = document.text[start..].find('\n').map_or(document.text.len(), |length| start + length);
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::findings;
+    use super::*;
+
+    #[test]
+    fn the_word_list_is_sorted() {
+        assert!(FUNCTION_WORDS.is_sorted());
+    }
+
+    #[test]
+    fn nothing_is_beyond_an_edit() {
+        for text in [
+            "",
+            " \n\t\n",
+            "a",
+            "\u{feff}",
+            "---\ntitle: x\n---\n",
+            "```\nlet x = 1;\n```\n",
+            "<br>",
+            "aaaa aaaa aaaa",
+        ] {
+            let found = findings(&CHECK, text);
+            assert_eq!(found.iter().map(|f| f.repair).collect::<Vec<_>>(), [Repair::Rethink], "{text:?}");
+        }
+        assert!(findings(&CHECK, "```\ncode\n```").first().is_some_and(|f| f.issue.contains("code")));
+    }
+
+    #[test]
+    fn too_little_blocks_but_can_be_mended() {
+        for text in ["A short note about one thing.", &"the a of to in and ".repeat(50)] {
+            let found = findings(&CHECK, text);
+            assert_eq!(
+                found.iter().map(|f| (f.severity, f.repair)).collect::<Vec<_>>(),
+                [(Severity::Critical, Repair::Edit)]
+            );
+        }
+    }
+
+    #[test]
+    fn another_language_is_said_not_judged() {
+        let text = "Der Rat liest jeden Entwurf, bevor er das Haus verlässt, und jedes Urteil steht mit seinen Gründen im Buch, \
+                    damit später alle sehen können, warum es so gefallen ist.";
+        assert!(findings(&CHECK, text).first().is_some_and(|f| f.issue.contains("English")));
+    }
+
+    #[test]
+    fn ordinary_prose_passes() {
+        let text = "The council reads each draft before it leaves the house, and every verdict stands in the ledger with its \
+                    reasons, so that anyone can see later why it fell as it did.";
+        assert_eq!(findings(&CHECK, text), []);
+    }
+}

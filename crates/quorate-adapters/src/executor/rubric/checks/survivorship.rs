@@ -1,0 +1,82 @@
+//! Survivorship: those who stayed speak for all.
+
+use std::sync::LazyLock;
+
+use super::{Check, Criteria};
+use crate::executor::rubric::document::Document;
+use crate::executor::rubric::finding::{Finding, Severity};
+use crate::executor::rubric::lens::Lens;
+use crate::executor::rubric::lexicon::Lexicon;
+
+/// The skeptic asks about those who left.
+pub(super) static CHECK: Check = Check { name: "survivorship", lens: Lens::Skeptic, yields_to: &[], run };
+
+static SURVIVORS: LazyLock<Lexicon<()>> = LazyLock::new(|| {
+    Lexicon::of(&[
+        "all of? our|their early|first|beta|existing|pilot? customers|users|clients|teams|testers|members|readers|partners",
+        "every|each single? one? of? our? customer|customers|user|users|client|clients|team|company|tester|testers|founder that|who|loves|love|reports|says|told|agrees|uses",
+        "every|each one of our customers|users|clients|teams|testers",
+        "everyone|everybody who tried|tries|uses|used|switched|switches|adopted|joined|tested",
+        "all two|three|four|five|six|seven|eight|nine|ten of? them? reported|report|agreed|agree|said|say|saw|see|loved|teams|customers|users",
+        "our customers|users|clients love|report|agree|say|tell|swear|rave",
+        "customers|users love",
+        "nobody|none who|of who? tried|used|switched|them|our *? left|cancelled|complained|went|regretted",
+        "teams|companies|people that|who use|adopt|switch are|ship|win|succeed|grow|save|never",
+        "successful|great|the best companies|teams|founders|people all|always",
+    ])
+});
+
+fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for sentence in document.sentences.iter().filter(|sentence| !sentence.cites) {
+        let words = document.words_of(sentence);
+        for hit in SURVIVORS.all(words).into_iter().filter(|hit| !words[hit.words.start].quoted) {
+            let before = hit.words.start.checked_sub(1).map_or("", |at| &*words[at].text);
+            if matches!(before, "not" | "ask" | "tell" | "told" | "email" | "notify" | "for" | "thank" | "to")
+            {
+                continue;
+            }
+            let span = words[hit.words.start].start..words[hit.words.end - 1].end;
+            let issue = format!("“{}” hears only those who stayed.", document.said(&span));
+            findings.push(Finding::new(
+                span,
+                Severity::Major,
+                issue,
+                "Say how many were asked, how many answered, and what those who left say.",
+            ));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::harness::quotes;
+    use super::*;
+
+    #[test]
+    fn those_who_stayed_speak_for_all() {
+        for text in [
+            "All our customers love it.",
+            "Every team that switched ships more.",
+            "Everyone who tried it stayed.",
+            "All three reported fewer bugs.",
+            "Our users love the new form.",
+            "Every one of our customers renewed.",
+        ] {
+            assert_eq!(quotes(&CHECK, text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn plain_groups_are_not() {
+        for text in [
+            "We wrote to all our customers on Monday.",
+            "All three files are read.",
+            "Every team has a lead.",
+            "In our survey of 40 former users, all three reported fewer bugs.",
+        ] {
+            assert!(quotes(&CHECK, text).is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The artifact as prose: blocks, sentences and words with their byte offsets in the source. What counts as prose is
+//! decided in `document/parse.rs`; what prose means is left to the checks.
+
+mod channel;
+mod parse;
+mod sentences;
+mod sources;
+mod words;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+pub(super) use channel::Channel;
+pub(super) use words::{Kind as WordKind, Word, split as split_words};
+
+/// The longest quote, in characters.
+const QUOTE_CAP: usize = 160;
+/// Fewer bytes of a longer place are no quote.
+const SCRAP: usize = 12;
+/// How many lines of a place are looked at for one.
+const LINES: usize = 8;
+
+/// What a run of prose is in the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockKind {
+    /// A paragraph of the author's own.
+    Paragraph,
+    /// A list item, or a paragraph in one.
+    Item,
+    /// A heading.
+    Heading,
+    /// A table cell.
+    Cell,
+}
+
+/// A run of prose that no sentence and no quote crosses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    /// What it is.
+    pub(super) kind: BlockKind,
+    /// Where it stands in the source.
+    pub(super) span: Range<usize>,
+    /// Its sentences, as indices.
+    pub(super) sentences: Range<usize>,
+}
+
+/// A sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sentence {
+    /// Where it stands in the source, from its first to its last character.
+    pub(super) span: Range<usize>,
+    /// Its block, as an index.
+    pub(super) block: usize,
+    /// Its words, as indices.
+    pub(super) words: Range<usize>,
+    /// Whether it names or links a source itself.
+    pub(super) cites: bool,
+}
+
+/// How many words to take along before and after a place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Margin {
+    /// Before it.
+    pub(super) before: usize,
+    /// After it.
+    pub(super) after: usize,
+}
+
+/// A parsed artifact.
+#[derive(Debug)]
+pub(super) struct Document<'t> {
+    /// The text as given.
+    pub(super) text: &'t str,
+    /// The text with everything that is not the author's prose blanked out, byte for byte as long.
+    pub(super) prose: String,
+    /// The blocks in order.
+    pub(super) blocks: Vec<Block>,
+    /// The sentences of all blocks in order.
+    pub(super) sentences: Vec<Sentence>,
+    /// The words of all sentences in order.
+    pub(super) words: Vec<Word<'t>>,
+    /// What the text was written for, as far as it says so.
+    pub(super) channel: Channel,
+    /// Whether the text offers the reader a link.
+    pub(super) offers_a_link: bool,
+    /// Whether there is code, a quotation or markup besides prose.
+    pub(super) has_other_matter: bool,
+    line_starts: Vec<usize>,
+}
+
+impl<'t> Document<'t> {
+    /// Parses a text; `name` is its path, a hint for the channel.
+    pub(super) fn parse(name: &str, text: &'t str) -> Self {
+        let parsed = parse::parse(text);
+        let mut document = Document {
+            text,
+            prose: parsed.prose,
+            blocks: Vec::new(),
+            sentences: Vec::new(),
+            words: Vec::new(),
+            channel: Channel::Unstated,
+            offers_a_link: !parsed.links.is_empty(),
+            has_other_matter: parsed.has_code || parsed.has_quotations,
+            line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
+        };
+        for (kind, span) in &parsed.blocks {
+            document.add_block(*kind, span.clone(), &parsed.breaks);
+        }
+        sources::mark(&mut document, &parsed.marks);
+        document.channel = channel::of(name, &document, &parsed.front_matter, parsed.has_code);
+        document
+    }
+
+    fn add_block(&mut self, kind: BlockKind, span: Range<usize>, breaks: &[usize]) {
+        let first = self.sentences.len();
+        let whole = matches!(kind, BlockKind::Heading | BlockKind::Cell);
+        let speech = sentences::speech(&self.prose[span.clone()], span.start);
+        for sentence in sentences::split(&self.prose, span.clone(), breaks, whole) {
+            let start = self.words.len();
+            words::add(self.text, &self.prose, sentence.clone(), &speech, &mut self.words);
+            if self.words.len() > start {
+                let words = start..self.words.len();
+                self.sentences.push(Sentence {
+                    span: sentence,
+                    block: self.blocks.len(),
+                    words,
+                    cites: false,
+                });
+            }
+        }
+        self.blocks.push(Block { kind, span, sentences: first..self.sentences.len() });
+    }
+
+    /// What stands at a place, on one line, to be named in a sentence.
+    pub(super) fn said(&self, span: &Range<usize>) -> String {
+        self.text[span.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The words of a sentence.
+    pub(super) fn words_of(&self, sentence: &Sentence) -> &[Word<'t>] {
+        &self.words[sentence.words.clone()]
+    }
+
+    /// The kind of block that a sentence stands in.
+    pub(super) fn kind_of(&self, sentence: &Sentence) -> BlockKind {
+        self.blocks[sentence.block].kind
+    }
+
+    /// The sentence that a place belongs to: the last one that starts at or before it.
+    pub(super) fn sentence_at(&self, at: usize) -> Option<usize> {
+        self.sentences.partition_point(|sentence| sentence.span.start <= at).checked_sub(1)
+    }
+
+    /// How many words of the author's own there are, inline code not counted.
+    pub(super) fn word_count(&self) -> usize {
+        self.words.iter().filter(|word| word.kind != WordKind::Code && !word.quoted).count()
+    }
+
+    /// How many different words there are, counted up to `enough`.
+    pub(super) fn distinct_words(&self, enough: usize) -> usize {
+        let mut seen = HashSet::new();
+        for word in self.words.iter().filter(|word| word.kind != WordKind::Code && !word.quoted) {
+            seen.insert(&*word.text);
+            if seen.len() >= enough {
+                break;
+            }
+        }
+        seen.len()
+    }
+
+    /// The line of a place, from 1.
+    pub(super) fn line_of(&self, at: usize) -> usize {
+        self.line_starts.partition_point(|start| *start <= at)
+    }
+
+    /// The text of a line, from 1, without its line end; empty past the last.
+    pub(super) fn line(&self, number: usize) -> Range<usize> {
+        let start = number.checked_sub(1).and_then(|index| self.line_starts.get(index)).copied();
+        let Some(start) = start else { return self.text.len()..self.text.len() };
+        let end = self.line_starts.get(number).map_or(self.text.len(), |next| next - 1);
+        start..end
+    }
+
+    /// A place with some words of its sentence around it, all on its own line.
+    pub(super) fn around(&self, sentence: &Sentence, span: &Range<usize>, margin: Margin) -> Range<usize> {
+        let words = self.words_of(sentence);
+        let line = self.line(self.line_of(span.start));
+        let first = words.partition_point(|word| word.start < span.start).saturating_sub(margin.before);
+        let last = words.partition_point(|word| word.end <= span.end) + margin.after;
+        let start = words[first.min(words.len() - 1)..]
+            .iter()
+            .map(|word| word.start)
+            .find(|start| *start >= line.start);
+        let end =
+            words[..last.min(words.len())].iter().rev().map(|word| word.end).find(|end| *end <= line.end);
+        start.unwrap_or(span.start).min(span.start)..end.unwrap_or(span.end).max(span.end)
+    }
+
+    /// A quote for a place: verbatim, on one line, short, and where possible the only one of its kind on that line.
+    pub(super) fn quote(&self, span: &Range<usize>) -> Range<usize> {
+        let span = &self.longest_part(span);
+        let line = self.line(self.line_of(span.start));
+        let bounds = self.sentence_at(span.start).map_or(line.clone(), |index| {
+            let sentence = &self.sentences[index].span;
+            line.start.max(sentence.start)..line.end.min(sentence.end.max(span.end))
+        });
+        let mut quote = trimmed(self.text, span.start..span.end.min(line.end));
+        if let Some((cut, _)) = self.text[quote.clone()].char_indices().nth(QUOTE_CAP) {
+            quote = trimmed(self.text, quote.start..self.word_end_before(quote.start, quote.start + cut));
+        }
+        let same_line = &self.text[line.clone()];
+        let occurs_again = |quote: &Range<usize>| {
+            let text = &self.text[quote.clone()];
+            text.is_empty() || same_line.match_indices(text).nth(1).is_some()
+        };
+        while occurs_again(&quote) {
+            let wider = self.widened(&quote, &bounds);
+            if wider == quote || self.text[wider.clone()].chars().count() > QUOTE_CAP {
+                break;
+            }
+            quote = wider;
+        }
+        quote
+    }
+
+    /// Of a place that runs over line ends the first line's part, or the longest where the first is a scrap.
+    fn longest_part(&self, span: &Range<usize>) -> Range<usize> {
+        let last = self.line_of(span.end.max(span.start + 1) - 1);
+        let parts = (self.line_of(span.start)..=last).take(LINES).map(|number| {
+            let line = self.line(number);
+            trimmed(self.text, line.start.max(span.start)..line.end.min(span.end))
+        });
+        let mut longest = span.start..span.start;
+        for part in parts {
+            if part.len() >= SCRAP && longest.is_empty() {
+                return part;
+            }
+            longest = if part.len() > longest.len() { part } else { longest };
+        }
+        longest
+    }
+
+    /// A quote that has one more word to either side, within bounds.
+    fn widened(&self, quote: &Range<usize>, bounds: &Range<usize>) -> Range<usize> {
+        let before = self.words.partition_point(|word| word.start < quote.start);
+        let after = self.words.partition_point(|word| word.end <= quote.end);
+        let left =
+            before.checked_sub(1).map(|index| self.words[index].start).filter(|start| *start >= bounds.start);
+        let right = self.words.get(after).map(|word| word.end).filter(|end| *end <= bounds.end);
+        left.unwrap_or(quote.start)..right.unwrap_or(quote.end).max(quote.end)
+    }
+
+    /// The end of the last whole word before a place; the place itself where a single word reaches that far.
+    fn word_end_before(&self, start: usize, at: usize) -> usize {
+        let next = self.words.partition_point(|word| word.end <= at);
+        next.checked_sub(1).map(|index| self.words[index].end).filter(|end| *end > start).unwrap_or(at)
+    }
+}
+
+fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    if span.start >= span.end {
+        return span.start..span.start;
+    }
+    let inner = &text[span.clone()];
+    let start = span.start + (inner.len() - inner.trim_start().len());
+    start..start + inner.trim().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentences(text: &str) -> Vec<&str> {
+        Document::parse("", text).sentences.iter().map(|s| &text[s.span.clone()]).collect()
+    }
+
+    #[test]
+    fn only_the_authors_own_words_are_prose() {
+        let text = "---\ntype: post\n---\n# Title\n\nOne [two](http://x.example/y) `three`.\n\n> quoted\n\n```sh\ncode\n```\n\
+                    <div>html</div>\n\n| a | b |\n|---|---|\n| c | d |\n";
+        let document = Document::parse("", text);
+        let words: Vec<&str> =
+            document.words.iter().filter(|w| w.kind != WordKind::Code).map(|w| &*w.text).collect();
+        assert_eq!(words, ["title", "one", "two", "a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_source() {
+        let text = "\u{feff}A **bold** claim, “as they say”. Übrigens: 3.5 times.";
+        for word in Document::parse("", text).words {
+            assert_eq!(text[word.start..word.end].to_lowercase(), word.text.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn list_items_are_blocks_of_their_own() {
+        assert_eq!(
+            sentences("Lead:\n\n- one\n- two\n  - three\n\n  more\n"),
+            ["Lead:", "one", "two", "three", "more"]
+        );
+    }
+
+    #[test]
+    fn quotes_stay_on_their_line_and_grow_until_they_are_unique() {
+        let text = "so fast and so good and\nso calm.";
+        let document = Document::parse("", text);
+        let quote = document.quote(&(12..14));
+        assert_eq!(&text[quote], "and so good");
+        // A scrap of the first line is no quote when the next has more.
+        assert_eq!(&text[document.quote(&(20..text.len()))], "so calm.");
+    }
+
+    #[test]
+    fn a_quote_is_cut_at_a_word() {
+        let text = "word ".repeat(100);
+        let document = Document::parse("", &text);
+        let quote = document.quote(&(0..text.len()));
+        assert!(quote.len() <= QUOTE_CAP && text[quote].ends_with("word"));
+    }
+}

@@ -1,0 +1,102 @@
+//! What a text is written for: as the front matter says, else the file name, else its title or its code.
+
+use super::{BlockKind, Document};
+
+/// The kinds of text that the checks tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// Goes out to people who are to be won: a post, an announcement, a newsletter.
+    Outward,
+    /// States what happened: an incident report, minutes.
+    Report,
+    /// Explains how something works: a README, a guide, a specification.
+    Manual,
+    /// Nothing says so.
+    Unstated,
+}
+
+const KEYS: &[&str] = &["channel", "type", "artifact_type", "kind", "category"];
+const OUTWARD: &[&str] = &[
+    "post",
+    "launch",
+    "announcement",
+    "announce",
+    "newsletter",
+    "blog",
+    "linkedin",
+    "tweet",
+    "thread",
+    "social",
+    "marketing",
+    "landing",
+    "promise",
+    "press",
+    "pitch",
+    "campaign",
+    "email",
+];
+const REPORT: &[&str] =
+    &["incident", "postmortem", "report", "retrospective", "minutes", "memo", "review", "rca"];
+const MANUAL: &[&str] = &[
+    "readme",
+    "guide",
+    "manual",
+    "docs",
+    "doc",
+    "spec",
+    "specification",
+    "reference",
+    "contributing",
+    "changelog",
+    "howto",
+    "architecture",
+    "design",
+    "tutorial",
+    "runbook",
+];
+
+/// Decides on the channel.
+pub(super) fn of(
+    name: &str,
+    document: &Document<'_>,
+    front_matter: &[(String, String)],
+    has_code: bool,
+) -> Channel {
+    let stated =
+        front_matter.iter().filter(|(key, _)| KEYS.contains(&key.as_str())).map(|(_, value)| value.as_str());
+    let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    let title = document.blocks.first().filter(|block| block.kind == BlockKind::Heading);
+    let title =
+        title.map(|block| document.prose[block.span.clone()].to_ascii_lowercase()).unwrap_or_default();
+    let by_words = stated
+        .chain([file.as_str(), title.as_str()])
+        .map(of_words)
+        .find(|channel| *channel != Channel::Unstated);
+    by_words.unwrap_or(if has_code { Channel::Manual } else { Channel::Unstated })
+}
+
+fn of_words(text: &str) -> Channel {
+    let has =
+        |list: &[&str]| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| list.contains(&word));
+    match () {
+        () if has(REPORT) => Channel::Report,
+        () if has(MANUAL) => Channel::Manual,
+        () if has(OUTWARD) => Channel::Outward,
+        () => Channel::Unstated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_matter_wins_over_the_file_name_and_that_over_the_title() {
+        let check = |name: &str, text: &str| Document::parse(name, text).channel;
+        assert_eq!(check("a/README.md", "---\ntype: linkedin_post\n---\nHi."), Channel::Outward);
+        assert_eq!(check("a/README.md", "# Launch\n\nHi."), Channel::Manual);
+        assert_eq!(check("x.md", "# Incident report\n\nHi."), Channel::Report);
+        assert_eq!(check("x.md", "Hi.\n\n```\ncode\n```\n"), Channel::Manual);
+        assert_eq!(check("x.md", "Hi."), Channel::Unstated);
+    }
+}

@@ -1,0 +1,314 @@
+//! Markdown to prose: which bytes are the author's own words, and where blocks, links and code stand. Front matter,
+//! code, block quotes, footnote texts, URLs and HTML are not prose.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+
+use super::BlockKind;
+
+/// Stands in the prose for every byte of inline code and of bare URLs: a word that nobody reads.
+pub(super) const CODE_FILL: char = '\u{1}';
+
+/// Sections whose text is a list of sources, not a claim.
+const SOURCE_SECTIONS: &[&str] =
+    &["references", "sources", "notes", "footnotes", "bibliography", "further reading"];
+
+/// What the parser found.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) prose: String,
+    pub(super) blocks: Vec<(BlockKind, Range<usize>)>,
+    /// Hard line breaks, which end a sentence.
+    pub(super) breaks: Vec<usize>,
+    /// Places where a source is linked or a footnote is referred to.
+    pub(super) marks: Vec<usize>,
+    /// Links of any kind.
+    pub(super) links: Vec<usize>,
+    pub(super) front_matter: Vec<(String, String)>,
+    pub(super) has_code: bool,
+    pub(super) has_quotations: bool,
+}
+
+#[derive(Default)]
+struct Reader<'t> {
+    text: &'t str,
+    out: Parsed,
+    kept: Vec<Range<usize>>,
+    fills: Vec<Range<usize>>,
+    open: Option<(BlockKind, Range<usize>)>,
+    /// Nesting in what is not prose: code, quotations, images, footnote texts, HTML.
+    muted: usize,
+    items: usize,
+    link: Option<(usize, bool)>,
+    source_section: bool,
+}
+
+/// Parses a Markdown text.
+pub(super) fn parse(text: &str) -> Parsed {
+    let (body, front_matter) = front_matter(text);
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_GFM;
+    let mut reader = Reader { text, ..Reader::default() };
+    for (event, span) in Parser::new_ext(&text[body..], options).into_offset_iter() {
+        reader.read(event, span.start + body..span.end + body);
+    }
+    reader.close();
+    let mut out = reader.out;
+    out.front_matter = front_matter;
+    out.prose = assemble(text, &reader.kept, &mut reader.fills, &mut out.marks, &mut out.links);
+    out.marks.sort_unstable();
+    out
+}
+
+impl Reader<'_> {
+    fn read(&mut self, event: Event<'_>, span: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, span),
+            Event::End(tag) => self.end(tag),
+            Event::Text(words) => self.keep(&words, span),
+            Event::Code(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {
+                if self.muted == 0 {
+                    self.link = self.link.map(|(_, cites)| (span.start, cites));
+                    self.reach(&span);
+                    self.fills.push(span);
+                }
+            }
+            Event::FootnoteReference(_) => self.out.marks.push(span.start),
+            Event::HardBreak => self.out.breaks.push(span.start),
+            Event::SoftBreak
+            | Event::Rule
+            | Event::Html(_)
+            | Event::InlineHtml(_)
+            | Event::TaskListMarker(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, span: Range<usize>) {
+        match tag {
+            Tag::Paragraph if self.items > 0 => self.open_block(BlockKind::Item, span.start),
+            Tag::Paragraph => self.open_block(BlockKind::Paragraph, span.start),
+            Tag::Heading { .. } => self.open_block(BlockKind::Heading, span.start),
+            Tag::TableCell => self.open_block(BlockKind::Cell, span.start),
+            Tag::List(_) => self.close(),
+            Tag::Item => {
+                self.items += 1;
+                self.open_block(BlockKind::Item, span.start);
+            }
+            Tag::CodeBlock(_) => {
+                self.close();
+                self.out.has_code = true;
+                self.muted += 1;
+            }
+            // An alert (`> [!NOTE]`) is the author speaking.
+            Tag::BlockQuote(None) => {
+                self.close();
+                self.out.has_quotations = true;
+                self.muted += 1;
+            }
+            Tag::FootnoteDefinition(_) | Tag::HtmlBlock => {
+                self.close();
+                self.muted += 1;
+            }
+            Tag::Image { .. } => self.muted += 1,
+            Tag::Link { link_type, dest_url, .. } => self.start_link(link_type, &dest_url, span),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::TableCell => self.close(),
+            TagEnd::Heading(_) => self.end_heading(),
+            TagEnd::Item => {
+                self.close();
+                self.items = self.items.saturating_sub(1);
+            }
+            TagEnd::CodeBlock
+            | TagEnd::BlockQuote(None)
+            | TagEnd::FootnoteDefinition
+            | TagEnd::HtmlBlock
+            | TagEnd::Image => {
+                self.muted = self.muted.saturating_sub(1);
+            }
+            TagEnd::Link => {
+                if let Some((at, true)) = self.link.take() {
+                    self.out.marks.push(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end_heading(&mut self) {
+        if let Some((_, span)) = &self.open {
+            let title = self.text[span.clone()].trim().to_ascii_lowercase();
+            self.source_section = SOURCE_SECTIONS.contains(&title.as_str());
+        }
+        self.close();
+    }
+
+    fn start_link(&mut self, kind: LinkType, dest: &str, span: Range<usize>) {
+        self.out.links.push(span.start);
+        if matches!(kind, LinkType::Autolink | LinkType::Email) {
+            self.fills.push(span.clone());
+        }
+        let elsewhere = !dest.starts_with('#') && !dest.starts_with("mailto:") && kind != LinkType::Email;
+        // Which link asks for something ("Try it") and which cites is seen at its first word.
+        self.link = Some((span.start, elsewhere));
+    }
+
+    fn keep(&mut self, words: &CowStr<'_>, span: Range<usize>) {
+        if let Some((at, cites)) = &mut self.link {
+            *at = span.start;
+            let asks = first_word(words).is_some_and(|word| ASKING.contains(&word.as_str()));
+            *cites &= !asks;
+        }
+        // A decoded entity has no letters of its own in the source.
+        if self.muted > 0 || self.source_section && !self.in_heading() || self.text[span.clone()] != **words {
+            return;
+        }
+        self.reach(&span);
+        self.kept.push(span);
+    }
+
+    fn in_heading(&self) -> bool {
+        matches!(self.open, Some((BlockKind::Heading, _)))
+    }
+
+    fn open_block(&mut self, kind: BlockKind, at: usize) {
+        self.close();
+        self.open = Some((kind, at..at));
+    }
+
+    /// Makes the open block span what was read.
+    fn reach(&mut self, span: &Range<usize>) {
+        let fresh = self.open.get_or_insert((BlockKind::Paragraph, span.start..span.start));
+        if fresh.1.is_empty() {
+            fresh.1.start = span.start;
+        }
+        fresh.1.end = fresh.1.end.max(span.end);
+    }
+
+    fn close(&mut self) {
+        if let Some(block) = self.open.take().filter(|(_, span)| !span.is_empty()) {
+            self.out.blocks.push(block);
+        }
+    }
+}
+
+/// First words of links that ask for something and prove nothing.
+const ASKING: &[&str] = &[
+    "try",
+    "sign",
+    "join",
+    "download",
+    "get",
+    "start",
+    "buy",
+    "book",
+    "subscribe",
+    "install",
+    "order",
+    "contact",
+    "register",
+];
+
+fn first_word(words: &str) -> Option<String> {
+    words.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+/// The prose, as long as the text: what was kept, with bare URLs and code filled.
+fn assemble(
+    text: &str,
+    kept: &[Range<usize>],
+    fills: &mut Vec<Range<usize>>,
+    marks: &mut Vec<usize>,
+    links: &mut Vec<usize>,
+) -> String {
+    for span in kept {
+        let mut from = span.start;
+        while let Some(found) = text[from..span.end].find("http").map(|at| from + at) {
+            from = found + 4;
+            if ["s://", "://"].iter().any(|rest| text[from..].starts_with(rest)) {
+                let tail = text[found..].find(|c: char| c.is_whitespace() || "<>\"|)".contains(c));
+                let end = tail.map_or(text.len(), |length| found + length);
+                let end = found + text[found..end].trim_end_matches(['.', ',', ';', ':', '!', '?']).len();
+                fills.push(found..end);
+                marks.push(found);
+                links.push(found);
+                from = end.min(span.end).max(from.min(span.end));
+            }
+        }
+    }
+    let mut bytes = vec![b' '; text.len()];
+    for span in kept {
+        bytes[span.clone()].copy_from_slice(&text.as_bytes()[span.clone()]);
+    }
+    for span in fills.iter() {
+        bytes[span.clone()].fill(CODE_FILL as u8);
+    }
+    // Every span ends on a character, so this cannot fail; a blank text would only hide findings, never misplace one.
+    String::from_utf8(bytes).unwrap_or_else(|_| " ".repeat(text.len()))
+}
+
+/// Where the body starts, and the scalar keys of the front matter.
+fn front_matter(text: &str) -> (usize, Vec<(String, String)>) {
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut at = start;
+    let mut keys = Vec::new();
+    for (number, line) in text[start..].split_inclusive('\n').enumerate() {
+        at += line.len();
+        let bare = line.trim_end();
+        match number {
+            0 if bare == "---" => {}
+            0 => return (start, Vec::new()),
+            _ if bare == "---" || bare == "..." => return (at, keys),
+            _ => keys.extend(line.split_once(':').map(|(key, value)| {
+                (key.trim().to_ascii_lowercase(), value.trim().trim_matches(['"', '\'']).to_ascii_lowercase())
+            })),
+        }
+    }
+    (start, Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prose_is_as_long_as_the_text() {
+        for text in [
+            "",
+            "\u{feff}",
+            "a **b** `c`\r\n",
+            "~~é~~ &amp; <b>x</b> https://a.example/b_c.",
+            "---\nx: y\n---\nz",
+        ] {
+            assert_eq!(parse(text).prose.len(), text.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn front_matter_without_an_end_is_prose() {
+        assert_eq!(front_matter("---\na: b\n").0, 0);
+        assert_eq!(front_matter("---\nType: 'Post'\n---\nx"), (21, vec![("type".into(), "post".into())]));
+    }
+
+    #[test]
+    fn a_link_that_asks_is_no_source() {
+        assert_eq!(parse("[Try it](https://x.example)").marks.len(), 0);
+        assert_eq!(parse("[our report](https://x.example)").marks.len(), 1);
+        assert_eq!(parse("[below](#later)").marks.len(), 0);
+        assert_eq!(parse("See https://x.example/a_b for more.").marks.len(), 1);
+    }
+
+    #[test]
+    fn the_list_of_sources_makes_no_claims() {
+        let parsed = parse("Text.\n\n## Sources\n\n1. A study of 40% of us.\n\n## After\n\nMore.\n");
+        assert!(!parsed.prose.contains("study") && parsed.prose.contains("More"));
+    }
+}

@@ -1,0 +1,138 @@
+//! One member's reading of an artifact: what its lens found, and the answer that follows from it.
+
+use serde_json::{Map, Value, json};
+
+use super::checks::{self, Criteria, Raised};
+use super::document::Document;
+use super::lens::Lens;
+use super::scoring;
+
+/// How many findings an answer lists; all of them count.
+const LISTED: usize = 12;
+
+/// What a member found.
+pub(super) struct Reading<'d> {
+    document: &'d Document<'d>,
+    lens: Lens,
+    /// What counts.
+    pub(super) raised: Vec<Raised>,
+    /// What was left to another member, one sentence each.
+    pub(super) concessions: Vec<String>,
+    /// What counts more because others stopped at it too, one sentence each.
+    pub(super) escalations: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl<'d> Reading<'d> {
+    /// Reads an artifact through a lens, without looking at anybody else.
+    pub(super) fn first(lens: Lens, document: &'d Document<'d>, criteria: &Criteria<'_>) -> Self {
+        let raised = checks::run(lens, document, criteria);
+        let mut notes = Vec::new();
+        if lens.covers(Lens::Strategy) && criteria.goals.is_empty() {
+            notes.push(
+                "No goals document was given, so whether the text serves a goal was not judged.".to_owned(),
+            );
+        }
+        Reading { document, lens, raised, concessions: Vec::new(), escalations: Vec::new(), notes }
+    }
+
+    /// The document that was read.
+    pub(super) fn document(&self) -> &'d Document<'d> {
+        self.document
+    }
+
+    /// The answer, in the form of a deliberator's.
+    pub(super) fn answer(&self) -> Value {
+        let words = self.document.word_count();
+        let judgement = scoring::judge(&self.raised, words);
+        let verdict = match (judgement.would_block, judgement.irreducible) {
+            (true, true) => "hold",
+            (true, false) => "revise",
+            (false, _) => "ship",
+        };
+        let listed = self.listed();
+        let findings: Vec<Value> = listed.iter().map(|one| self.finding(one)).collect();
+        let mut answer = json!({
+            "verdict": verdict,
+            "score": judgement.score,
+            "scores": self.scores(words),
+            "would_block": judgement.would_block,
+            "irreducible": judgement.irreducible,
+            "revision_brief": self.brief(&listed),
+            "findings": findings,
+            "notes": self.notes(judgement.points, words, listed.len()),
+        });
+        if let Some(object) = answer.as_object_mut() {
+            if !self.concessions.is_empty() {
+                object.insert("concessions".into(), json!(self.concessions));
+            }
+            if !self.escalations.is_empty() {
+                object.insert("escalations".into(), json!(self.escalations));
+            }
+        }
+        answer
+    }
+
+    /// The heaviest findings, in the order of the text.
+    fn listed(&self) -> Vec<&Raised> {
+        let mut listed: Vec<&Raised> = self.raised.iter().collect();
+        listed.sort_by_key(|one| (std::cmp::Reverse(one.finding.points()), one.finding.span.start));
+        listed.truncate(LISTED);
+        listed.sort_by_key(|one| (one.finding.span.start, one.finding.span.end));
+        listed
+    }
+
+    fn finding(&self, raised: &Raised) -> Value {
+        let quote = self.document.quote(&raised.finding.span);
+        json!({
+            "quote": &self.document.text[quote.clone()],
+            "issue": raised.finding.issue,
+            "fix": raised.finding.fix,
+            "line": self.document.line_of(quote.start),
+            "check": raised.check.name,
+            "severity": raised.finding.severity.word(),
+        })
+    }
+
+    /// A score per check of the lens; of a general reading, per concern.
+    fn scores(&self, words: usize) -> Map<String, Value> {
+        let mut scores = Map::new();
+        let concerns = [
+            (Lens::Skeptic, "skeptic"),
+            (Lens::Voice, "voice"),
+            (Lens::Evidence, "evidence"),
+            (Lens::Strategy, "strategy"),
+        ];
+        if self.lens == Lens::General {
+            for (lens, name) in concerns {
+                let own = self.raised.iter().filter(|one| one.check.lens.covers(lens));
+                scores.insert(name.into(), json!(scoring::score(own, words)));
+            }
+            return scores;
+        }
+        for check in checks::ALL.iter().filter(|check| self.lens.covers(check.lens)) {
+            let own = self.raised.iter().filter(|one| std::ptr::eq(one.check, *check));
+            scores.insert(check.name.into(), json!(scoring::score(own, words)));
+        }
+        scores
+    }
+
+    fn brief(&self, listed: &[&Raised]) -> Option<String> {
+        let lines = listed.iter().enumerate().map(|(index, one)| {
+            let line = self.document.line_of(one.finding.span.start);
+            format!("{}. Line {line}: {} {}", index + 1, one.finding.issue, one.finding.fix)
+        });
+        let brief = lines.collect::<Vec<_>>().join("\n");
+        (!brief.is_empty()).then_some(brief)
+    }
+
+    fn notes(&self, points: u32, words: usize, listed: usize) -> String {
+        let mut notes =
+            vec![format!("Counted by rule, no model was asked: {points} points in {words} words.")];
+        if self.raised.len() > listed {
+            notes.push(format!("{} findings in all, the heaviest {listed} are listed.", self.raised.len()));
+        }
+        notes.extend(self.notes.iter().cloned());
+        notes.join(" ")
+    }
+}

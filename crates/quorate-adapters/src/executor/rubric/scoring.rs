@@ -1,0 +1,124 @@
+//! The rule that turns counted findings into a score and a block. It stands here and in `docs/rubric.md`, nowhere
+//! else.
+//!
+//! 1. A finding counts 1 (minor), 3 (major) or 9 (critical) points; a repeated phrase counts once more each time.
+//! 2. The *load* of a concern is its points per 100 words of prose; a shorter text counts as 100 words.
+//! 3. The score is 5 without findings, 4 under a load of 2, 3 under 4, 2 under 8, else 1.
+//! 4. A concern blocks on a critical finding, or with at least [`BLOCK_POINTS`] points and a load of
+//!    [`BLOCK_LOAD`] or more.
+//! 5. A block is irreducible when one of its findings cannot be repaired by an edit.
+
+use super::checks::Raised;
+use super::finding::{Repair, Severity};
+use super::lens::Lens;
+
+/// Fewer points than this never block without a critical finding.
+const BLOCK_POINTS: u32 = 6;
+/// The load, in points per 100 words, from which a concern blocks.
+const BLOCK_LOAD: u64 = 3;
+/// A text counts as at least this long.
+const SHORTEST: u64 = 100;
+
+/// What counted findings come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Judgement {
+    /// The points of all findings.
+    pub(super) points: u32,
+    /// 1 to 5.
+    pub(super) score: u8,
+    /// Whether the text must not go out as it is.
+    pub(super) would_block: bool,
+    /// Whether no edit repairs what blocks.
+    pub(super) irreducible: bool,
+}
+
+/// Judges the findings of one reading. A reading under several concerns blocks when one of them does, and scores as
+/// the worst of them.
+pub(super) fn judge(raised: &[Raised], words: usize) -> Judgement {
+    let concerns = [Lens::General, Lens::Skeptic, Lens::Voice, Lens::Evidence, Lens::Strategy];
+    let judged = concerns.map(|concern| {
+        let own: Vec<&Raised> = raised.iter().filter(|one| one.check.lens == concern).collect();
+        judge_one(&own, words)
+    });
+    Judgement {
+        points: judged.iter().map(|one| one.points).sum(),
+        score: judged.iter().map(|one| one.score).min().unwrap_or(5),
+        would_block: judged.iter().any(|one| one.would_block),
+        irreducible: judged.iter().any(|one| one.irreducible),
+    }
+}
+
+/// The score that some of the findings alone would get: how one check or one concern came out.
+pub(super) fn score<'r>(raised: impl Iterator<Item = &'r Raised>, words: usize) -> u8 {
+    judge_one(&raised.collect::<Vec<_>>(), words).score
+}
+
+fn judge_one(raised: &[&Raised], words: usize) -> Judgement {
+    let points: u32 = raised.iter().map(|one| one.finding.points()).sum();
+    let length = (words as u64).max(SHORTEST);
+    // Compared without division: points / words * 100 < load.
+    let under = |load: u64| u64::from(points) * 100 < load * length;
+    let score = match () {
+        () if points == 0 => 5,
+        () if under(2) => 4,
+        () if under(4) => 3,
+        () if under(8) => 2,
+        () => 1,
+    };
+    let critical = raised.iter().any(|one| one.finding.severity == Severity::Critical);
+    let would_block = critical || points >= BLOCK_POINTS && !under(BLOCK_LOAD);
+    let beyond_edit = raised.iter().any(|one| one.finding.repair == Repair::Rethink);
+    // A text that fails on one finding scores no better than one that fails on many.
+    let score = if critical { score.min(2) } else { score };
+    Judgement { points, score, would_block, irreducible: would_block && beyond_edit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::rubric::checks::ALL;
+    use crate::executor::rubric::finding::Finding;
+
+    fn raised(lens: Lens, severities: &[Severity]) -> Vec<Raised> {
+        let check = ALL.iter().find(|check| check.lens == lens).expect("a check of every lens");
+        let finding =
+            |severity: &Severity| Raised { check, finding: Finding::new(0..0, *severity, "issue", "fix") };
+        severities.iter().map(finding).collect()
+    }
+
+    #[test]
+    fn length_dilutes_slips_but_not_a_critical_finding() {
+        let majors = raised(Lens::Evidence, &[Severity::Major; 3]);
+        assert!(judge(&majors, 300).would_block);
+        assert!(!judge(&majors, 301).would_block);
+        let critical = raised(Lens::Evidence, &[Severity::Critical]);
+        assert!(judge(&critical, 100_000).would_block);
+    }
+
+    #[test]
+    fn one_slip_in_a_short_text_does_not_block() {
+        assert!(!judge(&raised(Lens::Voice, &[Severity::Major]), 20).would_block);
+        assert!(judge(&raised(Lens::Voice, &[Severity::Major; 2]), 20).would_block);
+    }
+
+    #[test]
+    fn concerns_are_not_added_up() {
+        let mut mixed = raised(Lens::Voice, &[Severity::Major]);
+        mixed.extend(raised(Lens::Evidence, &[Severity::Major]));
+        assert!(!judge(&mixed, 20).would_block);
+    }
+
+    #[test]
+    fn scores_fall_with_the_load() {
+        let of = |minors: usize| judge(&raised(Lens::Voice, &vec![Severity::Minor; minors]), 100).score;
+        assert_eq!([0, 1, 2, 4, 8].map(of), [5, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn irreducible_only_with_a_finding_beyond_an_edit() {
+        let mut one = raised(Lens::Strategy, &[Severity::Critical]);
+        assert!(!judge(&one, 50).irreducible);
+        one[0].finding.repair = Repair::Rethink;
+        assert!(judge(&one, 50).irreducible);
+    }
+}

@@ -1,0 +1,138 @@
+//! The block of a rubric executor: which phrases are banned, and what the goals are.
+
+use std::io::Read;
+use std::path::Path;
+
+use quorate_kernel::ports::executor::{Refused, Settings};
+use serde_json::Value;
+
+use super::banned::Banned;
+use super::goals::Goals;
+
+const KEYS: [&str; 3] = ["banned", "banned_defaults", "goals"];
+/// The longest goals document that is read.
+const GOALS_CAP: u64 = 1024 * 1024;
+
+/// What a rubric judges by, as its settings say.
+#[derive(Debug)]
+pub(super) struct Rubric {
+    /// Phrases that are not to be used.
+    pub(super) banned: Banned,
+    /// The goals document, where the settings name one.
+    pub(super) goals: Option<Goals>,
+}
+
+/// Reads the block.
+///
+/// # Errors
+/// An unknown key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
+pub(super) fn read(settings: &Settings) -> Result<Rubric, Refused> {
+    for key in settings.block.keys() {
+        if !KEYS.contains(&key.as_str()) {
+            return Err(unknown(key));
+        }
+    }
+    // A key with a null value counts as absent.
+    let value = |key: &str| settings.block.get(key).filter(|value| !value.is_null());
+    let defaults = match value("banned_defaults") {
+        None => true,
+        Some(Value::Bool(on)) => *on,
+        Some(_) => return Err(Refused::key("banned_defaults", "`banned_defaults` must be true or false")),
+    };
+    let phrases = value("banned").map_or(Ok(Vec::new()), phrases)?;
+    let banned = Banned::new(defaults, &phrases).map_err(|bad| {
+        Refused::key("banned", format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason))
+            .with_help("write a phrase as it is, or a regular expression between slashes")
+    })?;
+    let goals = match value("goals") {
+        None => None,
+        Some(Value::String(path)) => Some(Goals::read(&document(&settings.dir, path)?)),
+        Some(_) => return Err(Refused::key("goals", "`goals` must be the path of a goals document")),
+    };
+    Ok(Rubric { banned, goals })
+}
+
+fn phrases(value: &Value) -> Result<Vec<String>, Refused> {
+    let refusal = || Refused::key("banned", "`banned` must be a list of strings");
+    let list = value.as_array().ok_or_else(refusal)?;
+    list.iter().map(|phrase| phrase.as_str().map(str::to_owned).ok_or_else(refusal)).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the goals document is a setting")]
+fn document(dir: &Path, path: &str) -> Result<String, Refused> {
+    let refuse =
+        |why: String| Refused::key("goals", format!("the goals document `{path}` cannot be read: {why}"));
+    let file = std::fs::File::open(dir.join(path)).map_err(|error| refuse(error.to_string()))?;
+    let mut text = String::new();
+    let read =
+        file.take(GOALS_CAP + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    if read as u64 > GOALS_CAP {
+        return Err(refuse("it is over 1 MiB".into()));
+    }
+    Ok(text)
+}
+
+fn unknown(key: &str) -> Refused {
+    let refused = Refused::key(key, format!("a rubric executor has no key `{key}`"));
+    let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
+    match nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 3) {
+        Some(near) => refused.with_help(format!("did you mean `{near}`?")),
+        None => refused.with_help("its keys are `banned`, `banned_defaults` and `goals`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn settings(block: Value) -> Settings {
+        let block = block.as_object().cloned().unwrap_or_default();
+        let timeout = std::time::Duration::from_secs(1);
+        Settings { name: "rubric".into(), timeout, retries: 0, dir: std::env::temp_dir(), block }
+    }
+
+    fn refused(block: Value) -> (Option<String>, String, String) {
+        let refused = read(&settings(block)).expect_err("refused");
+        (refused.key, refused.message, refused.help.unwrap_or_default())
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_known() {
+        let (key, _, help) = refused(json!({"baned": []}));
+        assert_eq!((key.as_deref(), help.as_str()), (Some("baned"), "did you mean `banned`?"));
+        assert!(refused(json!({"temperature": 1})).2.contains("its keys are"));
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_refused_by_key() {
+        for (key, value) in [
+            ("banned", json!("x")),
+            ("banned", json!([1])),
+            ("banned_defaults", json!("no")),
+            ("goals", json!(1)),
+        ] {
+            let mut block = serde_json::Map::new();
+            block.insert(key.into(), value);
+            assert_eq!(refused(Value::Object(block)).0.as_deref(), Some(key));
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_does_not_compile_is_named() {
+        let (key, message, _) = refused(json!({"banned": ["fine", "/(/"]}));
+        assert_eq!(key.as_deref(), Some("banned"));
+        assert!(message.contains("`/(/`"), "{message}");
+    }
+
+    #[test]
+    fn a_goals_document_is_read_relative_to_the_settings() {
+        let dir = tempfile::tempdir().expect("a directory");
+        #[expect(clippy::disallowed_methods, reason = "the test needs a goals document")]
+        std::fs::write(dir.path().join("GOALS.md"), "# Goals\n\n- Make audits cheap\n").expect("written");
+        let mut settings = settings(json!({"goals": "GOALS.md", "banned": null}));
+        settings.dir = dir.path().to_owned();
+        assert!(read(&settings).expect("read").goals.is_some());
+        assert_eq!(refused(json!({"goals": "no-such-goals.md"})).0.as_deref(), Some("goals"));
+    }
+}

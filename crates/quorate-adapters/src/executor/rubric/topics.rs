@@ -1,0 +1,76 @@
+//! What findings are about, read from their words, so that this run's findings and an earlier verdict's text can be
+//! compared whoever wrote them.
+
+/// A subject: its name, and the words that betray it.
+pub(super) struct Topic {
+    /// Its name, which betrays it too.
+    pub(super) name: &'static str,
+    words: &'static [&'static str],
+}
+
+static TOPICS: &[Topic] = &[
+    Topic {
+        name: "nothing to judge",
+        words: &["nothing here to judge", "too little to judge", "there is no prose"],
+    },
+    Topic {
+        name: "unsourced claims",
+        words: &[
+            "without a source",
+            "unsourced",
+            "no source",
+            "citation",
+            "names nobody",
+            "no comparison",
+            "rests on nothing",
+        ],
+    },
+    Topic {
+        name: "figures without a base",
+        words: &["does not say compared", "does not say of how many", "baseline"],
+    },
+    Topic { name: "absolutes", words: &["absolute", "allows no exception", "overclaim", "overstate"] },
+    Topic { name: "survivorship", words: &["survivor", "those who stayed"] },
+    Topic { name: "causal leaps", words: &["causal", "makes a cause", "post hoc"] },
+    Topic {
+        name: "a missing other side",
+        words: &["counter-position", "what speaks against", "one-sided", "could turn out wrong"],
+    },
+    Topic { name: "tired phrases", words: &["says little", "banned phrase", "hype", "cliché", "buzzword"] },
+    Topic { name: "pivots", words: &["knocks down"] },
+    Topic { name: "long sentences", words: &["a sentence of", "sentence length"] },
+    Topic { name: "shouting", words: &["shouts", "exclamation"] },
+    Topic {
+        name: "lasting promises",
+        words: &["promise", "binds for ever", "takes on a risk", "hold you to", "irreversible"],
+    },
+    Topic { name: "a missing call to action", words: &["call to action", "asks nothing of them"] },
+    Topic { name: "the stated goals", words: &["stated goal", "non-goal", "reason to stop"] },
+];
+
+/// The topics that a text touches, in a fixed order.
+pub(super) fn of(text: &str) -> Vec<&'static Topic> {
+    let text = text.to_lowercase();
+    let touches =
+        |topic: &&Topic| text.contains(topic.name) || topic.words.iter().any(|word| text.contains(word));
+    TOPICS.iter().filter(touches).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<&'static str> {
+        of(text).iter().map(|topic| topic.name).collect()
+    }
+
+    #[test]
+    fn topics_are_read_from_anybodys_words() {
+        assert_eq!(
+            names("Unsourced numbers again, and too much hype."),
+            ["unsourced claims", "tired phrases"]
+        );
+        assert_eq!(names("“forever” binds for ever."), ["lasting promises"]);
+        assert!(names("evidence-calibration and strategy-stakes").is_empty());
+    }
+}

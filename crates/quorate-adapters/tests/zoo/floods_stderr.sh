@@ -1,0 +1,3 @@
+#!/bin/sh
+# Fills stderr for ever.
+exec yes "$1" >&2

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Fills stdout for ever.
+exec yes "$1"

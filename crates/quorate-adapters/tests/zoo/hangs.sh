@@ -1,0 +1,3 @@
+#!/bin/sh
+# Does nothing, for long.
+exec sleep "$1"

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Dies by a signal.
+kill -SEGV $$

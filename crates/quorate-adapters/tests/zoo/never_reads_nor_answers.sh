@@ -1,0 +1,4 @@
+#!/bin/sh
+# Neither reads nor prints.
+trap '' PIPE
+sleep "$1"

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Prints bytes that are no text.
+printf '{"issue": "\377\376"}'

@@ -1,0 +1,133 @@
+//! How diagnostics are shown: one file per output format, each a function from a report to text.
+//!
+//! Every format shows the same diagnostics in the same order: those without a place first, then by file and place,
+//! at one place refusals before warnings.
+
+pub mod concise;
+pub mod full;
+pub mod github;
+pub mod json;
+pub mod sarif;
+mod underline;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::codes::Severity;
+use crate::text::{LineIndex, Position};
+use crate::{Body, Report};
+
+pub use concise::concise;
+pub use full::full;
+pub use github::github;
+pub use json::json;
+pub use sarif::sarif;
+pub use underline::underline;
+
+/// Whether output carries terminal colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Colour {
+    /// It does.
+    On,
+    /// It is plain text.
+    #[default]
+    Off,
+}
+
+/// How output for people looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Colours.
+    pub colour: Colour,
+    /// How many columns the terminal has.
+    pub width: usize,
+}
+
+impl Default for Look {
+    /// Plain text, 100 columns wide.
+    fn default() -> Self {
+        Look { colour: Colour::Off, width: 100 }
+    }
+}
+
+/// How grave something is, in the words that other tools have for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// It stops.
+    Error,
+    /// It should be looked at.
+    Warning,
+    /// It is good to know.
+    Note,
+}
+
+impl From<Severity> for Level {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Refusal => Level::Error,
+            Severity::Warning => Level::Warning,
+        }
+    }
+}
+
+/// A diagnostic of either severity.
+struct Item<'r> {
+    code: &'static str,
+    severity: Severity,
+    body: &'r Body,
+}
+
+/// The diagnostics of a report in the order in which they are shown.
+fn items(report: &Report) -> Vec<Item<'_>> {
+    let refusals = report.refusals.iter().map(|refusal| Item {
+        code: refusal.code.as_str(),
+        severity: Severity::Refusal,
+        body: &refusal.body,
+    });
+    let warnings = report.warnings.iter().map(|warning| Item {
+        code: warning.code.as_str(),
+        severity: Severity::Warning,
+        body: &warning.body,
+    });
+    let mut all: Vec<_> = refusals.chain(warnings).collect();
+    all.sort_by_key(|item| {
+        let place = item.body.place.as_ref();
+        (place.map(|place| (&place.file, place.span.start)), Reverse(item.severity == Severity::Refusal))
+    });
+    all
+}
+
+/// The lines of every file of a report, found once.
+struct Lines<'r>(BTreeMap<&'r str, LineIndex<'r>>);
+
+impl<'r> Lines<'r> {
+    fn of(report: &'r Report) -> Self {
+        Lines(report.sources.iter().map(|(file, text)| (file.as_ref(), LineIndex::new(text))).collect())
+    }
+
+    /// Where a diagnostic begins and ends, as far as the file's text is known.
+    fn positions(&self, item: &Item<'_>) -> Option<(Position, Position)> {
+        let place = item.body.place.as_ref()?;
+        let Some(index) = self.0.get(place.file.as_ref()) else {
+            let start = Position { line: 1, column: 1 };
+            return (place.span.start == 0).then_some((start, start));
+        };
+        Some((index.position(place.span.start), index.position(place.span.end.max(place.span.start))))
+    }
+}
+
+/// Text that stays on its line: line breaks become spaces, other control characters are written out.
+fn one_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => shown.push(' '),
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod fixture;

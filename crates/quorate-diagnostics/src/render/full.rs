@@ -1,0 +1,138 @@
+//! Diagnostics as a compiler shows them: the message, the source underlined, related places, what to do.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin};
+
+use super::underline::{Mark, grade, quote, renderer, shown};
+use super::{Item, Look, items, one_line};
+use crate::{Place, Related, Report};
+
+/// All diagnostics, with an empty line after each.
+pub fn full(report: &Report, look: Look) -> String {
+    let renderer = renderer(look);
+    let mut out = String::new();
+    for item in items(report) {
+        out.push_str(renderer.render(&[group(report, &item)]).trim_end());
+        out.push_str("\n\n");
+    }
+    out
+}
+
+fn group<'r>(report: &'r Report, item: &Item<'r>) -> Group<'r> {
+    let level = grade(item.severity.into()).with_name(item.severity.as_str());
+    let mut group = Group::with_title(level.primary_title(one_line(&item.body.message)).id(item.code));
+    if let Some(place) = &item.body.place {
+        group = quoted(report, item, place, group);
+    }
+    match &item.body.help {
+        Some(help) => group.element(Level::HELP.message(one_line(help))),
+        None => group,
+    }
+}
+
+/// Adds the quoted source: the place itself and the related places, a snippet per file.
+fn quoted<'r>(report: &'r Report, item: &Item<'r>, place: &'r Place, mut group: Group<'r>) -> Group<'r> {
+    let Some(text) = text_of(report, place) else {
+        return group.element(Origin::path(one_line(&place.file)).line(1).char_column(1));
+    };
+    let (near, far): (Vec<_>, Vec<_>) =
+        item.body.related.iter().partition(|related| related.place.file == place.file);
+    let mut marks =
+        vec![Mark { span: shown(text, &place.span), label: String::new(), kind: AnnotationKind::Primary }];
+    marks.extend(near.into_iter().map(|related| mark(text, related)));
+    group = group.element(quote(text, &place.file, marks));
+    for related in far {
+        group = match text_of(report, &related.place) {
+            Some(text) => group.element(quote(text, &related.place.file, vec![mark(text, related)])),
+            None => {
+                let file = one_line(&related.place.file);
+                group.element(Level::NOTE.message(format!("{file}: {}", one_line(&related.label))))
+            }
+        };
+    }
+    group
+}
+
+fn mark(text: &str, related: &Related) -> Mark {
+    let span = shown(text, &related.place.span);
+    Mark { span, label: one_line(&related.label), kind: AnnotationKind::Context }
+}
+
+/// The text that a place is in, if there is anything to quote.
+fn text_of<'r>(report: &'r Report, place: &Place) -> Option<&'r str> {
+    report.sources.get(&place.file).map(AsRef::as_ref).filter(|text: &&str| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Colour, fixture};
+    use super::*;
+    use crate::{Body, codes};
+
+    #[test]
+    fn the_source_is_quoted_and_underlined() {
+        let out = full(&fixture::report(), Look::default());
+        let expected = "\
+refusal[quorate:usage]: no file was named
+
+refusal[quorate:council_invalid]: `id` is missing
+ --> council.yaml:1:1
+  |
+1 | a: 1
+  | ^
+  |
+  = help: add `id`: a name
+
+refusal[quorate:syntax]: the key `ä` is there twice
+ --> council.yaml:2:16
+  |
+2 | longer: {ä: 2, ä: 3}
+  |          -     ^
+  |          |
+  |          first here
+
+warning[quorate:field_without_effect]: nothing reads \\u{1b}[31m this
+ --> council.yaml:2:16
+  |
+2 | longer: {ä: 2, ä: 3}
+  |                ^
+
+";
+        assert_eq!(out, expected, "\n{out}");
+    }
+
+    #[test]
+    fn an_ancestor_in_another_file_is_shown_too() {
+        let place = |file: &str, span| Place { file: file.into(), span, path: String::new() };
+        let mut report = Report::new();
+        report.source("child.md", "a: 1\n");
+        report.source("parent.md", "\nb: 22\n");
+        let body = Body::new("looser than its parent").at(place("child.md", 3..4));
+        report.refuse(codes::SYNTAX, body.related(place("parent.md", 4..6), "declared here"));
+        report.refuse(codes::SYNTAX, Body::new("empty").at(place("nothing.md", 0..0)));
+        let expected = "\
+refusal[quorate:syntax]: looser than its parent
+ --> child.md:1:4
+  |
+1 | a: 1
+  |    ^
+  |
+ ::: parent.md:2:4
+  |
+2 | b: 22
+  |    -- declared here
+
+refusal[quorate:syntax]: empty
+--> nothing.md:1:1
+
+";
+        let out = full(&report, Look::default());
+        assert_eq!(out, expected, "\n{out}");
+    }
+
+    #[test]
+    fn colours_only_when_asked_for() {
+        let look = Look { colour: Colour::On, ..Look::default() };
+        assert!(full(&fixture::report(), look).contains('\u{1b}'));
+        assert!(!full(&fixture::report(), Look::default()).contains('\u{1b}'));
+    }
+}

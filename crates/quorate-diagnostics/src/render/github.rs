@@ -1,0 +1,97 @@
+//! Diagnostics as workflow commands: GitHub shows each as an annotation at its line.
+
+use super::{Level, Lines, items};
+use crate::Report;
+use crate::text::Position;
+
+/// All diagnostics, a command each.
+pub fn github(report: &Report) -> String {
+    let lines = Lines::of(report);
+    let mut out = String::new();
+    for item in items(report) {
+        let file = item.body.place.as_ref().map_or("", |place| &place.file);
+        let position = lines.positions(&item).map(|(start, _)| start);
+        let message = match &item.body.help {
+            Some(help) => format!("{}\n{help}", item.body.message),
+            None => item.body.message.clone(),
+        };
+        out.push_str(&annotation(item.severity.into(), file, position, item.code, &message));
+        out.push('\n');
+    }
+    out
+}
+
+/// One command, without a line break at its end. `file` may be empty.
+pub fn annotation(
+    level: Level,
+    file: &str,
+    position: Option<Position>,
+    title: &str,
+    message: &str,
+) -> String {
+    let name = match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Note => "notice",
+    };
+    let mut properties = Vec::new();
+    if !file.is_empty() {
+        properties.push(format!("file={}", property(file)));
+        if let Some(Position { line, column }) = position {
+            properties.push(format!("line={line},col={column}"));
+        }
+    }
+    if !title.is_empty() {
+        properties.push(format!("title={}", property(title)));
+    }
+    let space = if properties.is_empty() { "" } else { " " };
+    format!("::{name}{space}{}::{}", properties.join(","), data(message))
+}
+
+/// Escapes what would end a message, and writes control characters out.
+fn data(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '%' => escaped.push_str("%25"),
+            '\r' => escaped.push_str("%0D"),
+            '\n' => escaped.push_str("%0A"),
+            c if c.is_control() => escaped.extend(c.escape_default()),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Escapes what would end a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn a_command_each() {
+        let text = github(&fixture::report());
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "::error title=quorate%3Ausage::no file was named");
+        assert_eq!(
+            lines[1],
+            "::error file=council.yaml,line=1,col=1,title=quorate%3Acouncil_invalid::`id` is missing%0Aadd `id`: a name"
+        );
+        assert!(lines[3].starts_with("::warning file=council.yaml,line=2,col=16,"), "{}", lines[3]);
+    }
+
+    #[test]
+    fn nothing_in_a_text_ends_the_command() {
+        let at = Some(Position { line: 3, column: 7 });
+        assert_eq!(
+            annotation(Level::Note, "a,b:c%.md", at, "x: y, z", "50%\r\n::error::no"),
+            "::notice file=a%2Cb%3Ac%25.md,line=3,col=7,title=x%3A y%2C z::50%25%0D%0A::error::no"
+        );
+        assert_eq!(annotation(Level::Error, "", None, "", "m"), "::error::m");
+    }
+}

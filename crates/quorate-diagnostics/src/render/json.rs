@@ -1,0 +1,72 @@
+//! Diagnostics as JSON: `{"diagnostics": [{code, severity, file, line, column, path, message, help}]}`.
+
+use serde_json::{Value, json};
+
+use super::{Lines, items};
+use crate::Report;
+
+/// The whole document.
+pub fn json(report: &Report) -> String {
+    let mut text = json!({ "diagnostics": diagnostics(report) }).to_string();
+    text.push('\n');
+    text
+}
+
+/// The document of a check: the diagnostics and how many there are in how many files.
+pub fn check(report: &Report, files: usize) -> Value {
+    json!({
+        "diagnostics": diagnostics(report),
+        "files": files,
+        "refusals": report.refusals.len(),
+        "warnings": report.warnings.len(),
+    })
+}
+
+/// The diagnostics alone, for documents that say more. What is not known is `null`; the path is empty at the root.
+pub fn diagnostics(report: &Report) -> Value {
+    let lines = Lines::of(report);
+    let diagnostic = |item: super::Item<'_>| {
+        let start = lines.positions(&item).map(|(start, _)| start);
+        let place = item.body.place.as_ref();
+        json!({
+            "code": item.code,
+            "severity": item.severity.as_str(),
+            "file": place.map(|place| place.file.as_ref()),
+            "line": start.map(|start| start.line),
+            "column": start.map(|start| start.column),
+            "path": place.map(|place| place.path.as_str()),
+            "message": item.body.message,
+            "help": item.body.help,
+        })
+    };
+    Value::Array(items(report).into_iter().map(diagnostic).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn every_diagnostic_has_every_key() {
+        let document = check(&fixture::report(), 1);
+        assert_eq!(document["files"], 1);
+        assert_eq!(document["refusals"], 3);
+        assert_eq!(document["warnings"], 1);
+        assert_eq!(
+            document["diagnostics"][1],
+            json!({
+                "code": "quorate:council_invalid", "severity": "refusal", "file": "council.yaml", "line": 1,
+                "column": 1, "path": "", "message": "`id` is missing", "help": "add `id`: a name",
+            })
+        );
+        assert_eq!(
+            document["diagnostics"][0],
+            json!({
+                "code": "quorate:usage", "severity": "refusal", "file": null, "line": null, "column": null,
+                "path": null, "message": "no file was named", "help": null,
+            })
+        );
+        assert_eq!(json(&Report::new()), "{\"diagnostics\":[]}\n");
+    }
+}

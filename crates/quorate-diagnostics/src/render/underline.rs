@@ -1,0 +1,145 @@
+//! A piece of a text, quoted and underlined as a compiler does.
+
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Renderer, Snippet};
+
+use super::{Colour, Level, Look, one_line};
+
+/// The most lines that are quoted of one span.
+const MOST_LINES: usize = 3;
+
+/// Quotes the lines of `text` that `span` is in, underlines the span, and puts `label` beside it. `file` stands above
+/// with line and column. A span of more than three lines is cut to its first line.
+pub fn underline(
+    text: &str,
+    span: Range<usize>,
+    label: &str,
+    level: Level,
+    file: &str,
+    look: Look,
+) -> String {
+    let mark = Mark { span: shown(text, &span), label: one_line(label), kind: AnnotationKind::Primary };
+    let group = Group::with_level(grade(level)).element(quote(text, file, vec![mark]));
+    renderer(look).render(&[group])
+}
+
+/// A span that is to be underlined.
+pub(super) struct Mark {
+    /// As [`shown`] gives it.
+    pub(super) span: Range<usize>,
+    /// May be empty.
+    pub(super) label: String,
+    pub(super) kind: AnnotationKind,
+}
+
+/// The quoted lines from the first to the last mark. Only these are handed on, so that a large text costs nothing.
+pub(super) fn quote<'t>(text: &'t str, file: &str, marks: Vec<Mark>) -> Snippet<'t, Annotation<'t>> {
+    let from = marks.iter().map(|mark| mark.span.start).min().unwrap_or(0);
+    let to = marks.iter().map(|mark| mark.span.end).max().unwrap_or(from);
+    let start = text[..from].rfind('\n').map_or(first(text).min(from), |at| at + 1);
+    let end = text[to..].find('\n').map_or(text.len(), |at| to + at);
+    let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+    let annotations = marks.into_iter().map(|mark| {
+        let annotation = mark.kind.span(mark.span.start - start..mark.span.end - start);
+        if mark.label.is_empty() { annotation } else { annotation.label(mark.label) }
+    });
+    let quoted = text[start..end].strip_suffix('\r').unwrap_or(&text[start..end]);
+    Snippet::source(quoted).line_start(line).path(one_line(file)).annotations(annotations)
+}
+
+pub(super) fn renderer(look: Look) -> Renderer {
+    let renderer = match look.colour {
+        Colour::On => Renderer::styled(),
+        Colour::Off => Renderer::plain(),
+    };
+    renderer.term_width(look.width)
+}
+
+pub(super) fn grade(level: Level) -> annotate_snippets::Level<'static> {
+    match level {
+        Level::Error => annotate_snippets::Level::ERROR,
+        Level::Warning => annotate_snippets::Level::WARNING,
+        Level::Note => annotate_snippets::Level::NOTE,
+    }
+}
+
+/// The span as it is shown: on character boundaries, after a byte order mark, within the text, without line breaks at
+/// its end, and not too long.
+pub(super) fn shown(text: &str, span: &Range<usize>) -> Range<usize> {
+    let start = floor(text, span.start).max(first(text));
+    let end = floor(text, span.end).max(start);
+    let spanned = text[start..end].trim_end();
+    if spanned.lines().count() <= MOST_LINES {
+        return start..start + spanned.len();
+    }
+    start..start + spanned.lines().next().map_or(0, str::len)
+}
+
+/// Where a text begins: after its byte order mark.
+fn first(text: &str) -> usize {
+    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
+}
+
+fn floor(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, part: &str, expected: &str) {
+        let start = text.find(part).expect("a part of the text");
+        let look = Look { width: 60, ..Look::default() };
+        let out = underline(text, start..start + part.len(), "why", Level::Error, "draft.md", look);
+        let out: String = out.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+        assert_eq!(out, expected, "\n{out}");
+    }
+
+    #[test]
+    fn one_line_is_underlined() {
+        check(
+            "First.\r\nÜber 90% grew.\r\nLast.\r\n",
+            "90%",
+            " --> draft.md:2:6\n  |\n2 | Über 90% grew.\n  |      ^^^ why\n",
+        );
+        check("\u{feff}90% grew.", "90%", " --> draft.md:1:1\n  |\n1 | 90% grew.\n  | ^^^ why\n");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_span() {
+        check(
+            &format!("{} 90% {}", "word ".repeat(60), "more ".repeat(60)),
+            "90%",
+            " --> draft.md:1:302\n  |\n1 | ...word word word word  90% more more more more more ...\n  |                         ^^^ why\n",
+        );
+    }
+
+    #[test]
+    fn several_lines() {
+        check(
+            "a b\nc d\ne f\n",
+            "b\nc",
+            " --> draft.md:1:3\n  |\n1 |   a b\n  |  ___^\n2 | | c d\n  | |_^ why\n",
+        );
+        check("a b\nc d\ne f\ng h\ni", "b\nc d\ne f\ng h", " --> draft.md:1:3\n  |\n1 | a b\n  |   ^ why\n");
+    }
+
+    #[test]
+    fn odd_spans_do_not_panic() {
+        for text in ["", "\n", "ä", "\u{feff}x", "\u{feff}", "a\r\n", "\r", "\r\n\r\n", "\t日本\u{1b}[31m"]
+        {
+            for start in 0..=text.len() + 1 {
+                for end in 0..=text.len() + 1 {
+                    let _ = underline(text, start..end, "l\nl", Level::Note, "f\u{7}", Look::default());
+                }
+            }
+        }
+    }
+}

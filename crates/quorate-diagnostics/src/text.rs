@@ -1,0 +1,122 @@
+//! Positions in a text: from byte offsets to lines and columns that people count.
+
+use std::ops::Range;
+
+/// The lines of a text. Lines end with `\n` or `\r\n`; neither is part of a line's text, nor is a byte order mark.
+#[derive(Debug, Clone)]
+pub struct LineIndex<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+/// A line and a column, both from 1; columns count characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The character in the line.
+    pub column: usize,
+}
+
+impl<'t> LineIndex<'t> {
+    /// Finds the lines of a text, once.
+    pub fn new(text: &'t str) -> Self {
+        let mark = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let starts = std::iter::once(mark).chain(breaks).collect();
+        LineIndex { text, starts }
+    }
+
+    /// How many lines there are. A final line break begins one more, empty line; an empty text has one.
+    pub fn lines(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The position of a byte offset. An offset within a character is that of the character, one past the end that
+    /// of the end.
+    pub fn position(&self, offset: usize) -> Position {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let line = self.starts.partition_point(|start| *start <= offset).max(1);
+        let range = self.range(line);
+        let before = self.text.get(range.start..offset.min(range.end)).unwrap_or_default();
+        Position { line, column: before.chars().count() + 1 }
+    }
+
+    /// The bytes of a line, without its line break. Empty at the end for a line that is not there.
+    pub fn range(&self, line: usize) -> Range<usize> {
+        let end = self.text.len();
+        let Some(start) = line.checked_sub(1).and_then(|index| self.starts.get(index)).copied() else {
+            return end..end;
+        };
+        let next = self.starts.get(line).copied().unwrap_or(end + 1);
+        let content = &self.text[start..(next - 1).max(start)];
+        let length = if next <= end { content.trim_end_matches('\r').len() } else { content.len() };
+        start..start + length
+    }
+
+    /// The text of a line, without its line break.
+    pub fn line(&self, line: usize) -> &'t str {
+        &self.text[self.range(line)]
+    }
+
+    /// The byte offset of a position; where the line is shorter, its end.
+    pub fn offset(&self, position: Position) -> usize {
+        let range = self.range(position.line);
+        let line = &self.text[range.clone()];
+        let column = position.column.saturating_sub(1);
+        line.char_indices().nth(column).map_or(range.end, |(at, _)| range.start + at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, offset: usize, line: usize, column: usize) {
+        assert_eq!(LineIndex::new(text).position(offset), Position { line, column }, "{text:?} at {offset}");
+    }
+
+    #[test]
+    fn columns_count_characters() {
+        check("äöü\nb", 0, 1, 1);
+        check("äöü\nb", 4, 1, 3);
+        check("äöü\nb", 5, 1, 3);
+        check("äöü\nb", 7, 2, 1);
+        check("äöü\nb", 99, 2, 2);
+    }
+
+    #[test]
+    fn line_breaks_of_both_kinds() {
+        let text = "one\r\ntwo\nthree\r\n";
+        let index = LineIndex::new(text);
+        assert_eq!((1..=5).map(|line| index.line(line)).collect::<Vec<_>>(), ["one", "two", "three", "", ""]);
+        check(text, 5, 2, 1);
+        check(text, 3, 1, 4);
+        check(text, 4, 1, 4);
+        check(text, text.len(), 4, 1);
+        check("", 0, 1, 1);
+    }
+
+    #[test]
+    fn a_byte_order_mark_takes_no_column() {
+        check("\u{feff}ab", 3, 1, 1);
+        check("\u{feff}ab", 4, 1, 2);
+        check("\u{feff}ab", 0, 1, 1);
+        assert_eq!(LineIndex::new("\u{feff}ab").line(1), "ab");
+    }
+
+    #[test]
+    fn positions_lead_back() {
+        let text = "a\r\nbä\n\nc";
+        let index = LineIndex::new(text);
+        for offset in [0, 3, 4, 6, 7, 8] {
+            assert_eq!(index.offset(index.position(offset)), offset);
+        }
+        assert_eq!(index.offset(Position { line: 1, column: 99 }), 1);
+        assert_eq!(index.offset(Position { line: 99, column: 1 }), text.len());
+    }
+}

@@ -1,0 +1,51 @@
+//! The budget of a run: calls are reserved before they are made (SEMANTICS X8).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The caps of a run. `None` is no cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caps {
+    /// Calls, re-prompts and retries included.
+    pub calls: Option<u32>,
+    /// Time that the run is worked on.
+    pub wall: Option<Duration>,
+}
+
+/// Counts the calls of one run, over all its sessions.
+#[derive(Debug)]
+pub struct Calls {
+    cap: Option<u32>,
+    taken: AtomicU32,
+}
+
+impl Calls {
+    /// With what earlier sessions spent.
+    pub fn new(cap: Option<u32>, spent: u32) -> Self {
+        Calls { cap, taken: AtomicU32::new(spent) }
+    }
+
+    /// Takes one call, if there is one left. What is taken is never given back: a call that was under way when the
+    /// process died may have been paid for.
+    #[must_use]
+    pub fn reserve(&self) -> bool {
+        let take = |taken: u32| match self.cap {
+            Some(cap) if taken >= cap => None,
+            _ => taken.checked_add(1),
+        };
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_cap_is_ever_taken() {
+        // X8
+        let calls = Calls::new(Some(3), 1);
+        assert_eq!((calls.reserve(), calls.reserve(), calls.reserve()), (true, true, false));
+        assert!((0..100).all(|_| Calls::new(None, 7).reserve()));
+    }
+}

@@ -1,0 +1,44 @@
+//! Time: the one place where the kernel reads a clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Tells the time that is recorded with events.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since the Unix epoch, UTC.
+    fn now_ms(&self) -> i64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
+
+impl Clock for System {
+    #[expect(clippy::disallowed_methods, reason = "the one reading of the wall clock")]
+    fn now_ms(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds and `Z`, as all records have it.
+pub fn rfc3339(at_ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    format!("{at:.3}")
+}
+
+/// Reads an RFC 3339 time; `None` where it is none.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    text.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc_with_milliseconds() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(1_779_128_591_504), "2026-05-18T18:23:11.504Z");
+        assert_eq!(parse_rfc3339("2026-05-18T18:23:11.504Z"), Some(1_779_128_591_504));
+    }
+}

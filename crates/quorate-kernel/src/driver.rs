@@ -1,0 +1,384 @@
+//! The driver: runs a protocol against the world (SEMANTICS X7). It feeds events, appends what follows, syncs when,
+//! and only when, commands follow, and then performs them.
+
+mod call;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::{AbortHandle, Abortable};
+use futures::stream::FuturesUnordered;
+use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Name, Part, Protocol, Stamped};
+use serde_json::{Map, json};
+use tokio::time::Instant;
+
+use crate::budget::{Calls, Caps};
+use crate::clock::Clock;
+use crate::consultation::{Ended, Spent, object};
+use crate::entropy;
+use crate::history::History;
+use crate::observe::Observer;
+use crate::ports::ledger::{self, Body, Durability, Entry, Kind, Ledger};
+use crate::prompt::Layout;
+use crate::redact::Redactor;
+use crate::replay::canonical;
+use crate::seat::Seat;
+use call::{Asked, Recorder, Table};
+
+/// A deliberation that is about to be held.
+pub struct Convening {
+    /// The run.
+    pub run: Name,
+    /// Its seed, from which the nonce of its prompts follows.
+    pub seed: [u8; 32],
+    /// Who is asked next and what follows.
+    pub protocol: Box<dyn Protocol>,
+    /// Who sits where, by member id.
+    pub seats: BTreeMap<Name, Seat>,
+    /// What it may cost.
+    pub caps: Caps,
+    /// What must not be recorded.
+    pub redactor: Redactor,
+    /// Where it is recorded.
+    pub ledger: Arc<dyn Ledger>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Who watches.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// How a run starts.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The body of `run.opened`.
+    pub data: Map<String, Json>,
+    /// What is deliberated on, redacted.
+    pub inputs: Vec<Part>,
+    /// Earlier verdicts, newest first.
+    pub priors: Vec<Json>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Concluded {
+    /// The body of the outcome.
+    pub outcome: Map<String, Json>,
+    /// The number of the run's next record.
+    pub next: u64,
+}
+
+/// Why a run stopped without an outcome. What was recorded stays, and the run can be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The ledger refused or failed.
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    /// What follows from the recorded events is not what was recorded.
+    #[error("the recorded {kind} of run {run} does not follow from its recorded events")]
+    Diverged {
+        /// The run.
+        run: Name,
+        /// The kind of record.
+        kind: String,
+    },
+    /// The protocol waits for nobody and does not finish.
+    #[error("run {0} waits for nobody and does not finish")]
+    Stalled(Name),
+    /// The protocol asked somebody who has no seat.
+    #[error("run {run} asks `{member}`, who has no seat")]
+    NoSeat {
+        /// The run.
+        run: Name,
+        /// Who was asked.
+        member: Name,
+    },
+}
+
+impl Convening {
+    /// Opens the run and drives it to its end.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn open(mut self, opening: Opening) -> Result<Concluded, Error> {
+        let at_ms = self.clock.now_ms();
+        let bodies = opening.inputs.iter().map(body).collect();
+        let event = Event::Opened { run: self.run.clone(), inputs: opening.inputs, priors: opening.priors };
+        let commands = self.protocol.advance(&Stamped { at_ms, event });
+        let entry = Entry { kind: Kind::RunOpened, at_ms, data: opening.data };
+        let mut session = Session::new(self, 0, 0, Duration::ZERO);
+        session.follow(at_ms, vec![entry], bodies, commands, Intent::default()).await?;
+        session.run().await
+    }
+
+    /// Goes on with a run: feeds what is recorded and asks only for what is not. `superseded` is what
+    /// [`History::reopen`] took back.
+    ///
+    /// # Errors
+    /// See [`Error`]; [`Error::Diverged`] when the recorded facts do not follow from the recorded events.
+    pub async fn resume(
+        mut self,
+        history: &History,
+        inputs: Vec<Part>,
+        superseded: Vec<Name>,
+    ) -> Result<Concluded, Error> {
+        let at_ms = self.clock.now_ms();
+        let mut waiting: BTreeMap<Name, Invoke> = BTreeMap::new();
+        let mut facts: VecDeque<Fact> = VecDeque::new();
+        let mut finished = false;
+        for stamped in std::iter::once(history.opening(inputs)).chain(history.consulted.iter().cloned()) {
+            if let Event::Consulted { id, .. } = &stamped.event {
+                waiting.remove(id);
+            }
+            for command in self.protocol.advance(&stamped) {
+                match command {
+                    Command::Invoke(invoke) => {
+                        waiting.insert(invoke.id.clone(), invoke);
+                    }
+                    Command::Cancel(id) => {
+                        waiting.remove(&id);
+                    }
+                    Command::Record(fact) => facts.push_back(fact),
+                    Command::Finish => finished = true,
+                }
+            }
+        }
+        self.same_facts(history, &mut facts)?;
+        let mut commands: Vec<Command> = waiting.into_values().map(Command::Invoke).collect();
+        commands.extend(facts.into_iter().map(Command::Record));
+        commands.extend(finished.then_some(Command::Finish));
+        let intent = Intent { resumes: true, supersedes: superseded };
+        let mut session = Session::new(self, history.next, history.calls, history.wall);
+        session.outcome = history.outcome().cloned();
+        session.follow(at_ms, Vec::new(), Vec::new(), commands, intent).await?;
+        session.run().await
+    }
+
+    /// Takes off the facts that are recorded already and holds them against the record.
+    fn same_facts(&self, history: &History, facts: &mut VecDeque<Fact>) -> Result<(), Error> {
+        for (kind, data) in &history.facts {
+            let same = facts.pop_front().filter(|fact| {
+                fact.kind.as_str() == kind && canonical(&object(fact.data.clone())) == canonical(data)
+            });
+            if same.is_none() {
+                return Err(Error::Diverged { run: self.run.clone(), kind: kind.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn body(part: &Part) -> Body {
+    Body { sha256: entropy::sha256_hex(part.text.as_bytes()), text: part.text.clone() }
+}
+
+/// What a `run.intent` says besides whom it is about to ask.
+#[derive(Debug, Default)]
+struct Intent {
+    resumes: bool,
+    supersedes: Vec<Name>,
+}
+
+/// One process's work on a run.
+struct Session {
+    convening: Convening,
+    recorder: Arc<Recorder>,
+    table: Arc<Table>,
+    wall: Option<Instant>,
+    under_way: BTreeMap<Name, (Invoke, AbortHandle)>,
+    calls: FuturesUnordered<Abortable<call::Future>>,
+    /// Invocations that nobody is asked for any more.
+    denied: VecDeque<(Invoke, Spent)>,
+    outcome: Option<Map<String, Json>>,
+    finished: bool,
+}
+
+impl Session {
+    fn new(convening: Convening, next: u64, calls: u32, wall: Duration) -> Self {
+        let table = Table {
+            run: convening.run.clone(),
+            layout: Layout { nonce: entropy::nonce(&convening.seed) },
+            calls: Calls::new(convening.caps.calls, calls),
+            redactor: convening.redactor.clone(),
+            observer: convening.observer.clone(),
+            clock: convening.clock.clone(),
+        };
+        Session {
+            recorder: Arc::new(Recorder::new(convening.ledger.clone(), convening.run.clone(), next)),
+            table: Arc::new(table),
+            wall: convening.caps.wall.map(|cap| Instant::now() + cap.saturating_sub(wall)),
+            under_way: BTreeMap::new(),
+            calls: FuturesUnordered::new(),
+            denied: VecDeque::new(),
+            outcome: None,
+            finished: false,
+            convening,
+        }
+    }
+
+    async fn run(mut self) -> Result<Concluded, Error> {
+        while !self.finished {
+            let (invoke, asked) = self.next().await?;
+            self.heard(invoke, asked).await?;
+        }
+        let outcome = self.outcome.ok_or_else(|| Error::Stalled(self.convening.run.clone()))?;
+        Ok(Concluded { outcome, next: self.recorder.next().await })
+    }
+
+    /// The next invocation that ended.
+    async fn next(&mut self) -> Result<(Invoke, Asked), Error> {
+        loop {
+            if let Some((invoke, spent)) = self.denied.pop_front() {
+                let ended = Ended::without_answer(Absent::RunOverBudget, spent);
+                return Ok((invoke, Asked { attempt: None, ended }));
+            }
+            if self.calls.is_empty() {
+                return Err(Error::Stalled(self.convening.run.clone()));
+            }
+            let wall = self.wall;
+            let over = async move {
+                match wall {
+                    Some(wall) => tokio::time::sleep_until(wall).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                ended = self.calls.next() => {
+                    let Some(Ok(result)) = ended else { continue };
+                    let (id, asked) = result?;
+                    if let Some((invoke, _)) = self.under_way.remove(&id) {
+                        return Ok((invoke, asked));
+                    }
+                }
+                () = over => self.give_up(),
+            }
+        }
+    }
+
+    /// The wall budget is spent: everything under way is dropped, which ends it.
+    fn give_up(&mut self) {
+        for (_, (invoke, abort)) in std::mem::take(&mut self.under_way) {
+            abort.abort();
+            self.denied.push_back((invoke, Spent { calls: 1, ..Spent::default() }));
+        }
+        self.calls.clear();
+    }
+
+    async fn heard(&mut self, invoke: Invoke, asked: Asked) -> Result<(), Error> {
+        let at_ms = self.convening.clock.now_ms();
+        let seat = self.seat(&invoke.member)?;
+        let about = seat.executor.about();
+        let mut entries: Vec<Entry> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
+        entries.push(asked.ended.entry(&invoke, &seat.executor_name, &about, seat.weight, at_ms));
+        self.convening.observer.ended(&invoke.id, asked.ended.status(), asked.ended.spent.took);
+        let event = Event::Consulted { id: invoke.id, result: asked.ended.result };
+        let commands = self.convening.protocol.advance(&Stamped { at_ms, event });
+        self.follow(at_ms, entries, Vec::new(), commands, Intent::default()).await
+    }
+
+    /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
+    async fn follow(
+        &mut self,
+        at_ms: i64,
+        mut entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        commands: Vec<Command>,
+        intent: Intent,
+    ) -> Result<(), Error> {
+        let durability = if commands.is_empty() { Durability::Written } else { Durability::Synced };
+        let (mut invokes, mut cancels) = (Vec::new(), Vec::new());
+        for command in commands {
+            match command {
+                Command::Invoke(invoke) => invokes.push(invoke),
+                Command::Cancel(id) => cancels.push(id),
+                Command::Record(fact) => entries.push(self.fact(fact, at_ms)),
+                Command::Finish => self.finished = true,
+            }
+        }
+        let granted = self.grant(invokes);
+        if !granted.is_empty() || intent.resumes {
+            entries.push(intent_entry(&granted, &intent, at_ms));
+        }
+        let opens = entries.first().is_some_and(|entry| entry.kind == Kind::RunOpened);
+        self.recorder.append(entries, bodies, durability).await?;
+        if opens || intent.resumes {
+            self.convening.observer.opened(&self.convening.run);
+        }
+        for id in cancels {
+            self.cancel(&id).await?;
+        }
+        for invoke in granted {
+            self.ask(invoke)?;
+        }
+        Ok(())
+    }
+
+    fn fact(&mut self, fact: Fact, at_ms: i64) -> Entry {
+        let data = object(fact.data);
+        let kind = match fact.kind {
+            FactKind::Rule => Kind::Rule,
+            FactKind::Outcome => {
+                self.outcome = Some(data.clone());
+                Kind::Outcome
+            }
+        };
+        Entry { kind, at_ms, data }
+    }
+
+    /// Reserves a call for each, as far as the budget goes.
+    fn grant(&mut self, invokes: Vec<Invoke>) -> Vec<Invoke> {
+        let in_time = self.wall.is_none_or(|wall| Instant::now() < wall);
+        let mut granted = Vec::new();
+        for invoke in invokes {
+            if in_time && self.table.calls.reserve() {
+                granted.push(invoke);
+            } else {
+                self.denied.push_back((invoke, Spent::default()));
+            }
+        }
+        granted
+    }
+
+    fn ask(&mut self, invoke: Invoke) -> Result<(), Error> {
+        let seat = self.seat(&invoke.member)?.clone();
+        self.convening.observer.asked(&invoke.id, &invoke.member, &invoke.step);
+        let call = call::call(self.table.clone(), self.recorder.clone(), invoke.clone(), seat);
+        let (abort, registration) = AbortHandle::new_pair();
+        self.calls.push(Abortable::new(Box::pin(call), registration));
+        self.under_way.insert(invoke.id.clone(), (invoke, abort));
+        Ok(())
+    }
+
+    async fn cancel(&mut self, id: &Name) -> Result<(), Error> {
+        let Some((invoke, abort)) = self.under_way.remove(id) else { return Ok(()) };
+        abort.abort();
+        let seat = self.seat(&invoke.member)?;
+        let about = seat.executor.about();
+        let ended = Ended::without_answer(Absent::Cancelled, Spent { calls: 1, ..Spent::default() });
+        let entry =
+            ended.entry(&invoke, &seat.executor_name, &about, seat.weight, self.convening.clock.now_ms());
+        self.convening.observer.ended(id, ended.status(), Duration::ZERO);
+        self.recorder.append(vec![entry], Vec::new(), Durability::Written).await?;
+        Ok(())
+    }
+
+    fn seat(&self, member: &Name) -> Result<&Seat, Error> {
+        let seat = self.convening.seats.get(member);
+        seat.ok_or_else(|| Error::NoSeat { run: self.convening.run.clone(), member: member.clone() })
+    }
+}
+
+fn intent_entry(granted: &[Invoke], intent: &Intent, at_ms: i64) -> Entry {
+    let ids: Vec<&str> = granted.iter().map(|invoke| &*invoke.id).collect();
+    let mut data = object(json!({"invocations": ids}));
+    if intent.resumes {
+        data.insert("resumes".into(), json!(true));
+    }
+    if !intent.supersedes.is_empty() {
+        let ids: Vec<&str> = intent.supersedes.iter().map(|id| &**id).collect();
+        data.insert("supersedes".into(), json!(ids));
+    }
+    Entry { kind: Kind::RunIntent, at_ms, data }
+}

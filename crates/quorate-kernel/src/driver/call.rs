@@ -1,0 +1,207 @@
+//! One invocation as a future: the calls, waits and records that [`Ask`] wants, under one deadline.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_protocol::{Absent, Consultation, Invoke, Name, Part};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::ask::{Ask, Attempted, Next, Why};
+use crate::budget::Calls;
+use crate::clock::Clock;
+use crate::consultation::{Attempt, Ended, Spent};
+use crate::entropy::sha256_hex;
+use crate::observe::Observer;
+use crate::ports::executor::{Failure, Invocation, Reply};
+use crate::ports::ledger::{Body, Durability, Entry, Error, Ledger};
+use crate::prompt::Layout;
+use crate::redact::Redactor;
+use crate::seat::Seat;
+
+/// How long past the deadline an executor may take to end what it started.
+const GRACE: Duration = Duration::from_millis(2_500);
+
+/// An invocation under way.
+pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Result<(Name, Asked), Error>> + Send>>;
+
+/// An invocation that ended, with the record of its last attempt still to be written.
+pub(super) struct Asked {
+    pub(super) attempt: Option<Attempt>,
+    pub(super) ended: Ended,
+}
+
+/// What all invocations of a run share.
+pub(super) struct Table {
+    pub(super) run: Name,
+    pub(super) layout: Layout,
+    pub(super) calls: Calls,
+    pub(super) redactor: Redactor,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// Appends to one run, one at a time.
+pub(super) struct Recorder {
+    ledger: Arc<dyn Ledger>,
+    run: Name,
+    next: Mutex<u64>,
+}
+
+impl Recorder {
+    pub(super) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
+        Recorder { ledger, run, next: Mutex::new(next) }
+    }
+
+    pub(super) async fn append(
+        &self,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let mut next = self.next.lock().await;
+        *next = self.ledger.append(&self.run, *next, entries, bodies, durability).await?;
+        Ok(())
+    }
+
+    pub(super) async fn next(&self) -> u64 {
+        *self.next.lock().await
+    }
+}
+
+/// Asks until there is an answer or a reason why there is none. The first call is reserved already.
+pub(super) async fn call(
+    table: Arc<Table>,
+    recorder: Arc<Recorder>,
+    invoke: Invoke,
+    seat: Seat,
+) -> Result<(Name, Asked), Error> {
+    let started = Instant::now();
+    let deadline = started + seat.timeout;
+    let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
+    let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
+    let schema = Arc::new(invoke.schema.json());
+    let mut asking = Asking {
+        ask: Ask::new(invoke.schema, seat.retries),
+        spent: Spent::default(),
+        redactions: 0,
+        model: None,
+    };
+    let mut next = Next::Call(Why::First);
+    let mut last: Option<Attempt> = None;
+    loop {
+        match next {
+            Next::Done(result) => {
+                let ended = asking.end(result, &first_prompt, started.elapsed(), last.as_ref());
+                return Ok((invoke.id, Asked { attempt: last, ended }));
+            }
+            Next::Wait { ms } => {
+                let until = Instant::now() + Duration::from_millis(ms);
+                next = if until >= deadline { Next::Done(Err(Absent::Failed)) } else { asking.ask.waited() };
+                if until < deadline {
+                    tokio::time::sleep_until(until).await;
+                }
+            }
+            Next::Call(why) => {
+                if why != Why::First && !table.calls.reserve() {
+                    next = asking.ask.attempted(&Attempted::NoCallLeft).0;
+                    continue;
+                }
+                if let Some(before) = last.take() {
+                    table.observer.asked_again(&invoke.id, before.complaints.first().unwrap_or(&before.text));
+                    // Another call follows from this attempt, so the attempt is durable first: a budget that forgot it
+                    // could be overdrawn.
+                    let entry = before.entry(table.clock.now_ms());
+                    recorder.append(vec![entry], Vec::new(), Durability::Synced).await?;
+                }
+                asking.spent.calls += 1;
+                let prompt = match &why {
+                    Why::RePrompt(complaints) => table.layout.again(&first_prompt, complaints).into(),
+                    Why::First | Why::Retry => first_prompt.clone(),
+                };
+                let invocation = Invocation {
+                    run: table.run.clone(),
+                    id: invoke.id.clone(),
+                    member: invoke.member.clone(),
+                    step: invoke.step.clone(),
+                    attempt: asking.spent.calls,
+                    prompt,
+                    parts: parts.clone(),
+                    role: seat.role.clone(),
+                    schema: schema.clone(),
+                    deadline,
+                };
+                let called = Instant::now();
+                let replied =
+                    tokio::time::timeout_at(deadline + GRACE, seat.executor.invoke(invocation)).await;
+                let replied = replied.unwrap_or(Err(Failure::TimedOut));
+                let (step, attempt) =
+                    asking.replied(&table, &invoke, why.as_str(), replied, called.elapsed());
+                next = step;
+                last = Some(attempt);
+            }
+        }
+    }
+}
+
+/// What accumulates over the attempts of one invocation.
+struct Asking {
+    ask: Ask,
+    spent: Spent,
+    redactions: usize,
+    model: Option<String>,
+}
+
+impl Asking {
+    fn replied(
+        &mut self,
+        table: &Table,
+        invoke: &Invoke,
+        why: &'static str,
+        replied: Result<Reply, Failure>,
+        took: Duration,
+    ) -> (Next, Attempt) {
+        let (status, raw, said) = match replied {
+            Ok(reply) => {
+                self.spent.call(reply.usage);
+                self.model = reply.model.or(self.model.take());
+                ("said", reply.text, true)
+            }
+            Err(Failure::TimedOut) => ("timed_out", String::new(), false),
+            Err(Failure::Failed { message }) => ("failed", message, false),
+        };
+        let (text, redacted) = table.redactor.redact(&raw);
+        self.redactions += redacted;
+        let how = match (said, status) {
+            (true, _) => Attempted::Said(text.clone()),
+            (false, "timed_out") => Attempted::TimedOut,
+            (false, _) => Attempted::Failed,
+        };
+        let (next, complaints) = self.ask.attempted(&how);
+        let number = self.spent.calls;
+        (next, Attempt { id: invoke.id.clone(), number, why, status, text, complaints, took })
+    }
+
+    fn end(
+        &self,
+        result: Result<quorate_protocol::Json, Absent>,
+        prompt: &str,
+        took: Duration,
+        last: Option<&Attempt>,
+    ) -> Ended {
+        let message = last.filter(|_| result.is_err()).map(|last| match last.complaints.is_empty() {
+            true => last.text.clone(),
+            false => last.complaints.join("; "),
+        });
+        Ended {
+            repaired: result.is_ok() && self.ask.repaired(),
+            result: result.map_or_else(Consultation::Absent, Consultation::Answered),
+            message: message.filter(|text| !text.is_empty()),
+            prompt_sha256: Some(sha256_hex(prompt.as_bytes())),
+            model: self.model.clone(),
+            spent: Spent { took, ..self.spent },
+            redactions: self.redactions,
+        }
+    }
+}

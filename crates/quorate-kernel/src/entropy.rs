@@ -1,0 +1,81 @@
+//! Chance: the one place where the kernel asks the operating system for random bytes.
+
+use quorate_protocol::Name;
+use sha2::{Digest, Sha256};
+
+/// Crockford's base32 alphabet, in lower case.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Random bytes.
+///
+/// # Panics
+/// When the operating system has no randomness to give; nothing could be kept apart then.
+#[expect(clippy::disallowed_methods, reason = "the one place where chance is asked for")]
+pub fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+/// A new run id: `r` and 12 characters of Crockford base32 from 60 random bits.
+pub fn run_id() -> Name {
+    let bits = u64::from_le_bytes(bytes()) >> 4;
+    let letters = (0..12).map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]));
+    std::iter::once('r').chain(letters).collect::<String>().into()
+}
+
+/// Random hexadecimal text, for salts.
+pub fn salt() -> String {
+    hex(&bytes::<16>())
+}
+
+/// The nonce that marks material in the prompts of a run. It follows from the run's recorded seed, so that a resumed
+/// run lays out the same prompts.
+pub fn nonce(seed: &[u8; 32]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(b"quorate material nonce\0");
+    hash.update(seed);
+    hex(&hash.finalize()[..8])
+}
+
+/// SHA-256 as hexadecimal text.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Lower-case hexadecimal text.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Reads 64 hexadecimal digits.
+pub fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_id_is_r_and_twelve_letters() {
+        let id = run_id();
+        assert_eq!(id.len(), 13);
+        assert!(id.starts_with('r') && id.bytes().skip(1).all(|letter| ALPHABET.contains(&letter)));
+    }
+
+    #[test]
+    fn hexadecimal_text_reads_back() {
+        let bytes: [u8; 32] = bytes();
+        assert_eq!(unhex(&hex(&bytes)), Some(bytes));
+        assert_eq!(unhex("zz"), None);
+    }
+}

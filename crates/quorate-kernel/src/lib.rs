@@ -1,0 +1,21 @@
+//! The kernel: ports to the world, and what happens between a protocol's command and the event that answers it.
+//!
+//! [`driver`] runs a protocol, [`ask`] takes one invocation from prompt to answer, [`history`] turns records back
+//! into events. The kernel names no adapter kind.
+
+pub mod answer;
+pub mod ask;
+pub mod budget;
+pub mod clock;
+pub mod consultation;
+pub mod driver;
+pub mod entropy;
+pub mod history;
+pub mod observe;
+pub mod ports;
+pub mod prompt;
+pub mod redact;
+pub mod registry;
+pub mod replay;
+pub mod seat;
+pub mod strict_json;

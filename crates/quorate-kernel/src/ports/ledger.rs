@@ -1,0 +1,149 @@
+//! The ledger port: where records go, in order, and come from.
+//!
+//! # For adapter authors
+//!
+//! - [`Ledger::append`] is all or nothing, and compare-and-append: it is refused with [`Error::Moved`] when the run's
+//!   next record would not be number `from`.
+//! - With [`Durability::Written`] the records survive the death of the process; with [`Durability::Synced`] they, and
+//!   everything appended before them by anybody, survive the loss of power when the call returns.
+//! - Records are never changed and never removed; only a record's `data` can be erased.
+
+use async_trait::async_trait;
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+/// What a record is about. The ledger may hold kinds that this version does not write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A run starts: fingerprint, setup, seed, inputs by hash, priors.
+    RunOpened,
+    /// Calls are about to be made; each that has no consultation later counts as spent.
+    RunIntent,
+    /// One attempt of an invocation ended.
+    Attempt,
+    /// An invocation ended.
+    Consultation,
+    /// A rule or policy was applied.
+    Rule,
+    /// What the deliberation came to.
+    Outcome,
+    /// A person decided otherwise.
+    Override,
+    /// Everything that follows from the outcome is done.
+    RunEnded,
+}
+
+impl Kind {
+    /// The word in the record's head.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::RunOpened => "run.opened",
+            Kind::RunIntent => "run.intent",
+            Kind::Attempt => "attempt",
+            Kind::Consultation => "consultation",
+            Kind::Rule => "rule",
+            Kind::Outcome => "outcome",
+            Kind::Override => "override",
+            Kind::RunEnded => "run.ended",
+        }
+    }
+}
+
+/// A record that is to be written. The ledger adds number, predecessor, salt and hashes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What it is about.
+    pub kind: Kind,
+    /// When it happened, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Its body.
+    pub data: Map<String, Json>,
+}
+
+/// A text that records name by its hash and that is kept once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// SHA-256 of the text, hexadecimal.
+    pub sha256: String,
+    /// The text.
+    pub text: std::sync::Arc<str>,
+}
+
+/// A record as it was read, verified against its own hashes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its number in the run, from 0.
+    pub n: u64,
+    /// The kind's word.
+    pub kind: String,
+    /// When it happened, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Its body without the salt; `None` where it was erased.
+    pub data: Option<Map<String, Json>>,
+}
+
+impl Record {
+    /// Whether it is of a kind.
+    pub fn is(&self, kind: Kind) -> bool {
+        self.kind == kind.as_str()
+    }
+}
+
+/// How safe records must be when `append` returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// Survives `kill -9`.
+    Written,
+    /// Survives the loss of power, with everything before it.
+    Synced,
+}
+
+/// Why the ledger did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody else has appended to the run meanwhile.
+    #[error("run {run} was moved on by another process")]
+    Moved {
+        /// The run.
+        run: Name,
+    },
+    /// A record does not fit its own hashes or its predecessor.
+    #[error("record {run}/{n} is corrupt: {what}")]
+    Corrupt {
+        /// The run.
+        run: Name,
+        /// The record's number.
+        n: u64,
+        /// What does not fit.
+        what: String,
+    },
+    /// The store does not answer as it should.
+    #[error("{what}")]
+    Unavailable {
+        /// What was attempted.
+        what: String,
+        /// What the store said.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+/// The append-only record of all runs.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Appends to a run and returns the number of its next record. `bodies` are kept first.
+    async fn append(
+        &self,
+        run: &Name,
+        from: u64,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<u64, Error>;
+
+    /// All records of a run in order; none for a run that is not there.
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error>;
+
+    /// A body by its hash; `None` where it is not (or no longer) kept.
+    async fn body(&self, sha256: &str) -> Result<Option<std::sync::Arc<str>>, Error>;
+}

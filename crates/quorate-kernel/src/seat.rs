@@ -1,0 +1,27 @@
+//! A seat: who sits in a council under a member's id, and what that member alone is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_protocol::Part;
+
+use crate::ports::executor::Executor;
+
+/// Somebody who can be asked, with everything that is the member's own.
+#[derive(Clone)]
+pub struct Seat {
+    /// Who answers.
+    pub executor: Arc<dyn Executor>,
+    /// The name that the executor goes by.
+    pub executor_name: Arc<str>,
+    /// One deadline spans all attempts of an invocation.
+    pub timeout: Duration,
+    /// How many failures are tried again.
+    pub retries: u32,
+    /// What the member is told to be.
+    pub role: Arc<str>,
+    /// Documents that it judges by.
+    pub context: Vec<Part>,
+    /// Recorded with its consultations.
+    pub weight: Option<f64>,
+}

@@ -1,0 +1,46 @@
+//! Pieces set aside: what is torn or corrupt is moved to `aside/`, never deleted and never built upon.
+
+use std::path::{Path, PathBuf};
+
+/// Where a piece was put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The file in `aside/`.
+    pub path: PathBuf,
+}
+
+/// Writes a piece into `aside/` under the ledger's directory.
+///
+/// # Errors
+/// When it cannot be written; then nothing may be removed from where it was.
+pub fn keep(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<Piece> {
+    let aside = directory(dir)?;
+    let path = free_name(&aside, name);
+    let mut file = crate::store::files::create_new(&path)?;
+    std::io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()?;
+    Ok(Piece { path })
+}
+
+/// Moves a file into `aside/`.
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn take(dir: &Path, file: &Path) -> std::io::Result<Piece> {
+    let aside = directory(dir)?;
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("piece");
+    let path = free_name(&aside, name);
+    crate::store::files::rename(file, &path)?;
+    Ok(Piece { path })
+}
+
+fn directory(dir: &Path) -> std::io::Result<PathBuf> {
+    let aside = dir.join("aside");
+    crate::store::files::private_dir(&aside)?;
+    Ok(aside)
+}
+
+fn free_name(aside: &Path, name: &str) -> PathBuf {
+    let numbered = (1_u32..).map(|number| aside.join(format!("{name}.{number}")));
+    numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| aside.join(name))
+}

@@ -1,0 +1,11 @@
+//! `council_log.jsonl`: a view of ended reviews that is also a contract (SEMANTICS D6, C10), and what is learnt from
+//! it. Lines of other writers are read like ours.
+
+pub mod append;
+mod index;
+pub mod line;
+pub mod priors;
+pub mod stats;
+pub mod view;
+
+pub use index::{Indexed, sync};

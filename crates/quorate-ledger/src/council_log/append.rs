@@ -1,0 +1,140 @@
+//! Appending to the log: under its lock, one line per run, synced; a torn last line is set aside first and never
+//! glued to the next.
+
+use std::fs::File;
+use std::io::{Read as _, Result, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use super::line::{Event, Line};
+use crate::aside::{self, Piece};
+use crate::store::files;
+
+/// What appending came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// Whether a line was written; `false` when the run's line of this event stood there already.
+    pub written: bool,
+    /// A torn last line that now lies in `aside/`.
+    pub set_aside: Option<Piece>,
+}
+
+/// Appends `line` (one JSON object without line break) unless a line of the same span and event stands after byte
+/// `since`. `aside_dir` is where `aside/` is.
+///
+/// # Errors
+/// When the log cannot be written; then nothing was.
+pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Result<Appended> {
+    if let Some(dir) = log.parent() {
+        match dir.file_name() {
+            Some(name) if name == ".quorate" => files::quorate_dir(dir)?,
+            _ => make_dir(dir)?,
+        }
+    }
+    let mut file = files::open_append(log)?;
+    file.lock()?;
+    let set_aside = mend_tail(&mut file, log, aside_dir)?;
+    let wanted = Line::read(line.as_bytes());
+    let there =
+        wanted.is_some_and(|wanted| stands(&mut file, since, &wanted.span, wanted.event).unwrap_or(false));
+    if !there {
+        let mut whole = String::with_capacity(line.len() + 1);
+        whole.push_str(line);
+        whole.push('\n');
+        file.write_all(whole.as_bytes())?;
+        file.sync_data()?;
+    }
+    Ok(Appended { written: !there, set_aside })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a log may be in a directory that is not there yet")]
+fn make_dir(dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir)
+}
+
+/// Ends a last line without line break if it is whole, and sets it aside if it is torn.
+fn mend_tail(file: &mut File, log: &Path, aside_dir: &Path) -> Result<Option<Piece>> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let start = last_line_start(file, length)?;
+    if start == length {
+        return Ok(None);
+    }
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.read_to_end(&mut tail)?;
+    if Line::read(&tail).is_some() {
+        file.write_all(b"\n")?;
+        return Ok(None);
+    }
+    let name = log.file_name().and_then(|name| name.to_str()).unwrap_or("council_log.jsonl");
+    let piece = aside::keep(aside_dir, &format!("{name}.torn"), &tail)?;
+    file.set_len(start)?;
+    Ok(Some(piece))
+}
+
+/// Where the last line without line break starts; the file's length where there is none.
+fn last_line_start(file: &mut File, length: u64) -> Result<u64> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut end = length;
+    let mut chunk = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        chunk.resize(usize::try_from(end - start).unwrap_or(0), 0);
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut chunk)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+/// Whether a line of this span and event stands after a byte. A log that is shorter than that was replaced and is
+/// read whole.
+fn stands(file: &mut File, since: u64, span: &str, event: Event) -> Result<bool> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(if since > length { 0 } else { since }))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let names_it = |line: &&[u8]| line.windows(span.len()).any(|window| window == span.as_bytes());
+    let lines = text.split(|byte| *byte == b'\n').filter(names_it).filter_map(Line::read);
+    Ok(!span.is_empty() && lines.into_iter().any(|line| line.span == span && line.event == event))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at files")]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"v":2,"span_id":"r1","verdict":"SHIP"}"#;
+
+    fn text(path: &Path) -> String {
+        String::from_utf8(std::fs::read(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_run_gets_one_line_however_often_it_is_appended() {
+        // C10
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("deep/council_log.jsonl");
+        assert!(append_once(&log, LINE, 0, dir.path()).unwrap().written);
+        assert!(!append_once(&log, LINE, 0, dir.path()).unwrap().written);
+        let resumed = LINE.replace("\"v\"", "\"event\":\"resumed\",\"v\"");
+        assert!(append_once(&log, &resumed, 0, dir.path()).unwrap().written);
+        assert_eq!(text(&log).lines().count(), 2);
+    }
+
+    #[test]
+    fn a_torn_line_is_set_aside_and_a_whole_one_is_ended() {
+        // D6
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("council_log.jsonl");
+        std::fs::write(&log, "{\"v\":2}\n{\"v\":2,\"verd").unwrap();
+        let appended = append_once(&log, LINE, 0, dir.path()).unwrap();
+        assert_eq!(text(&log), format!("{{\"v\":2}}\n{LINE}\n"));
+        assert_eq!(text(&appended.set_aside.unwrap().path), "{\"v\":2,\"verd");
+        std::fs::write(&log, "{\"v\":2}").unwrap();
+        assert_eq!(append_once(&log, LINE, 0, dir.path()).unwrap().set_aside, None);
+        assert_eq!(text(&log), format!("{{\"v\":2}}\n{LINE}\n"));
+    }
+}

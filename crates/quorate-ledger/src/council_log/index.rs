@@ -1,0 +1,272 @@
+//! The index of the log: kept up by reading what was appended since the last time, rebuilt when the log is another.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::Error;
+use sqlx::{Connection as _, QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
+use tokio::sync::mpsc;
+
+use super::line::{Event, Line};
+use crate::Store;
+use crate::store::files;
+
+/// How many of the first bytes tell one log from another.
+const HEAD: u64 = 4096;
+/// How many lines go to the store at once; SQLite takes 32 766 values in a statement.
+const BATCH: usize = 1000;
+
+/// A log that is indexed up to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Indexed {
+    /// Its row in the index; `None` where there is no log.
+    pub(super) id: Option<i64>,
+    /// How many lines of it cannot be read.
+    pub corrupt: u64,
+    /// How many of these were not known before.
+    pub newly_corrupt: u64,
+    /// How long it is, in bytes.
+    pub bytes: u64,
+}
+
+struct Known {
+    id: i64,
+    bytes: u64,
+    corrupt: u64,
+    head_bytes: u64,
+    head_sha256: String,
+}
+
+/// Brings the index of a log up to date.
+///
+/// # Errors
+/// When log or store cannot be read.
+pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
+    let mut file = match files::open(log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Indexed { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0 });
+        }
+        Err(error) => return Err(unreadable(log, error)),
+    };
+    let bytes = file.metadata().map_err(|error| unreadable(log, error))?.len();
+    let key = key(log);
+    let mut connection = store.connection().await;
+    let known = known(&mut connection, &key).await.map_err(|error| store.error(error))?;
+    if let Some(known) = known.filter(|known| known.is(&mut file, bytes))
+        && known.bytes == bytes
+    {
+        return Ok(Indexed { id: Some(known.id), corrupt: known.corrupt, newly_corrupt: 0, bytes });
+    }
+    extend(store, &mut connection, log, &key, file, bytes).await
+}
+
+impl Known {
+    /// Whether the log is the one that was indexed, only longer.
+    fn is(&self, file: &mut File, bytes: u64) -> bool {
+        self.bytes <= bytes && head(file, self.head_bytes).is_ok_and(|head| head == self.head_sha256)
+    }
+}
+
+fn key(log: &Path) -> String {
+    std::path::absolute(log).unwrap_or_else(|_| log.to_owned()).to_string_lossy().into_owned()
+}
+
+async fn known(connection: &mut SqliteConnection, key: &str) -> Result<Option<Known>, sqlx::Error> {
+    let row = sqlx::query("SELECT id, bytes, corrupt, head_bytes, head_sha256 FROM log WHERE path = ?")
+        .bind(key)
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.map(|row| Known {
+        id: row.get(0),
+        bytes: row.get::<i64, _>(1).unsigned_abs(),
+        corrupt: row.get::<i64, _>(2).unsigned_abs(),
+        head_bytes: row.get::<i64, _>(3).unsigned_abs(),
+        head_sha256: row.get(4),
+    }))
+}
+
+/// Indexes what stands after the known part. What is known is looked up again inside the transaction, since another
+/// process may have been faster; reading and parsing run beside the store's own thread.
+async fn extend(
+    store: &Store,
+    connection: &mut SqliteConnection,
+    log: &Path,
+    key: &str,
+    mut file: File,
+    bytes: u64,
+) -> Result<Indexed, Error> {
+    let head_bytes = bytes.min(HEAD);
+    let head_sha256 = head(&mut file, head_bytes).map_err(|error| unreadable(log, error))?;
+    let mut transaction =
+        connection.begin_with("BEGIN IMMEDIATE").await.map_err(|error| store.error(error))?;
+    let known = known(&mut transaction, key).await.map_err(|error| store.error(error))?;
+    let (replaced, known) = match known {
+        Some(known) if known.is(&mut file, bytes) => (None, Some(known)),
+        other => (other, None),
+    };
+    let from = known.as_ref().map_or(0, |known| known.bytes);
+    let (send, mut batches) = mpsc::channel(2);
+    let reader = std::thread::spawn(move || parse(file, from, &send));
+    let written = async {
+        if let Some(replaced) = replaced {
+            forget(&mut transaction, replaced.id).await?;
+        }
+        let id = log_id(&mut transaction, key, known.as_ref()).await?;
+        let row =
+            sqlx::query("SELECT COALESCE(MAX(id), 0) FROM log_line").fetch_one(&mut *transaction).await?;
+        let (mut next, mut end, mut corrupt) = (row.get::<i64, _>(0) + 1, from, 0);
+        while let Some(batch) = batches.recv().await {
+            next = insert(&mut transaction, id, next, &batch).await?;
+            (end, corrupt) = (batch.end, corrupt + batch.corrupt);
+        }
+        let total = known.as_ref().map_or(0, |known| known.corrupt) + corrupt;
+        sqlx::query("UPDATE log SET bytes = ?, corrupt = ?, head_bytes = ?, head_sha256 = ? WHERE id = ?")
+            .bind(signed(end))
+            .bind(signed(total))
+            .bind(signed(head_bytes))
+            .bind(head_sha256)
+            .bind(id)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(Indexed { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end })
+    };
+    let written: Result<Indexed, sqlx::Error> = written.await;
+    drop(batches);
+    let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader went away")));
+    read.map_err(|error| unreadable(log, error))?;
+    written.map_err(|error| store.error(error))
+}
+
+async fn forget(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
+    for statement in [
+        "DELETE FROM log_seat WHERE log = ?",
+        "DELETE FROM log_line WHERE log = ?",
+        "DELETE FROM log WHERE id = ?",
+    ] {
+        sqlx::query(statement).bind(log).execute(&mut **transaction).await?;
+    }
+    Ok(())
+}
+
+async fn log_id(
+    transaction: &mut Transaction<'_, Sqlite>,
+    key: &str,
+    known: Option<&Known>,
+) -> Result<i64, sqlx::Error> {
+    if let Some(known) = known {
+        return Ok(known.id);
+    }
+    let inserted = sqlx::query(
+        "INSERT INTO log (path, bytes, corrupt, head_bytes, head_sha256) VALUES (?, 0, 0, 0, '')",
+    )
+    .bind(key)
+    .execute(&mut **transaction)
+    .await?;
+    Ok(inserted.last_insert_rowid())
+}
+
+/// Lines that were parsed.
+struct Batch {
+    lines: Vec<(u64, u64, Line)>,
+    corrupt: u64,
+    /// Where the next line starts.
+    end: u64,
+}
+
+fn parse(file: File, from: u64, send: &mpsc::Sender<Batch>) -> std::io::Result<()> {
+    let mut reader = BufReader::with_capacity(256 * 1024, file);
+    reader.seek(SeekFrom::Start(from))?;
+    let mut at = from;
+    let mut text = Vec::new();
+    loop {
+        let mut batch = Batch { lines: Vec::with_capacity(BATCH), corrupt: 0, end: at };
+        while batch.lines.len() < BATCH {
+            text.clear();
+            let length = reader.read_until(b'\n', &mut text)? as u64;
+            // A last line without line break may still be being written.
+            if text.last() != Some(&b'\n') {
+                let _ = send.blocking_send(batch);
+                return Ok(());
+            }
+            match Line::read(&text) {
+                Some(line) if line.event == Event::Other => {}
+                Some(line) => batch.lines.push((at, length, line)),
+                None if text.iter().all(u8::is_ascii_whitespace) => {}
+                None => batch.corrupt += 1,
+            }
+            at += length;
+            batch.end = at;
+        }
+        if send.blocking_send(batch).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn insert(
+    transaction: &mut Transaction<'_, Sqlite>,
+    log: i64,
+    first: i64,
+    batch: &Batch,
+) -> Result<i64, sqlx::Error> {
+    if batch.lines.is_empty() {
+        return Ok(first);
+    }
+    let numbered = || (first..).zip(&batch.lines);
+    let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
+        "INSERT INTO log_line (id, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls) ",
+    );
+    query.push_values(numbered(), |mut row, (id, (at, bytes, line))| {
+        row.push_bind(id)
+            .push_bind(log)
+            .push_bind(signed(*at))
+            .push_bind(signed(*bytes))
+            .push_bind(line.event.as_str())
+            .push_bind(i64::from(line.is_prior()))
+            .push_bind(&*line.span)
+            .push_bind(&*line.artifact_type)
+            .push_bind(&*line.verdict)
+            .push_bind(line.at_ms)
+            .push_bind(line.elapsed_ms)
+            .push_bind(line.calls);
+    });
+    query.build().execute(&mut **transaction).await?;
+    let seats: Vec<_> =
+        numbered().flat_map(|(id, (_, _, line))| line.seats.iter().map(move |seat| (id, seat))).collect();
+    for some in seats.chunks(BATCH * 4) {
+        let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
+            "INSERT OR IGNORE INTO log_seat (log, member, blocks, irreducible, flipped, schema_failed, timed_out, line) ",
+        );
+        query.push_values(some, |mut row, (id, (member, marks))| {
+            row.push_bind(log)
+                .push_bind(&**member)
+                .push_bind(i64::from(marks.blocks))
+                .push_bind(i64::from(marks.irreducible))
+                .push_bind(i64::from(marks.flipped))
+                .push_bind(i64::from(marks.schema_failed))
+                .push_bind(i64::from(marks.timed_out))
+                .push_bind(*id);
+        });
+        query.build().execute(&mut **transaction).await?;
+    }
+    Ok(first + i64::try_from(batch.lines.len()).unwrap_or(0))
+}
+
+fn head(file: &mut File, bytes: u64) -> std::io::Result<String> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut text = Vec::new();
+    file.take(bytes).read_to_end(&mut text)?;
+    Ok(sha256_hex(&text))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unreadable(log: &Path, error: std::io::Error) -> Error {
+    Error::Unavailable { what: format!("cannot read {}", log.display()), source: Some(Box::new(error)) }
+}

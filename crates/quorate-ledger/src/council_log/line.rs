@@ -1,0 +1,293 @@
+//! Reading a line of the log, in the published schema (`round1`, `round2`, `adjudicator`) or as the public tool
+//! writes it (`verdict`, `deliberators`).
+
+use std::collections::BTreeMap;
+
+use quorate_kernel::clock::parse_rfc3339;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// What the index keeps of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What kind of line.
+    pub event: Event,
+    /// The run or span that it belongs to; empty where the line has none.
+    pub span: String,
+    /// The artifact's type; `unknown_type` where the line has none.
+    pub artifact_type: String,
+    /// The verdict in upper case; `UNKNOWN` where the line has none.
+    pub verdict: String,
+    /// When, in milliseconds since the Unix epoch; 0 where the line does not say.
+    pub at_ms: i64,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: i64,
+    /// How many calls were made; -1 where the line does not say.
+    pub calls: i64,
+    /// How each deliberator behaved.
+    pub seats: Vec<(String, Marks)>,
+}
+
+/// The kinds of line that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A review ended.
+    Verdict,
+    /// A review that had ended without a verdict was resumed to one.
+    Resumed,
+    /// A person decided otherwise.
+    Override,
+    /// Something else, which is passed over.
+    Other,
+}
+
+impl Event {
+    /// The word in the index.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Event::Verdict => "verdict",
+            Event::Resumed => "resumed",
+            Event::Override => "override",
+            Event::Other => "other",
+        }
+    }
+
+    fn read(word: Option<&str>) -> Event {
+        match word {
+            None | Some("" | "verdict") => Event::Verdict,
+            Some("resumed") => Event::Resumed,
+            Some("override") => Event::Override,
+            Some(_) => Event::Other,
+        }
+    }
+}
+
+/// How a deliberator behaved in one review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// It blocked at the end.
+    pub blocks: bool,
+    /// It said that no revision could repair it.
+    pub irreducible: bool,
+    /// Its block changed from round 1 to round 2.
+    pub flipped: bool,
+    /// It gave an answer that did not fit, in either round.
+    pub schema_failed: bool,
+    /// It ran out of time, in either round.
+    pub timed_out: bool,
+}
+
+impl Line {
+    /// Whether a later review of the same type learns from it.
+    pub fn is_prior(&self) -> bool {
+        matches!(self.event, Event::Verdict | Event::Resumed)
+            && matches!(&*self.verdict, "SHIP" | "REVISE" | "HOLD")
+    }
+
+    /// Reads a line; `None` where it is no JSON object.
+    pub fn read(text: &[u8]) -> Option<Line> {
+        if let Ok(wire) = serde_json::from_slice::<Wire>(text) {
+            return Some(wire.into_line());
+        }
+        // A field of a kind that nobody expects costs its meaning, not the line.
+        let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).ok()?;
+        object.retain(|key, value| {
+            let one = serde_json::Value::Object(serde_json::Map::from_iter([(key.clone(), value.clone())]));
+            serde_json::from_value::<Wire>(one).is_ok()
+        });
+        let wire: Wire = serde_json::from_value(serde_json::Value::Object(object)).ok()?;
+        Some(wire.into_line())
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    event: Option<String>,
+    ts: Option<String>,
+    span_id: Option<String>,
+    artifact_type: Option<String>,
+    verdict: Option<String>,
+    adjudicator: Option<Adjudicator>,
+    elapsed_seconds: Option<f64>,
+    calls: Option<u32>,
+    round1: Option<Vec<Seat>>,
+    round2: Option<Vec<Seat>>,
+    deliberators: Option<BTreeMap<String, Public>>,
+    /// The public tool's mark for a person's override.
+    parth_override: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Adjudicator {
+    final_verdict: Option<String>,
+    verdict: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Seat {
+    deliberator: Option<String>,
+    would_block: Option<bool>,
+    irreducible: Option<bool>,
+    schema_failed: Option<bool>,
+    status: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Public {
+    r1_would_block: Option<bool>,
+    r2_would_block: Option<bool>,
+    r2_irreducible: Option<bool>,
+    schema_failed: Option<bool>,
+    r2_score: Option<IgnoredAny>,
+    error: Option<String>,
+}
+
+impl Wire {
+    fn into_line(self) -> Line {
+        let seats = match self.deliberators {
+            _ if self.round1.is_some() || self.round2.is_some() => {
+                rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default())
+            }
+            Some(public) => public.into_iter().map(|(member, seat)| (member, seat.marks())).collect(),
+            None => Vec::new(),
+        };
+        let verdict =
+            self.verdict.or_else(|| self.adjudicator.and_then(|one| one.final_verdict.or(one.verdict)));
+        let event = match Event::read(self.event.as_deref()) {
+            Event::Verdict if self.parth_override == Some(true) => Event::Override,
+            event => event,
+        };
+        Line {
+            event,
+            span: self.span_id.unwrap_or_default(),
+            artifact_type: self
+                .artifact_type
+                .filter(|word| !word.is_empty())
+                .unwrap_or_else(|| "unknown_type".into()),
+            verdict: verdict.map_or_else(|| "UNKNOWN".into(), |word| word.to_uppercase()),
+            at_ms: self.ts.as_deref().and_then(time).unwrap_or(0),
+            elapsed_ms: self.elapsed_seconds.map_or(0, |seconds| (seconds * 1000.0) as i64),
+            calls: self.calls.map_or(-1, i64::from),
+            seats,
+        }
+    }
+}
+
+/// A time with an offset, or without one, which is UTC.
+fn time(text: &str) -> Option<i64> {
+    parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}Z")))
+}
+
+fn rounds(first: Vec<Seat>, second: Vec<Seat>) -> Vec<(String, Marks)> {
+    let mut seats: Vec<(String, Marks, Option<bool>)> = Vec::new();
+    for seat in first {
+        let Some(member) = seat.deliberator.clone() else { continue };
+        let block = seat.block();
+        seats.push((member, seat.marks(), block));
+    }
+    for seat in second {
+        let Some(member) = seat.deliberator.clone() else { continue };
+        let (marks, block) = (seat.marks(), seat.block());
+        let at = seats.iter().position(|(one, ..)| *one == member).unwrap_or_else(|| {
+            seats.push((member, Marks::default(), None));
+            seats.len() - 1
+        });
+        let (_, before, first_block) = &mut seats[at];
+        before.schema_failed |= marks.schema_failed;
+        before.timed_out |= marks.timed_out;
+        // Without a second answer the first one stands (C4).
+        if let Some(block) = block {
+            before.flipped = first_block.is_some_and(|first| first != block);
+            before.blocks = marks.blocks;
+            before.irreducible = marks.irreducible;
+        }
+    }
+    seats.into_iter().map(|(member, marks, _)| (member, marks)).collect()
+}
+
+impl Seat {
+    fn block(&self) -> Option<bool> {
+        self.would_block
+    }
+
+    fn marks(&self) -> Marks {
+        let status = self.status.as_deref();
+        Marks {
+            blocks: self.would_block == Some(true),
+            irreducible: self.irreducible == Some(true),
+            flipped: false,
+            schema_failed: self.schema_failed == Some(true) || status == Some("schema_failed"),
+            timed_out: status == Some("timed_out"),
+        }
+    }
+}
+
+impl Public {
+    fn marks(&self) -> Marks {
+        let first = self.r1_would_block == Some(true);
+        // The public tool writes `false` for a round that never was; a score tells the two apart.
+        let second = self.r2_score.is_some().then_some(self.r2_would_block == Some(true));
+        Marks {
+            blocks: second.unwrap_or(first || self.r2_would_block == Some(true)),
+            irreducible: self.r2_irreducible == Some(true),
+            flipped: second.is_some_and(|second| second != first),
+            schema_failed: self.schema_failed == Some(true),
+            timed_out: self
+                .error
+                .as_deref()
+                .is_some_and(|error| error.to_ascii_lowercase().contains("timeout")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_published_schema_is_read() {
+        // D6
+        let line = Line::read(
+            br#"{"v":2,"ts":"2026-05-18T14:23:11.504Z","artifact":"a.md","artifact_type":"post",
+                "round1":[{"deliberator":"skeptic","verdict":"revise","would_block":true,"irreducible":false},{"deliberator":"voice","status":"timed_out"}],
+                "round2":[{"deliberator":"skeptic","would_block":false,"irreducible":false},{"deliberator":"voice","schema_failed":true}],
+                "adjudicator":{"final_verdict":"REVISE","reasoning":"r"},"elapsed_seconds":312.4}"#,
+        )
+        .expect("read");
+        assert_eq!((line.event, &*line.verdict, &*line.artifact_type), (Event::Verdict, "REVISE", "post"));
+        assert_eq!(line.elapsed_ms, 312_400);
+        assert_eq!(line.seats[0], ("skeptic".into(), Marks { flipped: true, ..Marks::default() }));
+        assert_eq!(line.seats[1].1, Marks { schema_failed: true, timed_out: true, ..Marks::default() });
+    }
+
+    #[test]
+    fn a_line_of_the_public_tool_is_read() {
+        // D6
+        let line = Line::read(
+            br#"{"v":2,"span_id":"council-ab12","event":"verdict","ts":"2026-05-15T10:23:11Z","artifact_type":"memo","verdict":"HOLD",
+                "deliberators":{"skeptic":{"r1_score":2,"r1_would_block":true,"r2_score":2,"r2_would_block":true,"r2_irreducible":true,"schema_failed":false,"error":null},
+                "evidence":{"r1_would_block":true,"r2_score":null,"r2_would_block":false,"error":"TimeoutError: "}}}"#,
+        )
+        .expect("read");
+        assert!(line.is_prior());
+        assert_eq!(line.seats[1].1, Marks { blocks: true, irreducible: true, ..Marks::default() });
+        assert_eq!(line.seats[0].1, Marks { blocks: true, timed_out: true, ..Marks::default() });
+    }
+
+    #[test]
+    fn odd_fields_cost_their_meaning_and_not_the_line() {
+        let line =
+            Line::read(br#"{"artifact_type": 5, "verdict": "SHIP", "round1": "none"}"#).expect("an object");
+        assert_eq!((&*line.artifact_type, &*line.verdict), ("unknown_type", "SHIP"));
+        assert_eq!(Line::read(b"[1]"), None);
+        assert_eq!(Line::read(b"{\"verdict\": \"SH"), None);
+    }
+
+    #[test]
+    fn incomplete_and_overrides_are_no_priors() {
+        // C10
+        assert!(!Line::read(br#"{"verdict": "INCOMPLETE"}"#).expect("read").is_prior());
+        assert!(!Line::read(br#"{"event": "override", "verdict": "SHIP"}"#).expect("read").is_prior());
+        assert!(!Line::read(br#"{"event": "sweep_complete", "verdict": "SHIP"}"#).expect("read").is_prior());
+    }
+}

@@ -1,0 +1,87 @@
+//! The compounding loop: earlier verdicts on the same type of artifact, newest first.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use quorate_kernel::ports::ledger::Error;
+use quorate_protocol::Json;
+use serde_json::json;
+use sqlx::Row as _;
+
+use super::Indexed;
+use crate::Store;
+use crate::store::files;
+
+/// How many earlier verdicts the adjudicator is shown.
+pub const LIMIT: u32 = 5;
+/// The longest text of one that is passed on, in characters.
+const TEXT_CAP: usize = 500;
+
+/// The newest verdicts on a type of artifact, as the adjudicator sees them.
+///
+/// # Errors
+/// When log or store cannot be read.
+pub async fn priors(
+    store: &Store,
+    log: &Path,
+    indexed: Indexed,
+    artifact_type: &str,
+) -> Result<Vec<Json>, Error> {
+    let Some(id) = indexed.id else { return Ok(Vec::new()) };
+    let places = {
+        let mut connection = store.connection().await;
+        let rows = sqlx::query(
+            "SELECT at_byte, bytes FROM log_line WHERE log = ? AND artifact_type = ? AND prior = 1 ORDER BY id DESC LIMIT ?",
+        )
+        .bind(id)
+        .bind(artifact_type)
+        .bind(i64::from(LIMIT))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| store.error(error))?;
+        rows.iter()
+            .map(|row| (row.get::<i64, _>(0).unsigned_abs(), row.get::<i64, _>(1).unsigned_abs()))
+            .collect::<Vec<_>>()
+    };
+    let read = || -> std::io::Result<Vec<Json>> {
+        let mut file = files::open(log)?;
+        let mut found = Vec::with_capacity(places.len());
+        for (at, bytes) in &places {
+            let mut text = vec![0; usize::try_from(*bytes).unwrap_or(0)];
+            file.seek(SeekFrom::Start(*at))?;
+            file.read_exact(&mut text)?;
+            found.extend(serde_json::from_slice(&text).ok().map(|line| prior(&line)));
+        }
+        Ok(found)
+    };
+    read().map_err(|error| Error::Unavailable {
+        what: format!("cannot read {}", log.display()),
+        source: Some(Box::new(error)),
+    })
+}
+
+/// What is passed on of a line, in either form of the log.
+fn prior(line: &Json) -> Json {
+    let adjudicator = &line["adjudicator"];
+    let first = |values: [&Json; 3]| {
+        values.into_iter().find(|value| value.is_string()).cloned().unwrap_or(Json::Null)
+    };
+    let verdict = first([&line["verdict"], &adjudicator["final_verdict"], &adjudicator["verdict"]]);
+    let brief = first([&line["revision_brief"], &adjudicator["revision_brief"], &Json::Null]);
+    let reasoning = first([&line["reasoning"], &adjudicator["reasoning"], &line["adjudicator_reasoning"]]);
+    json!({
+        "ts": line["ts"],
+        "verdict": verdict,
+        "artifact": first([&line["artifact"], &line["artifact_path"], &Json::Null]),
+        "reasoning": cut(&reasoning),
+        "revision_brief": cut(&brief),
+    })
+}
+
+fn cut(text: &Json) -> Json {
+    let Some(text) = text.as_str() else { return Json::Null };
+    match text.char_indices().nth(TEXT_CAP) {
+        None => json!(text),
+        Some((end, _)) => json!(format!("{}…", &text[..end])),
+    }
+}

@@ -1,0 +1,145 @@
+//! What the log says of a council over time, counted by the index.
+
+use std::collections::BTreeMap;
+
+use quorate_kernel::ports::ledger::Error;
+use sqlx::Row as _;
+
+use super::Indexed;
+use crate::Store;
+
+/// Which lines are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Not before this time, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// This verdict alone, in upper case.
+    pub verdict: Option<String>,
+    /// This type of artifact alone.
+    pub artifact_type: Option<String>,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Verdicts by type of artifact, then by verdict.
+    pub verdicts: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Each deliberator's behaviour.
+    pub seats: BTreeMap<String, Seat>,
+    /// Verdicts by week (Monday's day number since the Unix epoch), type and verdict. Lines without a time have none.
+    pub weeks: BTreeMap<i64, BTreeMap<String, BTreeMap<String, u64>>>,
+    /// Reviews that say how many calls they made, and how many that were.
+    pub calls: (u64, u64),
+    /// Time spent in reviews, in milliseconds.
+    pub elapsed_ms: u64,
+    /// People's overrides.
+    pub overrides: u64,
+}
+
+/// A deliberator's behaviour, as counts of reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seat {
+    /// It sat in.
+    pub reviews: u64,
+    /// It blocked at the end.
+    pub blocks: u64,
+    /// It said irreducible.
+    pub irreducible: u64,
+    /// Its block changed from round 1 to round 2.
+    pub flipped: u64,
+    /// It gave an answer that did not fit.
+    pub schema_failed: u64,
+    /// It ran out of time.
+    pub timed_out: u64,
+}
+
+const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
+/// 1970-01-05 was the first Monday.
+const MONDAY_MS: i64 = 4 * 24 * 3600 * 1000;
+
+/// Counts.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<Stats, Error> {
+    let Some(log) = indexed.id else { return Ok(Stats::default()) };
+    let mut stats = Stats::default();
+    let mut connection = store.connection().await;
+    let rows = sqlx::query(
+        "SELECT event, artifact_type, verdict, \
+                CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - ?1) / ?2 END AS week, \
+                COUNT(*), SUM(elapsed_ms), SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END) \
+         FROM log_line WHERE log = ?3 AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR verdict = ?5) \
+           AND (?6 IS NULL OR artifact_type = ?6) \
+         GROUP BY event, artifact_type, verdict, week",
+    )
+    .bind(MONDAY_MS)
+    .bind(WEEK_MS)
+    .bind(log)
+    .bind(filter.since_ms)
+    .bind(&filter.verdict)
+    .bind(&filter.artifact_type)
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(|error| store.error(error))?;
+    for row in &rows {
+        stats.line(row);
+    }
+    let everything = *filter == Filter::default();
+    let query = if everything {
+        sqlx::query(
+            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*) FROM log_seat WHERE log = ? \
+             GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
+        )
+        .bind(log)
+    } else {
+        sqlx::query(
+            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*) \
+             FROM log_seat JOIN log_line ON log_line.id = log_seat.line \
+             WHERE log_seat.log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
+               AND (?4 IS NULL OR artifact_type = ?4) \
+             GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
+        )
+        .bind(log)
+        .bind(filter.since_ms)
+        .bind(&filter.verdict)
+        .bind(&filter.artifact_type)
+    };
+    for row in query.fetch_all(&mut *connection).await.map_err(|error| store.error(error))? {
+        let count = row.get::<i64, _>(6).unsigned_abs();
+        let when = |at: usize| if row.get::<i64, _>(at) == 0 { 0 } else { count };
+        let seat = stats.seats.entry(row.get(0)).or_default();
+        seat.reviews += count;
+        seat.blocks += when(1);
+        seat.irreducible += when(2);
+        seat.flipped += when(3);
+        seat.schema_failed += when(4);
+        seat.timed_out += when(5);
+    }
+    Ok(stats)
+}
+
+impl Stats {
+    fn line(&mut self, row: &sqlx::sqlite::SqliteRow) {
+        let count = row.get::<i64, _>(4).unsigned_abs();
+        if row.get::<&str, _>(0) == "override" {
+            self.overrides += count;
+            return;
+        }
+        let (artifact_type, verdict): (String, String) = (row.get(1), row.get(2));
+        self.elapsed_ms += row.get::<i64, _>(5).unsigned_abs();
+        self.calls.1 += row.get::<i64, _>(6).unsigned_abs();
+        self.calls.0 += row.get::<i64, _>(7).unsigned_abs();
+        if let Some(week) = row.get::<Option<i64>, _>(3) {
+            let monday = (week * WEEK_MS + MONDAY_MS) / (24 * 3600 * 1000);
+            let types = self.weeks.entry(monday).or_default();
+            *types.entry(artifact_type.clone()).or_default().entry(verdict.clone()).or_default() += count;
+        }
+        *self.verdicts.entry(artifact_type).or_default().entry(verdict).or_default() += count;
+    }
+
+    /// How many reviews were counted.
+    pub fn reviews(&self) -> u64 {
+        self.verdicts.values().flat_map(BTreeMap::values).sum()
+    }
+}

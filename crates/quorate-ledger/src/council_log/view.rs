@@ -1,0 +1,139 @@
+//! Our lines of the log, made from the records of a run: the published schema, and beside it what the public tool's
+//! reader looks for (C10).
+
+use quorate_kernel::clock::rfc3339;
+use quorate_kernel::history::History;
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+use super::line::Event;
+
+/// The line of an ended review; `None` while there is no outcome. `event` tells a review from one that was resumed
+/// to a verdict after it had been logged as INCOMPLETE.
+pub fn review(history: &History, event: Event) -> Option<Json> {
+    let outcome = history.outcome()?;
+    let opened = &history.opened;
+    let text = |key: &str| opened.get(key).cloned().unwrap_or(Json::Null);
+    let of = |key: &str| outcome.get(key).cloned().unwrap_or(Json::Null);
+    let elapsed_ms = u64::try_from(history.wall.as_millis()).unwrap_or(u64::MAX);
+    let executor = opened
+        .get("executors")
+        .and_then(Json::as_array)
+        .and_then(|all| all.first())
+        .cloned()
+        .unwrap_or(Json::Null);
+    Some(json!({
+        "v": 2,
+        "ts": rfc3339(history.decided_ms.unwrap_or(history.opened_ms)),
+        "artifact": text("subject"),
+        "artifact_type": text("artifact_type"),
+        "round1": round(history, "r1"),
+        "round2": round(history, "r2"),
+        "adjudicator": {
+            "final_verdict": of("verdict"),
+            "reasoning": of("reasoning"),
+            "revision_brief": of("revision_brief"),
+            "dissent_summary": of("dissent_summary"),
+            "applied_compounding": of("applied_compounding"),
+            "prior_verdicts_consulted": of("prior_verdicts_consulted"),
+        },
+        "event": event.as_str(),
+        "agent": "council",
+        "sid": "quorate",
+        "span_id": &*history.run,
+        "parent_id": null,
+        "persisted": true,
+        "run": &*history.run,
+        "verdict": of("verdict"),
+        "policy": of("policy"),
+        "partial": of("partial"),
+        "artifact_path": text("subject"),
+        "artifact_sha256": text("artifact_sha256"),
+        "tier": text("tier"),
+        "revision_brief": of("revision_brief"),
+        "reasoning": of("reasoning"),
+        "deliberators": deliberators(history),
+        "prior_verdicts_used": of("prior_verdicts_consulted"),
+        "runtime": executor["name"],
+        "model": executor.get("model").cloned().unwrap_or(json!("")),
+        "calls": history.calls,
+        "elapsed_seconds": elapsed_ms as f64 / 1000.0,
+    }))
+}
+
+/// The line of a person's override.
+pub fn override_line(history: &History, at_ms: i64, data: &Map<String, Json>) -> Json {
+    let of = |key: &str| data.get(key).cloned().unwrap_or(Json::Null);
+    json!({
+        "v": 2,
+        "ts": rfc3339(at_ms),
+        "event": Event::Override.as_str(),
+        "agent": "person",
+        "by": of("by"),
+        "run": &*history.run,
+        "span_id": &*history.run,
+        "artifact": history.opened.get("subject"),
+        "artifact_type": history.opened.get("artifact_type"),
+        "verdict": of("verdict"),
+        "council_verdict": of("council_verdict"),
+        "reason": of("reason"),
+    })
+}
+
+fn in_step<'a>(history: &'a History, step: &'a str) -> impl Iterator<Item = &'a Map<String, Json>> {
+    history.consultations.iter().filter(move |data| data.get("step").and_then(Json::as_str) == Some(step))
+}
+
+/// One round's entries in roster order: the answer as it was given, with who gave it and how it ended.
+fn round(history: &History, step: &str) -> Vec<Json> {
+    let entry = |member: &str| {
+        let data =
+            in_step(history, step).find(|data| data.get("member").and_then(Json::as_str) == Some(member))?;
+        let mut entry = data.get("answer").and_then(Json::as_object).cloned().unwrap_or_default();
+        entry.insert("deliberator".into(), json!(member));
+        entry.insert("status".into(), data.get("status").cloned().unwrap_or(Json::Null));
+        entry.insert("schema_failed".into(), json!(data.get("status") == Some(&json!("schema_failed"))));
+        Some(Json::Object(entry))
+    };
+    roster(history).iter().filter_map(|member| entry(member)).collect()
+}
+
+fn roster(history: &History) -> Vec<&str> {
+    let setup =
+        history.opened.get("setup").and_then(|setup| setup.get("deliberators")).and_then(Json::as_array);
+    setup.into_iter().flatten().filter_map(Json::as_str).collect()
+}
+
+/// The map that the public tool's reader knows.
+fn deliberators(history: &History) -> Json {
+    let member = |id: &str| {
+        let find =
+            |step| in_step(history, step).find(|data| data.get("member").and_then(Json::as_str) == Some(id));
+        let (first, second) = (find("r1"), find("r2"));
+        let answer = |data: Option<&Map<String, Json>>, key: &str| data?.get("answer")?.get(key).cloned();
+        let score = |data| answer(data, "score").unwrap_or(Json::Null);
+        let flag = |data, key| json!(answer(data, key) == Some(json!(true)));
+        let failed = |data: Option<&Map<String, Json>>| {
+            data.is_some_and(|data| data.get("status") == Some(&json!("schema_failed")))
+        };
+        let error = [second, first].into_iter().flatten().find_map(|data| data.get("text").cloned());
+        let issues = answer(second, "findings").or_else(|| answer(first, "findings"));
+        let issues = issues.as_ref().and_then(Json::as_array).into_iter().flatten();
+        let repaired = |data: &&Map<String, Json>| data.get("repaired") == Some(&json!(true));
+        let reprompts = [first, second].into_iter().flatten().filter(repaired).count();
+        json!({
+            "role": id,
+            "r1_score": score(first),
+            "r1_would_block": flag(first, "would_block"),
+            "r2_score": score(second),
+            "r2_would_block": flag(second, "would_block"),
+            "r2_irreducible": flag(second, "irreducible"),
+            "top_issues": issues.filter_map(|one| one.get("issue").cloned()).take(5).collect::<Vec<_>>(),
+            "succeeded": first.is_some_and(|data| data.contains_key("answer")),
+            "error": error.unwrap_or(Json::Null),
+            "schema_failed": failed(first) || failed(second),
+            "reprompts": reprompts,
+        })
+    };
+    roster(history).iter().map(|id| ((*id).to_owned(), member(id))).collect::<Map<_, _>>().into()
+}

@@ -1,0 +1,14 @@
+//! The ledger: the append-only record of every deliberation, and the views that are contracts.
+//!
+//! [`record`] owns the wire form of a record, [`store`] the SQLite file, [`memory`] a ledger for tests,
+//! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how anybody decides.
+
+pub mod aside;
+pub mod council_log;
+pub mod memory;
+pub mod record;
+pub mod runs;
+pub mod store;
+
+pub use memory::Memory;
+pub use store::Store;

@@ -1,0 +1,80 @@
+//! A ledger in memory, with the same records as the one on disk. For tests and for trying things.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use quorate_kernel::ports::ledger::{Body, Durability, Entry, Error, Ledger, Record};
+use quorate_protocol::Name;
+
+use crate::record::{Chain, Stored, leaf, seal};
+
+/// A ledger in memory.
+#[derive(Debug, Default)]
+pub struct Memory {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    runs: BTreeMap<Name, Vec<Stored>>,
+    bodies: BTreeMap<String, Arc<str>>,
+    syncs: u32,
+}
+
+impl Memory {
+    /// An empty ledger.
+    pub fn new() -> Self {
+        Memory::default()
+    }
+
+    /// How many appends asked for a sync.
+    pub fn syncs(&self) -> u32 {
+        self.lock().syncs
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Ledger for Memory {
+    async fn append(
+        &self,
+        run: &Name,
+        from: u64,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<u64, Error> {
+        let mut state = self.lock();
+        let records = state.runs.get(run).map(Vec::as_slice).unwrap_or_default();
+        if records.len() as u64 != from {
+            return Err(Error::Moved { run: run.clone() });
+        }
+        let mut prev = records.last().map(|last| leaf(&last.head));
+        let mut sealed = Vec::with_capacity(entries.len());
+        for (n, entry) in (from..).zip(entries) {
+            let stored = seal(run, n, prev.as_deref(), entry)
+                .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
+            prev = Some(leaf(&stored.head));
+            sealed.push(stored);
+        }
+        let next = from + sealed.len() as u64;
+        state.runs.entry(run.clone()).or_default().extend(sealed);
+        state.bodies.extend(bodies.into_iter().map(|body| (body.sha256, body.text)));
+        state.syncs += u32::from(durability == Durability::Synced);
+        Ok(next)
+    }
+
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+        let state = self.lock();
+        let mut chain = Chain::new(run);
+        state.runs.get(run).into_iter().flatten().map(|one| chain.take(&one.head, Some(&one.data))).collect()
+    }
+
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+        Ok(self.lock().bodies.get(sha256).cloned())
+    }
+}

@@ -1,0 +1,205 @@
+//! The wire form of a record (INTERFACES, D2): `head` and `data`, both canonical JSON (RFC 8785). The head names its
+//! predecessor in the run and the hash of its data; the data carries a random salt, since a bare hash of a short
+//! answer could be guessed.
+
+use quorate_kernel::clock::{parse_rfc3339, rfc3339};
+use quorate_kernel::entropy::{hex, salt};
+use quorate_kernel::ports::ledger::{Entry, Error, Record};
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use sha2::{Digest, Sha256};
+
+/// The version of the wire form.
+pub const VERSION: u32 = 1;
+
+/// A record's head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// The version of the wire form.
+    pub v: u32,
+    /// The record's kind.
+    pub kind: String,
+    /// The run.
+    pub run: String,
+    /// The record's number in the run, from 0.
+    pub n: u64,
+    /// RFC 3339, UTC, milliseconds.
+    pub at: String,
+    /// The leaf of the record before it in the run, hexadecimal; null at 0.
+    pub prev: Option<String>,
+    /// SHA-256 of the data, hexadecimal.
+    pub data_sha256: String,
+}
+
+/// A record as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its number in the run.
+    pub n: u64,
+    /// The kind's word.
+    pub kind: &'static str,
+    /// Canonical JSON.
+    pub head: String,
+    /// Canonical JSON.
+    pub data: String,
+}
+
+/// Why an entry cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("a record of kind {kind} cannot be written as canonical JSON: {why}")]
+pub struct Unwritable {
+    kind: &'static str,
+    why: String,
+}
+
+/// Seals an entry as record `n` after the record with leaf `prev`.
+///
+/// # Errors
+/// When the data has a number that canonical JSON would change: an integer past 2^53.
+pub fn seal(run: &str, n: u64, prev: Option<&str>, entry: Entry) -> Result<Stored, Unwritable> {
+    let kind = entry.kind.as_str();
+    let unwritable = |why: String| Unwritable { kind, why };
+    let mut data = entry.data;
+    data.insert("salt".into(), json!(salt()));
+    let data = Json::Object(data);
+    if let Some(number) = inexact(&data) {
+        return Err(unwritable(format!("the integer {number} is past 2^53")));
+    }
+    let data = serde_json_canonicalizer::to_string(&data).map_err(|error| unwritable(error.to_string()))?;
+    let head = Head {
+        v: VERSION,
+        kind: kind.to_owned(),
+        run: run.to_owned(),
+        n,
+        at: rfc3339(entry.at_ms),
+        prev: prev.map(str::to_owned),
+        data_sha256: hex(&Sha256::digest(data.as_bytes())),
+    };
+    let head = serde_json_canonicalizer::to_string(&head).map_err(|error| unwritable(error.to_string()))?;
+    Ok(Stored { n, kind, head, data })
+}
+
+/// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
+pub fn leaf(head: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update([0]);
+    hash.update(head.as_bytes());
+    hex(&hash.finalize())
+}
+
+/// Reads a run's records and holds each against its hashes and its predecessor.
+#[derive(Debug)]
+pub struct Chain<'a> {
+    run: &'a Name,
+    next: u64,
+    prev: Option<String>,
+}
+
+impl<'a> Chain<'a> {
+    /// At the start of a run.
+    pub fn new(run: &'a Name) -> Self {
+        Chain { run, next: 0, prev: None }
+    }
+
+    /// Takes the next record of the run.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] at the first thing that does not fit.
+    pub fn take(&mut self, head: &str, data: Option<&str>) -> Result<Record, Error> {
+        let n = self.next;
+        let corrupt = |what: String| Error::Corrupt { run: self.run.clone(), n, what };
+        let read: Head = serde_json::from_str(head)
+            .map_err(|error| corrupt(format!("its head cannot be read: {error}")))?;
+        if read.v != VERSION {
+            return Err(corrupt(format!("its version is {}, and this program reads {VERSION}", read.v)));
+        }
+        if *read.run != **self.run || read.n != n {
+            return Err(corrupt(format!("it says that it is {}/{}", read.run, read.n)));
+        }
+        if read.prev != self.prev {
+            return Err(corrupt("it does not name its predecessor's hash".to_owned()));
+        }
+        let at_ms = parse_rfc3339(&read.at).ok_or_else(|| corrupt("its time cannot be read".to_owned()))?;
+        let data = data.map(|data| body(data, &read.data_sha256).map_err(corrupt)).transpose()?;
+        self.prev = Some(leaf(head));
+        self.next += 1;
+        Ok(Record { n, kind: read.kind, at_ms, data })
+    }
+}
+
+fn body(data: &str, sha256: &str) -> Result<Map<String, Json>, String> {
+    if hex(&Sha256::digest(data.as_bytes())) != sha256 {
+        return Err("its data does not have the hash that its head names".to_owned());
+    }
+    match serde_json::from_str(data) {
+        Ok(Json::Object(mut data)) => {
+            data.remove("salt");
+            Ok(data)
+        }
+        Ok(_) => Err("its data is no object".to_owned()),
+        Err(error) => Err(format!("its data cannot be read: {error}")),
+    }
+}
+
+/// The first integer that a double cannot hold exactly.
+fn inexact(value: &Json) -> Option<&serde_json::Number> {
+    const LIMIT: u64 = 1 << 53;
+    match value {
+        Json::Number(number) => {
+            let past = number.as_u64().is_some_and(|n| n > LIMIT)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() > LIMIT);
+            past.then_some(number)
+        }
+        Json::Array(all) => all.iter().find_map(inexact),
+        Json::Object(all) => all.values().find_map(inexact),
+        Json::Null | Json::Bool(_) | Json::String(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_kernel::ports::ledger::Kind;
+
+    use super::*;
+
+    fn entry(data: Json) -> Entry {
+        Entry { kind: Kind::Outcome, at_ms: 0, data: quorate_kernel::consultation::object(data) }
+    }
+
+    #[test]
+    fn records_chain_and_any_change_is_found() {
+        // D2
+        let run: Name = "r1".into();
+        let first = seal(&run, 0, None, entry(json!({"a": 1}))).expect("sealed");
+        let second = seal(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2}))).expect("sealed");
+        let mut chain = Chain::new(&run);
+        assert_eq!(
+            chain.take(&first.head, Some(&first.data)).expect("fits").data,
+            Some(Map::from_iter([("a".into(), json!(1))]))
+        );
+        assert_eq!(chain.take(&second.head, None).expect("fits").data, None);
+        let mut skipping = Chain::new(&run);
+        assert!(skipping.take(&second.head, Some(&second.data)).is_err());
+        let mut changed = Chain::new(&run);
+        assert!(changed.take(&first.head, Some(&first.data.replace('1', "2"))).is_err());
+        let mut rewritten = Chain::new(&run);
+        rewritten
+            .take(&first.head.replace("outcome", "rule"), None)
+            .expect("an erased body hides its kind's change here");
+        assert!(rewritten.take(&second.head, Some(&second.data)).is_err(), "and the successor shows it");
+    }
+
+    #[test]
+    fn equal_bodies_have_different_hashes() {
+        let seal = || seal("r1", 0, None, entry(json!({"vote": "yes"}))).expect("sealed");
+        assert_ne!(seal().head, seal().head);
+    }
+
+    #[test]
+    fn an_integer_that_canonical_json_would_round_is_refused() {
+        assert!(seal("r1", 0, None, entry(json!({"deep": [{"n": 9_007_199_254_740_993_u64}]}))).is_err());
+        assert!(seal("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64}))).is_ok());
+    }
+}

@@ -1,0 +1,201 @@
+//! The ledger on disk: one SQLite file in WAL mode, written by group commit.
+//!
+//! Whoever appends puts its records into a queue and then takes the one connection; who has the connection commits
+//! everything that is queued in one transaction. So runs of one process share their syncs. A transaction is synced
+//! only if somebody in it asked for that; a synced one makes everything before it durable too, since SQLite syncs the
+//! whole log file.
+
+pub mod files;
+mod index;
+mod queue;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::ports::ledger::{Body, Durability, Entry, Error, Ledger, Record};
+use quorate_protocol::Name;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use tokio::sync::Mutex;
+
+use crate::aside::{self, Piece};
+use crate::record::Chain;
+use queue::Queue;
+
+const SCHEMA: &str = include_str!("store/schema.sql");
+/// The version of [`SCHEMA`], kept in SQLite's `user_version`.
+const SCHEMA_VERSION: i64 = 1;
+/// How long to wait for another process's transaction.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// The ledger in a SQLite file.
+pub struct Store {
+    path: PathBuf,
+    connection: Mutex<SqliteConnection>,
+    queue: Queue,
+}
+
+/// A ledger that was opened, and what had to be set aside for it.
+pub struct Opened {
+    /// The ledger.
+    pub store: Store,
+    /// A file that was no ledger and now lies in `aside/`.
+    pub set_aside: Option<Piece>,
+}
+
+impl Store {
+    /// Opens a ledger, making it (and a private `.quorate/` directory, if that is where it is to be) when it is not
+    /// there. A file that SQLite cannot read is moved to `aside/` and a new ledger is started.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn open(path: &Path) -> Result<Opened, Error> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let made = match dir.file_name() {
+            Some(name) if name == ".quorate" => files::quorate_dir(dir),
+            _ => files::private_dir(dir),
+        };
+        made.map_err(|error| unavailable(format!("cannot make {}", dir.display()), error))?;
+        match connect(path).await {
+            Ok(connection) => Ok(Opened { store: Store::new(path, connection), set_aside: None }),
+            Err(error) if is_corrupt(&error) => {
+                let piece = aside::take(dir, path)
+                    .map_err(|error| unavailable(format!("cannot set {} aside", path.display()), error))?;
+                for suffix in ["-wal", "-shm"] {
+                    let mut beside = path.as_os_str().to_owned();
+                    beside.push(suffix);
+                    let beside = PathBuf::from(beside);
+                    if beside.exists() {
+                        aside::take(dir, &beside).map_err(|error| {
+                            unavailable(format!("cannot set {} aside", beside.display()), error)
+                        })?;
+                    }
+                }
+                let connection = connect(path).await.map_err(|error| sql(path, error))?;
+                Ok(Opened { store: Store::new(path, connection), set_aside: Some(piece) })
+            }
+            Err(error) => Err(sql(path, error)),
+        }
+    }
+
+    fn new(path: &Path, connection: SqliteConnection) -> Self {
+        Store { path: path.to_owned(), connection: Mutex::new(connection), queue: Queue::default() }
+    }
+
+    /// Where the ledger is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory that the ledger lies in.
+    pub fn dir(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
+    /// The connection, for the queries of this crate's views.
+    pub(crate) async fn connection(&self) -> tokio::sync::MutexGuard<'_, SqliteConnection> {
+        self.connection.lock().await
+    }
+
+    /// Closes the file; SQLite folds its log into it.
+    pub async fn close(self) {
+        // A failed close loses nothing: the log is folded in by the next one who opens.
+        let _ = self.connection.into_inner().close().await;
+    }
+
+    pub(crate) fn error(&self, error: sqlx::Error) -> Error {
+        sql(&self.path, error)
+    }
+}
+
+async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .foreign_keys(false)
+        .busy_timeout(BUSY)
+        .disable_statement_logging();
+    let mut connection = options.connect().await?;
+    let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut connection).await?.get(0);
+    if version == 0 {
+        create(&mut connection).await?;
+    } else if version != SCHEMA_VERSION {
+        let what = format!("its schema is version {version}, and this program reads {SCHEMA_VERSION}");
+        return Err(sqlx::Error::Configuration(what.into()));
+    }
+    Ok(connection)
+}
+
+/// Makes the tables, unless another process was faster.
+async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut *transaction).await?.get(0);
+    if version == 0 {
+        sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+        sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+    }
+    transaction.commit().await
+}
+
+/// Whether SQLite says that the file is no database or a broken one.
+fn is_corrupt(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("26" | "11"))
+}
+
+fn sql(path: &Path, error: sqlx::Error) -> Error {
+    unavailable(format!("the ledger {} does not answer", path.display()), error)
+}
+
+fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Unavailable { what, source: Some(Box::new(source)) }
+}
+
+#[async_trait]
+impl Ledger for Store {
+    async fn append(
+        &self,
+        run: &Name,
+        from: u64,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<u64, Error> {
+        let mut reply = self.queue.put(run.clone(), from, entries, bodies, durability);
+        let mut connection = self.connection.lock().await;
+        if let Ok(done) = reply.try_recv() {
+            return done;
+        }
+        self.queue.commit(&mut connection, &self.path).await;
+        drop(connection);
+        reply.await.unwrap_or_else(|_| {
+            Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })
+        })
+    }
+
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+        let mut connection = self.connection().await;
+        let rows = sqlx::query("SELECT head, data FROM record WHERE run = ? ORDER BY n")
+            .bind(&**run)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| self.error(error))?;
+        let mut chain = Chain::new(run);
+        let record = |row: &sqlx::sqlite::SqliteRow| chain.take(row.get(0), row.get::<Option<&str>, _>(1));
+        rows.iter().map(record).collect()
+    }
+
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+        let mut connection = self.connection().await;
+        let row = sqlx::query("SELECT text FROM body WHERE sha256 = ?")
+            .bind(sha256)
+            .fetch_optional(&mut *connection)
+            .await
+            .map_err(|error| self.error(error))?;
+        Ok(row.map(|row| row.get::<String, _>(0).into()))
+    }
+}

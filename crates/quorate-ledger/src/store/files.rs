@@ -1,0 +1,55 @@
+//! The ledger's dealings with the file system.
+
+use std::fs::{File, OpenOptions};
+use std::io::Result;
+use std::path::Path;
+
+/// Opens a file for reading.
+#[expect(clippy::disallowed_methods, reason = "this module is where the ledger opens files")]
+pub fn open(path: &Path) -> Result<File> {
+    File::open(path)
+}
+
+/// Opens a file for appending and reading, making it if it is not there.
+pub fn open_append(path: &Path) -> Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).open(path)
+}
+
+/// Creates a file that is not there yet.
+pub fn create_new(path: &Path) -> Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Renames a file.
+#[expect(clippy::disallowed_methods, reason = "this module is where the ledger renames files")]
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to)
+}
+
+/// Makes a directory (and its parents) that only its owner can enter.
+#[expect(clippy::disallowed_methods, reason = "this module is where the ledger makes directories")]
+pub fn private_dir(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// Makes `.quorate/`: private, and ignored by version control.
+#[expect(clippy::disallowed_methods, reason = "this module is where the ledger writes files")]
+pub fn quorate_dir(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    private_dir(path)?;
+    std::fs::write(path.join(".gitignore"), "*\n")
+}

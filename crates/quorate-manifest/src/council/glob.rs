@@ -1,0 +1,187 @@
+//! Globs as the public tool's tier rules mean them.
+//!
+//! `*` and `?` match any character, `/` included; `[abc]`, `[a-z]` and `[!a]` are classes; a `[` that is never closed
+//! stands for itself; a `**/` at the start of the pattern or after a `/` also matches no directory at all. Nothing is
+//! escaped, every pattern is valid, and letters match in their own case alone.
+
+use std::ops::RangeInclusive;
+
+/// A compiled glob. Two are equal when their texts are.
+#[derive(Debug, Clone)]
+pub struct Glob {
+    text: String,
+    steps: Vec<Step>,
+}
+
+/// One state of the matcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    One(char),
+    Any,
+    Class {
+        negated: bool,
+        ranges: Vec<RangeInclusive<char>>,
+    },
+    /// Any run of characters.
+    Many,
+    /// Before an optional run of directories; [`Step::Inside`] follows.
+    Directories,
+    /// Within directories: goes on at a `/`.
+    Inside,
+}
+
+impl PartialEq for Glob {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Glob {}
+
+impl Glob {
+    /// Compiles a pattern.
+    pub fn new(text: &str) -> Self {
+        let chars: Vec<char> = text.chars().collect();
+        let mut steps = Vec::with_capacity(chars.len());
+        let mut at = 0;
+        while at < chars.len() {
+            let fresh = at == 0 || chars[at - 1] == '/';
+            if fresh && chars[at..].starts_with(&['*', '*', '/']) {
+                steps.extend([Step::Directories, Step::Inside]);
+                at += 3;
+                continue;
+            }
+            let (step, next) = match chars[at] {
+                '*' => (Step::Many, at + 1),
+                '?' => (Step::Any, at + 1),
+                '[' => class(&chars, at).unwrap_or((Step::One('['), at + 1)),
+                other => (Step::One(other), at + 1),
+            };
+            if !(step == Step::Many && steps.last() == Some(&Step::Many)) {
+                steps.push(step);
+            }
+            at = next;
+        }
+        Glob { text: text.to_owned(), steps }
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the whole of `text` matches. Takes time in proportion to both lengths, whatever the pattern.
+    pub fn matches(&self, text: &str) -> bool {
+        let mut here = vec![false; self.steps.len() + 1];
+        self.enter(&mut here, 0);
+        let mut next = here.clone();
+        for c in text.chars() {
+            next.fill(false);
+            for at in (0..self.steps.len()).filter(|at| here[*at]) {
+                match &self.steps[at] {
+                    Step::One(one) if *one == c => self.enter(&mut next, at + 1),
+                    Step::Any => self.enter(&mut next, at + 1),
+                    Step::Class { negated, ranges } if ranges.iter().any(|r| r.contains(&c)) != *negated => {
+                        self.enter(&mut next, at + 1);
+                    }
+                    Step::Many => self.enter(&mut next, at),
+                    Step::Inside => {
+                        next[at] = true;
+                        if c == '/' {
+                            self.enter(&mut next, at + 1);
+                        }
+                    }
+                    Step::One(_) | Step::Class { .. } | Step::Directories => {}
+                }
+            }
+            std::mem::swap(&mut here, &mut next);
+        }
+        here[self.steps.len()]
+    }
+
+    /// Marks a state and those that follow from it without a character.
+    fn enter(&self, states: &mut [bool], at: usize) {
+        if std::mem::replace(&mut states[at], true) {
+            return;
+        }
+        match self.steps.get(at) {
+            Some(Step::Many) => self.enter(states, at + 1),
+            Some(Step::Directories) => {
+                states[at + 1] = true;
+                self.enter(states, at + 2);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The class that opens at `open`, and where it ends; `None` where it is never closed.
+fn class(chars: &[char], open: usize) -> Option<(Step, usize)> {
+    let negated = chars.get(open + 1) == Some(&'!');
+    let first = open + 1 + usize::from(negated);
+    // A `]` right at the start is a member of the class.
+    let close = (first + 1..chars.len()).find(|at| chars[*at] == ']')?;
+    let mut ranges = Vec::new();
+    let mut at = first;
+    while at < close {
+        if at + 2 < close && chars[at + 1] == '-' {
+            ranges.push(chars[at]..=chars[at + 2]);
+            at += 3;
+        } else {
+            ranges.push(chars[at]..=chars[at]);
+            at += 1;
+        }
+    }
+    Some((Step::Class { negated, ranges }, close + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pattern: &str, yes: &[&str], no: &[&str]) {
+        let glob = Glob::new(pattern);
+        for text in yes {
+            assert!(glob.matches(text), "{pattern} should match {text}");
+        }
+        for text in no {
+            assert!(!glob.matches(text), "{pattern} should not match {text}");
+        }
+    }
+
+    #[test]
+    fn a_star_crosses_directories() {
+        check("*linkedin*", &["linkedin", "a_linkedin_b.md", "x/linkedin/y.md"], &["LinkedIn.md", "linked"]);
+        check("drafts/*.md", &["drafts/a.md", "drafts/x/a.md"], &["a.md", "drafts/a.txt"]);
+        check("a?c", &["abc", "a/c"], &["ac", "abbc"]);
+        check("", &[""], &["a"]);
+    }
+
+    #[test]
+    fn two_stars_and_a_slash_match_no_directory_too() {
+        check(
+            "**/learnings.md",
+            &["learnings.md", "a/learnings.md", "a/b/learnings.md"],
+            &["mylearnings.md"],
+        );
+        check("a/**/b", &["a/b", "a/x/b", "a/x/y/b"], &["ab", "a/xb"]);
+        check("x**/y", &["x/y", "xa/y", "x/a/y"], &["y"]);
+        check("**", &["", "a", "a/b"], &[]);
+    }
+
+    #[test]
+    fn classes_and_things_that_only_look_like_one() {
+        check("[a-c]x", &["ax", "cx"], &["dx", "-x"]);
+        check("[!a]x", &["bx"], &["ax", "x"]);
+        check("[]]", &["]"], &["a"]);
+        check("[ab", &["[ab"], &["a", "b"]);
+        check("[a-]", &["a", "-"], &["b"]);
+    }
+
+    #[test]
+    fn many_stars_take_no_longer() {
+        let glob = Glob::new(&"*a".repeat(200));
+        assert!(!glob.matches(&"a".repeat(150)));
+        assert!(glob.matches(&"a".repeat(5_000)));
+    }
+}

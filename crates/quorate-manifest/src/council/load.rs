@@ -1,0 +1,90 @@
+//! Reads `council.yaml`: from bytes to a [`Council`] that is valid by type. Each key's file reads its part; here they
+//! are put together.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::codes;
+
+use super::files::Files;
+use super::{Council, Watch};
+use super::{logging, protocol, roster, runtime, tier_rules};
+use crate::tree::{Field, Fields, Format, Opened, open};
+use crate::{Loaded, Source};
+
+/// Loads a council. `path` is where the file is, `shown` what the user calls it.
+pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Council> {
+    let opened = match open(source, path, shown, Format::Yaml, codes::COUNCIL_INVALID) {
+        Ok(opened) => opened,
+        Err(report) => return Loaded { value: None, report },
+    };
+    let council = read(&opened, path, source);
+    let report = opened.document.into_report();
+    debug_assert!(council.is_some() || report.refused(), "what is not read is refused");
+    Loaded { value: council.filter(|_| !report.refused()), report }
+}
+
+fn read(opened: &Opened, path: &Path, source: &dyn Source) -> Option<Council> {
+    let mut fields = opened.fields()?;
+    let dir = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let dir = if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir };
+    let name = path.file_name().map_or_else(|| "council.yaml".into(), |name| name.to_string_lossy());
+    let mut files = Files::new(source, &dir);
+    files.note(&name, opened.sha256.clone());
+
+    version(fields.optional("version"));
+    let runtime = fields.optional("runtime").and_then(|field| runtime::read(&field));
+    let deliberators = fields
+        .required("deliberators", "a list of three or more, each with `id` and `prompt`")
+        .and_then(|field| roster::deliberators(&field, &mut files));
+    let adjudicator = fields
+        .required("adjudicator", "a mapping with `prompt`")
+        .and_then(|field| roster::adjudicator(&field, &mut files));
+    let members = deliberators.as_ref().map_or(usize::MAX, |roster| roster.listed);
+    let protocol = protocol::read(fields.optional("protocol"), members);
+    let (tiers, watch) = tiers_and_watch(&mut fields);
+    let logging = logging::read(fields.optional("logging"));
+    fields.finish();
+
+    let adjudicator = adjudicator?;
+    Some(Council {
+        dir,
+        deliberators: deliberators?.deliberators,
+        adjudicator: adjudicator.prompt?,
+        protocol: protocol?,
+        tiers,
+        logging,
+        watch,
+        runtime,
+        policy: adjudicator.policy,
+        files: files.finish(),
+    })
+}
+
+/// The rules and what overrides them stand in three places of the file.
+fn tiers_and_watch(fields: &mut Fields<'_>) -> (super::tiers::TierRules, Watch) {
+    let default = tier_rules::default_tier(fields.optional("tier_classifier"));
+    let rules = tier_rules::rules(fields.optional("tier_rules"));
+    let (watch, overrides) = tier_rules::watch(fields.optional("watch"));
+    (super::tiers::TierRules::new(rules, overrides, default), watch)
+}
+
+/// `version`: of the format; there is one.
+fn version(field: Option<Field<'_>>) {
+    use crate::tree::Kind;
+    let Some(field) = field else { return };
+    let known = match field.kind() {
+        Kind::Str(text) => matches!(text.as_str(), "1" | "1.0"),
+        Kind::Int(number) => *number == 1,
+        Kind::Float(number) => *number == 1.0,
+        _ => false,
+    };
+    if !known {
+        field.invalid_with(
+            "this version of the format is not known",
+            "write version: \"1.0\", or leave it out",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

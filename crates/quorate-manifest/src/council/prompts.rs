@@ -1,0 +1,76 @@
+//! The embedded prompts, by the name that `prompt: builtin:<name>` uses.
+
+use std::sync::Arc;
+
+use super::Prompt;
+
+/// What a `prompt` begins with when it names an embedded one.
+pub const PREFIX: &str = "builtin:";
+
+/// Name and text, deliberators in roster order, the adjudicator last.
+const PROMPTS: [(&str, &str); 5] = [
+    ("skeptic", include_str!("prompts/skeptic.md")),
+    ("voice_identity", include_str!("prompts/voice_identity.md")),
+    ("evidence", include_str!("prompts/evidence.md")),
+    ("strategy", include_str!("prompts/strategy.md")),
+    (ADJUDICATOR, include_str!("prompts/adjudicator.md")),
+];
+
+/// The adjudicator's name, which no deliberator may have.
+pub const ADJUDICATOR: &str = "adjudicator";
+
+/// Name and text of every embedded prompt, deliberators in roster order, the adjudicator last.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PROMPTS.into_iter()
+}
+
+/// An embedded prompt.
+pub fn find(name: &str) -> Option<Prompt> {
+    let (_, text) = all().find(|(known, _)| *known == name)?;
+    Some(Prompt { path: None, text: Arc::from(text) })
+}
+
+/// The name under which an embedded prompt stands among a council's files.
+pub fn label(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_prompt_says_what_it_has_to() {
+        for (name, text) in all() {
+            let lower = text.to_lowercase();
+            for needed in ["verdict", "verbatim", "material", "your one concern"] {
+                assert!(lower.contains(needed), "{name}: {needed}");
+            }
+            let words = text.split_whitespace().count();
+            assert!((250..=450).contains(&words), "{name}: {words} words");
+        }
+    }
+
+    #[test]
+    fn each_deliberator_knows_its_lane_its_rounds_and_its_fields() {
+        for (name, text) in all().filter(|(name, _)| *name != ADJUDICATOR) {
+            for needed in [
+                "leave to others",
+                "Round 1:",
+                "Round 2:",
+                "oncede",
+                "old",
+                "scalate",
+                "`would_block`",
+                "`irreducible`",
+                "`findings`",
+                "`revision_brief`",
+                "`concessions`",
+                "`escalations`",
+                "`scores`",
+            ] {
+                assert!(text.contains(needed), "{name}: {needed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `deliberators` and `adjudicator`: who is asked, and what each is told to be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Place, codes};
+
+use super::files::Files;
+use super::prompts::ADJUDICATOR;
+use super::{Deliberator, PolicyName, Prompt};
+use crate::tree::reader::nearest;
+use crate::tree::{Field, Kind};
+
+/// The fewest deliberators that make a council.
+const FEWEST: usize = 3;
+
+/// The longest id.
+const LONGEST: usize = 64;
+
+/// The deliberators that could be read.
+pub(super) struct Roster {
+    pub(super) deliberators: Vec<Deliberator>,
+    /// How many the file lists, readable or not.
+    pub(super) listed: usize,
+}
+
+/// The adjudicator as far as it could be read.
+pub(super) struct Adjudicator {
+    pub(super) prompt: Option<Prompt>,
+    pub(super) policy: Option<PolicyName>,
+}
+
+/// Reads `deliberators`.
+pub(super) fn deliberators(field: &Field<'_>, files: &mut Files<'_>) -> Option<Roster> {
+    let items = field.list()?;
+    let listed = items.len();
+    if listed < FEWEST {
+        let message = format!("a council has at least {FEWEST} deliberators; here are {listed}");
+        field.invalid_with(message, "with fewer, one failure leaves no verdict");
+    }
+    let mut seen = BTreeMap::new();
+    let deliberators = items.iter().filter_map(|item| deliberator(item, files, &mut seen)).collect();
+    Some(Roster { deliberators, listed })
+}
+
+fn deliberator<'d>(
+    item: &Field<'d>,
+    files: &mut Files<'_>,
+    seen: &mut BTreeMap<&'d str, Place>,
+) -> Option<Deliberator> {
+    let mut fields = item.fields()?;
+    let id = fields.required("id", "a name, unique in the council").and_then(|field| id(&field, seen));
+    let prompt = fields
+        .required("prompt", "the path of a Markdown file, or `builtin:skeptic`")
+        .and_then(|field| files.prompt(&field));
+    let weight = fields.optional("weight").and_then(|field| weight(&field));
+    let context = fields.optional("context_refs").and_then(|field| field.list()).unwrap_or_default();
+    let context = context.iter().filter_map(|field| files.context(field)).collect();
+    fields.finish();
+    Some(Deliberator { id: id?, prompt: prompt?, weight: weight.unwrap_or(1.0), context })
+}
+
+fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
+    let id = field.some_text()?;
+    let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if !plain || id.len() > LONGEST {
+        let help = format!("use up to {LONGEST} of the characters A-Z a-z 0-9 _ -");
+        field.invalid_with(format!("`{id}` cannot be an id"), help);
+        return None;
+    }
+    if id == ADJUDICATOR {
+        field.invalid_with(
+            "no deliberator can be called `adjudicator`",
+            "the adjudicator has a key of its own",
+        );
+        return None;
+    }
+    if let Some(first) = seen.get(id) {
+        let body =
+            Body::new(format!("two deliberators are called `{id}`")).related(first.clone(), "first here");
+        field.refuse(codes::COUNCIL_INVALID, body);
+        return None;
+    }
+    seen.insert(id, field.place());
+    Some(id.into())
+}
+
+/// `weight`: kept with the answers; heads are counted.
+fn weight(field: &Field<'_>) -> Option<f64> {
+    let weight = field.number()?;
+    if weight < 0.0 {
+        field.invalid(format!("`{}` is less than 0", field.path()));
+        return None;
+    }
+    #[expect(clippy::float_cmp, reason = "the literal 1 and nothing near it is what has no effect")]
+    if weight != 1.0 {
+        let body = Body::new("a weight does not change the verdict: the policies count heads");
+        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help("leave it out, or keep it as a note"));
+    }
+    Some(weight)
+}
+
+/// Reads `adjudicator`.
+pub(super) fn adjudicator(field: &Field<'_>, files: &mut Files<'_>) -> Option<Adjudicator> {
+    let mut fields = field.fields()?;
+    let prompt = fields
+        .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")
+        .and_then(|field| files.prompt(&field));
+    let policy = fields.optional("verdict_policy").and_then(|field| policy(&field));
+    fields.finish();
+    Some(Adjudicator { prompt, policy })
+}
+
+/// `verdict_policy`: a policy's name; or, as the public tool has it, a mapping that documents what its code does.
+fn policy(field: &Field<'_>) -> Option<PolicyName> {
+    if matches!(field.kind(), Kind::Map(_)) {
+        let body = Body::new("nothing reads this description of the policy")
+            .help("name one instead: `verdict_policy: strict` counts as the public tool does; the default is `seed`");
+        field.warn(codes::FIELD_WITHOUT_EFFECT, body);
+        return None;
+    }
+    match field.text()? {
+        "seed" => Some(PolicyName::Seed),
+        "strict" => Some(PolicyName::Strict),
+        other => {
+            let help = match nearest(other, &["seed", "strict"]) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "the policies are `seed` and `strict`".to_owned(),
+            };
+            field.invalid_with(format!("there is no verdict policy `{other}`"), help);
+            None
+        }
+    }
+}

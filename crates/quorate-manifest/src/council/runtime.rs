@@ -1,0 +1,47 @@
+//! `runtime`: how members are asked. The keys of the kind itself stay verbatim, for whoever builds the executor.
+
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::duration::LONGEST;
+use crate::host::ExecutorTable;
+use crate::host::executor::{block, retries};
+use crate::tree::{Field, Fields};
+
+/// Reads `runtime`.
+pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
+    let mut fields = field.fields()?;
+    let kind = fields
+        .required("type", "how members are asked, for example `claude_cli`")
+        .and_then(|field| Some((field.some_text()?.to_owned(), field.place())));
+    let timeout = timeout(&mut fields);
+    let retries = retries(&mut fields);
+    Some(ExecutorTable { kind: Some(kind?), timeout, retries, block: block(field, &fields) })
+}
+
+/// `timeout_seconds`, a number, as the public tool has it; or `timeout`, a duration.
+fn timeout(fields: &mut Fields<'_>) -> Option<Duration> {
+    let seconds = fields.optional("timeout_seconds");
+    let duration = fields.optional("timeout");
+    if let (Some(seconds), Some(duration)) = (&seconds, &duration) {
+        let body =
+            Body::new("`timeout` and `timeout_seconds` say the same thing twice").at(seconds.key_place());
+        let body = body.related(duration.key_place(), "here too").help("keep one of the two");
+        fields.document().refuse(codes::COUNCIL_INVALID, body);
+        return None;
+    }
+    if let Some(field) = duration {
+        return field.duration();
+    }
+    let field = seconds?;
+    let number = field.number()?;
+    match Duration::try_from_secs_f64(number) {
+        Ok(duration) if !duration.is_zero() && duration <= LONGEST => Some(duration),
+        _ => {
+            let body = Body::new(format!("{number} seconds is no time that can be waited"));
+            field.refuse(codes::DURATION, body.help("write a number of seconds above 0"));
+            None
+        }
+    }
+}

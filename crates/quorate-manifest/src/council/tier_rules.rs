@@ -1,0 +1,125 @@
+//! `tier_rules`, `tier_classifier` and `watch`: which artifacts there are and how much each matters.
+
+use super::Watch;
+use super::glob::Glob;
+use super::tiers::{Rule, Tier};
+use crate::tree::{Field, Kind};
+
+/// Reads `tier_classifier`: the tier of an artifact that no rule names.
+pub(super) fn default_tier(field: Option<Field<'_>>) -> Tier {
+    let Some(mut fields) = field.and_then(|field| field.fields()) else { return Tier::Two };
+    if let Some(field) = fields.optional("type") {
+        match field.text() {
+            None | Some("rules") => {}
+            Some(other) => {
+                field.invalid_with(
+                    format!("there is no tier classifier `{other}`"),
+                    "the only one is `rules`",
+                );
+            }
+        }
+    }
+    let default = fields.optional("default_tier").and_then(|field| tier(&field));
+    fields.finish();
+    default.unwrap_or(Tier::Two)
+}
+
+fn tier(field: &Field<'_>) -> Option<Tier> {
+    field.whole(1, 3).and_then(|number| u64::try_from(number).ok()).and_then(Tier::from_number)
+}
+
+/// Reads `tier_rules`.
+pub(super) fn rules(field: Option<Field<'_>>) -> Vec<Rule> {
+    let Some(mut fields) = field.and_then(|field| field.fields()) else { return Vec::new() };
+    let keys = ["tier_1", "tier_2", "tier_3"];
+    let mut rules = Vec::new();
+    for (key, tier) in keys.into_iter().zip(Tier::ALL) {
+        if let Some(field) = fields.optional(key) {
+            rules.extend(rules_of(&field, tier));
+        }
+    }
+    fields.finish();
+    rules
+}
+
+/// One tier's rules: a mapping from artifact types to globs, or a list of globs that name their types themselves.
+fn rules_of(field: &Field<'_>, tier: Tier) -> Vec<Rule> {
+    match field.kind() {
+        Kind::Seq(_) => {
+            let globs = globs(field);
+            globs
+                .into_iter()
+                .map(|glob| Rule { tier, artifact_type: derived_type(glob.as_str()), glob })
+                .collect()
+        }
+        Kind::Map(_) => {
+            let rules = |(artifact_type, field): (&str, Field<'_>)| {
+                let rule = |glob| Rule { tier, artifact_type: artifact_type.to_owned(), glob };
+                globs(&field).into_iter().map(rule).collect::<Vec<_>>()
+            };
+            field.entries().unwrap_or_default().into_iter().flat_map(rules).collect()
+        }
+        other => {
+            let message = format!("`{}` is {}", field.path(), other.name());
+            field.invalid_with(
+                message,
+                "write a list of globs, or a mapping from artifact types to such lists",
+            );
+            Vec::new()
+        }
+    }
+}
+
+fn globs(field: &Field<'_>) -> Vec<Glob> {
+    let items = field.list().unwrap_or_default();
+    items.iter().filter_map(|item| item.some_text()).map(Glob::new).collect()
+}
+
+/// The type that the public tool reads from a glob of a flat list: the file's stem without leading stars and
+/// underscores, else `unknown`.
+fn derived_type(glob: &str) -> String {
+    let name = glob.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let stem = match name.rfind('.') {
+        Some(dot) if dot > 0 && dot + 1 < name.len() => &name[..dot],
+        _ => name,
+    };
+    match stem.trim_start_matches('*').trim_start_matches('_') {
+        "" => "unknown".to_owned(),
+        derived => derived.to_owned(),
+    }
+}
+
+/// Reads `watch`: what a sweep walks, and the tiers that it gives regardless of the rules.
+pub(super) fn watch(field: Option<Field<'_>>) -> (Watch, Vec<(Glob, Tier)>) {
+    let Some(mut fields) = field.and_then(|field| field.fields()) else {
+        return (Watch::default(), Vec::new());
+    };
+    let paths = fields.optional("paths").and_then(|field| field.list()).unwrap_or_default();
+    let paths = paths.iter().filter_map(|item| item.some_text()).map(str::to_owned).collect();
+    let overrides = fields.optional("tier_overrides").and_then(|field| field.entries()).unwrap_or_default();
+    let overrides = overrides.into_iter().filter_map(|(glob, field)| Some((Glob::new(glob), tier(&field)?)));
+    let overrides = overrides.collect();
+    fields.finish();
+    (Watch { paths }, overrides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::derived_type;
+
+    #[test]
+    fn a_flat_list_names_its_types() {
+        for (glob, expected) in [
+            ("*_substack_*.md", "substack_*"),
+            ("*linkedin*", "linkedin*"),
+            ("shared/learnings.md", "learnings"),
+            ("drafts/**", "unknown"),
+            ("*", "unknown"),
+            ("*.md", "unknown"),
+            (".hidden", ".hidden"),
+            ("a/b/", "b"),
+        ] {
+            assert_eq!(derived_type(glob), expected, "{glob}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Tiers: which artifacts a sweep reviews (rule C6). Tier 1 always, tier 2 never, tier 3 one in five.
+
+use sha2::{Digest, Sha256};
+
+use super::glob::Glob;
+
+/// The type of an artifact that no rule names.
+pub const UNCLASSIFIED: &str = "unclassified";
+
+/// How often an artifact of tier 3 is reviewed: one in this many.
+const SAMPLE: u64 = 5;
+
+/// How much an artifact matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// Always reviewed.
+    One,
+    /// Not reviewed.
+    Two,
+    /// One in five is reviewed.
+    Three,
+}
+
+impl Tier {
+    /// All, in the order in which rules are tried.
+    pub const ALL: [Tier; 3] = [Tier::One, Tier::Two, Tier::Three];
+
+    /// 1, 2 or 3.
+    pub const fn number(self) -> u8 {
+        match self {
+            Tier::One => 1,
+            Tier::Two => 2,
+            Tier::Three => 3,
+        }
+    }
+
+    /// The tier of a number.
+    pub fn from_number(number: u64) -> Option<Tier> {
+        Tier::ALL.into_iter().find(|tier| u64::from(tier.number()) == number)
+    }
+}
+
+/// What is known of an artifact from its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Classified {
+    /// Its tier.
+    pub tier: Tier,
+    /// Its type, under which verdicts are remembered.
+    pub artifact_type: String,
+}
+
+/// The rules of `tier_rules`, `tier_classifier` and `watch.tier_overrides`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierRules {
+    rules: Vec<Rule>,
+    overrides: Vec<(Glob, Tier)>,
+    default: Tier,
+}
+
+/// One glob, and what it says of an artifact that it matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) tier: Tier,
+    pub(super) artifact_type: String,
+    pub(super) glob: Glob,
+}
+
+impl Default for TierRules {
+    fn default() -> Self {
+        TierRules { rules: Vec::new(), overrides: Vec::new(), default: Tier::Two }
+    }
+}
+
+impl TierRules {
+    /// Rules in the order as written; tier 1 is tried before tier 2, and that before tier 3.
+    pub(super) fn new(mut rules: Vec<Rule>, overrides: Vec<(Glob, Tier)>, default: Tier) -> Self {
+        rules.sort_by_key(|rule| rule.tier);
+        TierRules { rules, overrides, default }
+    }
+
+    /// The tier and type of an artifact. The path is relative to the council's directory, with `/`.
+    ///
+    /// A glob matches the file's name or the whole path. The first rule that matches gives the type; an override,
+    /// where one matches, gives the tier.
+    pub fn classify(&self, relative_path: &str) -> Classified {
+        let path = relative_path.strip_prefix("./").unwrap_or(relative_path);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let hit = |glob: &Glob| glob.matches(name) || glob.matches(path);
+        let rule = self.rules.iter().find(|rule| hit(&rule.glob));
+        let overridden = self.overrides.iter().find(|(glob, _)| hit(glob)).map(|(_, tier)| *tier);
+        Classified {
+            tier: overridden.or(rule.map(|rule| rule.tier)).unwrap_or(self.default),
+            artifact_type: rule.map_or(UNCLASSIFIED, |rule| &rule.artifact_type).to_owned(),
+        }
+    }
+}
+
+/// Whether an artifact of tier 3 is among the one in five that are reviewed: the same answer for the same path and
+/// content on every machine. The path is relative to the council's directory, with `/`.
+pub fn sampled(relative_path: &str, content_sha256_hex: &str) -> bool {
+    let mut hash = Sha256::new();
+    hash.update(relative_path.as_bytes());
+    hash.update([0]);
+    hash.update(content_sha256_hex.as_bytes());
+    let digest: [u8; 32] = hash.finalize().into();
+    let [a, b, c, d, e, f, g, h, ..] = digest;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h]) % SAMPLE == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(tier: Tier, artifact_type: &str, glob: &str) -> Rule {
+        Rule { tier, artifact_type: artifact_type.to_owned(), glob: Glob::new(glob) }
+    }
+
+    fn rules() -> TierRules {
+        TierRules::new(
+            vec![
+                rule(Tier::Three, "brief", "**/briefing*.md"),
+                rule(Tier::Two, "infra", "infra/*"),
+                rule(Tier::One, "linkedin_post", "*linkedin*"),
+            ],
+            vec![(Glob::new("keep/*"), Tier::One)],
+            Tier::Three,
+        )
+    }
+
+    #[track_caller]
+    fn check(path: &str, tier: Tier, artifact_type: &str) {
+        let expected = Classified { tier, artifact_type: artifact_type.to_owned() };
+        assert_eq!(rules().classify(path), expected, "{path}");
+    }
+
+    // C6
+    #[test]
+    fn tier_1_wins_over_2_and_that_over_3() {
+        check("infra/linkedin.md", Tier::One, "linkedin_post");
+        check("infra/briefing.md", Tier::Two, "infra");
+        check("x/briefing-9.md", Tier::Three, "brief");
+        check("./x/briefing-9.md", Tier::Three, "brief");
+    }
+
+    #[test]
+    fn no_match_is_the_default_tier_and_no_type() {
+        check("notes.md", Tier::Three, UNCLASSIFIED);
+        assert_eq!(TierRules::default().classify("notes.md").tier, Tier::Two);
+    }
+
+    #[test]
+    fn an_override_changes_the_tier_and_not_the_type() {
+        check("keep/briefing.md", Tier::One, "brief");
+        check("keep/notes.md", Tier::One, UNCLASSIFIED);
+    }
+
+    #[test]
+    fn one_in_five_is_sampled_and_always_the_same() {
+        let content = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        let hits = (0..10_000).filter(|n| sampled(&format!("signals/{n}.json"), content)).count();
+        assert!((1_850..=2_150).contains(&hits), "{hits}");
+        // The same answer in any year: a change here changes what other people's sweeps review.
+        let first: Vec<u32> = (0..30).filter(|n| sampled(&format!("signals/{n}.json"), content)).collect();
+        assert_eq!(first, [8, 9, 16, 20, 21, 23, 28, 29]);
+    }
+}

@@ -1,0 +1,51 @@
+//! From bytes to text: UTF-8, at most 1 MiB; a byte order mark is dropped.
+
+use crate::tree::BYTES;
+
+/// Why bytes are no text that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There are too many of them.
+    #[error("it has {0} bytes, more than the {BYTES} that are read")]
+    TooLarge(usize),
+    /// They are not UTF-8.
+    #[error("it is not UTF-8 text (byte {at} does not fit)")]
+    NotUtf8 {
+        /// The offset of the first byte that does not fit; in `text`, the offset of its stand-in.
+        at: usize,
+        /// The text with stand-ins for what does not fit.
+        text: String,
+    },
+}
+
+/// Reads bytes as text.
+///
+/// # Errors
+/// When the bytes are not UTF-8 or too many.
+pub fn decode(bytes: Vec<u8>) -> Result<String, Error> {
+    if bytes.len() > BYTES {
+        return Err(Error::TooLarge(bytes.len()));
+    }
+    let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
+        Some(rest) => rest.to_vec(),
+        None => bytes,
+    };
+    String::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
+        at: error.utf8_error().valid_up_to(),
+        text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_utf8_of_bounded_length() {
+        assert_eq!(decode(b"\xef\xbb\xbfa".to_vec()), Ok("a".to_owned()));
+        assert_eq!(decode(Vec::new()), Ok(String::new()));
+        assert_eq!(decode(vec![b'a', 0xff]), Err(Error::NotUtf8 { at: 1, text: "a\u{fffd}".to_owned() }));
+        assert_eq!(decode(vec![b'a'; BYTES + 1]), Err(Error::TooLarge(BYTES + 1)));
+        assert!(decode(vec![b'a'; BYTES]).is_ok());
+    }
+}

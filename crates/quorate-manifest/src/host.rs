@@ -1,0 +1,78 @@
+//! `quorate.toml`: the host's own configuration. This file owns the resolved form; `host/load.rs` reads the written
+//! one.
+
+pub(crate) mod executor;
+mod load;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, Place};
+use serde_json::{Map, Value};
+
+pub use load::load;
+
+/// The host's configuration.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Host {
+    /// The directory of `quorate.toml`; the root of the workspace.
+    pub dir: PathBuf,
+    /// Where the ledger is, as written: a path relative to `dir`.
+    pub ledger: Option<String>,
+    /// `[defaults] executor`, and where it stands.
+    pub default_executor: Option<(String, Place)>,
+    /// `[executors.*]` by name.
+    pub executors: BTreeMap<String, ExecutorTable>,
+    /// `[budget]`.
+    pub budget: Budget,
+}
+
+/// One `[executors.<name>]` table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExecutorTable {
+    /// `kind`, which picks the adapter, and where it stands. `None` where a `preset` or a `command` in the block
+    /// says it instead.
+    pub kind: Option<(String, Place)>,
+    /// `timeout`; one deadline spans all attempts.
+    pub timeout: Option<Duration>,
+    /// `retries`; failures, not timeouts.
+    pub retries: Option<u32>,
+    /// Everything else, verbatim, for the adapter.
+    pub block: Block,
+}
+
+/// An adapter's own keys, verbatim, with the place of each, so that whatever the adapter refuses can be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// The keys and values.
+    pub json: Map<String, Value>,
+    /// Where the block as a whole stands.
+    pub place: Place,
+    /// Where each key stands.
+    pub keys: BTreeMap<String, Place>,
+    /// The file's text, to quote from.
+    pub source: Arc<str>,
+}
+
+impl Block {
+    /// The place of a key, or of the whole block.
+    pub fn place_of(&self, key: Option<&str>) -> Place {
+        key.and_then(|key| self.keys.get(key)).unwrap_or(&self.place).clone()
+    }
+
+    /// A body that points at a key, or at the whole block.
+    pub fn say(&self, key: Option<&str>, message: impl Into<String>) -> Body {
+        Body::new(message).at(self.place_of(key))
+    }
+}
+
+/// The caps of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budget {
+    /// How many calls a run may make, re-prompts and retries included.
+    pub calls: Option<u32>,
+    /// How long a run may take.
+    pub wall: Option<Duration>,
+}

@@ -1,0 +1,153 @@
+//! Reads `quorate.toml`. Keys that the format has and that no code reads yet are refused by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::codes;
+
+use super::{Budget, ExecutorTable, Host, executor};
+use crate::tree::{Field, Format, Opened, open};
+use crate::{Loaded, Source};
+
+/// Keys of the format that this version does not read, by the path of the table that they stand in.
+const NOT_YET: [(&str, &[&str]); 2] = [
+    ("", &["strict_chain", "assemblies", "early_decision", "governance"]),
+    ("budget", &["tokens", "money", "prices"]),
+];
+
+/// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
+pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Host> {
+    let opened = match open(source, path, shown, Format::Toml, codes::HOST_INVALID) {
+        Ok(opened) => opened,
+        Err(report) => return Loaded { value: None, report },
+    };
+    let host = read(&opened, path);
+    let report = opened.document.into_report();
+    debug_assert!(host.is_some() || report.refused(), "what is not read is refused");
+    Loaded { value: host.filter(|_| !report.refused()), report }
+}
+
+fn read(opened: &Opened, path: &Path) -> Option<Host> {
+    let mut fields = opened.fields()?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let host = Host {
+        dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
+        ledger: fields.optional("ledger").and_then(|field| ledger(&field)),
+        default_executor: fields.optional("defaults").and_then(|field| default_executor(&field)),
+        executors: fields.optional("executors").map(|field| executors(&field)).unwrap_or_default(),
+        budget: fields.optional("budget").map(|field| budget(&field)).unwrap_or_default(),
+    };
+    fields.finish_with(|key| not_yet("", key));
+    Some(host)
+}
+
+fn ledger(field: &Field<'_>) -> Option<String> {
+    let written = field.some_text()?;
+    if written.contains("://") {
+        field.invalid_with("this version keeps the ledger in a file", "write a path relative to this file");
+        return None;
+    }
+    Some(written.to_owned())
+}
+
+fn default_executor(field: &Field<'_>) -> Option<(String, quorate_diagnostics::Place)> {
+    let mut fields = field.fields()?;
+    let executor = fields.optional("executor").and_then(|f| Some((f.some_text()?.to_owned(), f.place())));
+    fields.finish();
+    executor
+}
+
+fn executors(field: &Field<'_>) -> BTreeMap<String, ExecutorTable> {
+    let tables = field.entries().unwrap_or_default();
+    let named = tables.into_iter().filter_map(|(name, field)| {
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        if !plain || name.is_empty() {
+            let message = format!("`{name}` cannot be the name of an executor");
+            field.invalid_with(message, "use the characters A-Z a-z 0-9 _ - .");
+            return None;
+        }
+        Some((name.to_owned(), executor::read(&field)?))
+    });
+    named.collect()
+}
+
+fn budget(field: &Field<'_>) -> Budget {
+    let Some(mut fields) = field.fields() else { return Budget::default() };
+    let calls = fields.optional("calls").and_then(|field| field.whole(1, i64::MAX));
+    let budget = Budget {
+        calls: calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
+        wall: fields.optional("wall").and_then(|field| field.duration()),
+    };
+    fields.finish_with(|key| not_yet("budget", key));
+    budget
+}
+
+fn not_yet(table: &str, key: &str) -> Option<(String, String)> {
+    let (_, keys) = NOT_YET.iter().find(|(known, _)| *known == table)?;
+    keys.contains(&key).then(|| {
+        let message = format!("this version of Quorate does not read `{key}`");
+        (message, "remove it: a setting that nothing reads would promise what is not done".to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::source::Error;
+
+    struct One(&'static str);
+
+    impl Source for One {
+        fn read(&self, _: &Path) -> Result<Vec<u8>, Error> {
+            Ok(self.0.as_bytes().to_vec())
+        }
+    }
+
+    #[test]
+    fn every_key_arrives() {
+        let text = "\
+ledger = \"x.db\"
+defaults.executor = \"claude\"
+[executors.claude]
+preset = \"claude\"
+timeout = \"2m\"
+retries = 1
+env = [\"KEY\"]
+[executors.script]
+kind = \"script\"
+[budget]
+calls = 40
+wall = \"10m\"
+";
+        let host =
+            load(Path::new("quorate.toml"), "quorate.toml", &One(text)).value.expect("nothing was refused");
+        assert_eq!((host.dir.as_path(), host.ledger.as_deref()), (Path::new("."), Some("x.db")));
+        assert_eq!(
+            host.default_executor.map(|(name, place)| (name, place.path)),
+            Some(("claude".into(), "defaults.executor".into()))
+        );
+        let claude = &host.executors["claude"];
+        assert_eq!(
+            (&claude.kind, claude.timeout, claude.retries),
+            (&None, Some(Duration::from_secs(120)), Some(1))
+        );
+        assert_eq!(
+            serde_json::Value::from(claude.block.json.clone()),
+            json!({"preset": "claude", "env": ["KEY"]})
+        );
+        assert_eq!(&text[claude.block.place_of(Some("env")).span], "env");
+        let (kind, place) = host.executors["script"].kind.clone().expect("a kind");
+        assert_eq!((kind.as_str(), &text[place.span]), ("script", "\"script\""));
+        assert_eq!(host.budget, Budget { calls: Some(40), wall: Some(Duration::from_secs(600)) });
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        let host = load(Path::new("a/quorate.toml"), "quorate.toml", &One("")).value;
+        assert_eq!(host, Some(Host { dir: PathBuf::from("a"), ..Host::default() }));
+    }
+}

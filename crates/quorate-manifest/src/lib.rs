@@ -1,0 +1,24 @@
+//! Manifests: the texts that say who decides together and how, as written and as resolved.
+//!
+//! Nothing here opens a file: bytes come through a [`Source`]. Nothing here knows how a mode decides or which
+//! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
+
+pub mod council;
+pub mod decode;
+pub mod duration;
+pub mod host;
+pub mod source;
+pub mod tree;
+
+pub use source::Source;
+
+use quorate_diagnostics::Report;
+
+/// What loading gives: a value if nothing was refused, and everything that is to be said.
+#[derive(Debug, Clone)]
+pub struct Loaded<T> {
+    /// The value; `None` exactly when the report refuses.
+    pub value: Option<T>,
+    /// Refusals and warnings with the texts to quote from.
+    pub report: Report,
+}

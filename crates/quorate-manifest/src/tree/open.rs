@@ -1,0 +1,118 @@
+//! From a file to a tree, with a diagnostic for everything that can go wrong on the way.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_diagnostics::codes::{self, RefusalCode};
+use quorate_diagnostics::{Body, Place, Report};
+use sha2::{Digest, Sha256};
+
+use super::reader::{Document, Fields};
+use super::{Kind, Node, Problem, toml, yaml};
+use crate::decode::{self, decode};
+use crate::source::{Error, Source};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// YAML, strictly.
+    Yaml,
+    /// TOML.
+    Toml,
+}
+
+/// A file that was read: what it says, and what there is to say about it.
+#[derive(Debug)]
+pub struct Opened {
+    /// The text with its diagnostics.
+    pub document: Document,
+    /// The tree; `None` when the text has none, which is then among the refusals.
+    pub root: Option<Node>,
+    /// SHA-256 of the bytes, in hexadecimal.
+    pub sha256: String,
+}
+
+impl Opened {
+    /// The root's fields. A file that holds nothing is an empty mapping.
+    pub fn fields(&self) -> Option<Fields<'_>> {
+        let root = self.root.as_ref()?;
+        match &root.kind {
+            Kind::Map(entries) => Some(self.document.root(entries)),
+            Kind::Null => Some(self.document.root(&[])),
+            other => {
+                let message = format!("the file holds {}, not a mapping of keys", other.name());
+                self.document.invalid(root.span.clone(), String::new(), message);
+                None
+            }
+        }
+    }
+}
+
+/// Reads a file. `invalid` is the code for whatever its schema refuses.
+///
+/// # Errors
+/// When there are no bytes: the report then says why.
+pub fn open(
+    source: &dyn Source,
+    path: &Path,
+    shown: &str,
+    format: Format,
+    invalid: RefusalCode,
+) -> Result<Opened, Report> {
+    let bytes = source.read(path).map_err(|error| unread(shown, &error))?;
+    let sha256 = sha256_hex(&bytes);
+    let (text, trouble) = match decode(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let at = if let decode::Error::NotUtf8 { at, .. } = error { at } else { 0 };
+            let message = format!("the file cannot be read: {error}");
+            let text = if let decode::Error::NotUtf8 { text, .. } = error { text } else { String::new() };
+            let problem = Problem { span: at..at, message, help: None, related: None };
+            (text, Some(problem))
+        }
+    };
+    let text: Arc<str> = text.into();
+    let document = Document::new(shown, Arc::clone(&text), invalid);
+    let (root, problems) = match (trouble, format) {
+        (Some(problem), _) => (None, vec![problem]),
+        (None, Format::Yaml) => yaml::parse(&text),
+        (None, Format::Toml) => toml::parse(&text),
+    };
+    for problem in problems {
+        syntax(&document, problem);
+    }
+    Ok(Opened { document, root, sha256 })
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unread(shown: &str, error: &Error) -> Report {
+    let mut report = Report::new();
+    let place = Place { file: shown.into(), span: 0..0, path: String::new() };
+    match error {
+        Error::Missing => {
+            let body = Body::new(format!("there is no file `{shown}`")).at(place);
+            report.refuse(
+                codes::CONFIG_MISSING,
+                body.help("check the path, or leave it out to use the defaults"),
+            );
+        }
+        Error::Unreadable(_) => {
+            let body = Body::new(format!("`{shown}` cannot be read: {error}")).at(place);
+            report.refuse(codes::CONFIG_UNREADABLE, body);
+        }
+    }
+    report
+}
+
+fn syntax(document: &Document, problem: Problem) {
+    let mut body = Body::new(problem.message).at(document.place(problem.span, String::new()));
+    body.help = problem.help;
+    if let Some((span, label)) = problem.related {
+        body = body.related(document.place(span, String::new()), label);
+    }
+    document.refuse(codes::SYNTAX, body);
+}

@@ -1,0 +1,209 @@
+//! One value of a mapping or list, read as what it should be.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use quorate_diagnostics::codes::{self, RefusalCode, WarningCode};
+use quorate_diagnostics::{Body, Place};
+use serde_json::Value;
+
+use super::{Document, Fields, head, join};
+use crate::duration;
+use crate::tree::{Kind, Node};
+
+/// A value that is there, with its path.
+#[derive(Debug, Clone)]
+pub struct Field<'d> {
+    document: &'d Document,
+    node: &'d Node,
+    key: Option<Range<usize>>,
+    path: String,
+}
+
+impl<'d> Field<'d> {
+    pub(super) fn new(
+        document: &'d Document,
+        node: &'d Node,
+        key: Option<Range<usize>>,
+        path: String,
+    ) -> Self {
+        Field { document, node, key, path }
+    }
+
+    /// What the value is.
+    pub fn kind(&self) -> &'d Kind {
+        &self.node.kind
+    }
+
+    /// The value's path, for example `deliberators[1].prompt`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Where the value stands; for a mapping or a list, the key that it belongs to.
+    pub fn place(&self) -> Place {
+        let span = match (&self.node.kind, &self.key) {
+            (Kind::Map(_) | Kind::Seq(_), Some(key)) => key.clone(),
+            _ => head(self.node),
+        };
+        self.document.place(span, &self.path)
+    }
+
+    /// Where the value's key stands; for an item of a list, the item.
+    pub fn key_place(&self) -> Place {
+        self.document.place(self.key.clone().unwrap_or_else(|| head(self.node)), &self.path)
+    }
+
+    /// Refuses the value with the schema's code.
+    pub fn invalid(&self, message: impl Into<String>) {
+        self.refuse(self.document.invalid, Body::new(message));
+    }
+
+    /// Refuses the value with the schema's code and says what to do.
+    pub fn invalid_with(&self, message: impl Into<String>, help: impl Into<String>) {
+        self.refuse(self.document.invalid, Body::new(message).help(help));
+    }
+
+    /// Refuses the value with a code of its own.
+    pub fn refuse(&self, code: RefusalCode, body: Body) {
+        self.document.refuse(code, body.at(self.place()));
+    }
+
+    /// Warns about the value; the key is shown.
+    pub fn warn(&self, code: WarningCode, body: Body) {
+        self.document.warn(code, body.at(self.key_place()));
+    }
+
+    /// The value as text.
+    pub fn text(&self) -> Option<&'d str> {
+        match &self.node.kind {
+            Kind::Str(text) => Some(text),
+            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
+                let written = &self.document.text[self.node.span.clone()];
+                self.unfit("text", Some(format!("put it in quotes: \"{written}\"")))
+            }
+            _ => self.unfit("text", None),
+        }
+    }
+
+    /// The value as text that is not blank.
+    pub fn some_text(&self) -> Option<&'d str> {
+        let text = self.text()?;
+        if text.trim().is_empty() {
+            self.invalid(format!("`{}` is empty", self.path));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// The value as `true` or `false`.
+    pub fn boolean(&self) -> Option<bool> {
+        match &self.node.kind {
+            Kind::Bool(value) => Some(*value),
+            Kind::Str(word) => {
+                let help = match word.to_ascii_lowercase().as_str() {
+                    "true" | "yes" | "on" | "y" => Some("write true, without quotes".to_owned()),
+                    "false" | "no" | "off" | "n" => Some("write false, without quotes".to_owned()),
+                    _ => None,
+                };
+                self.unfit("true or false", help)
+            }
+            _ => self.unfit("true or false", None),
+        }
+    }
+
+    /// The value as a whole number between two bounds, both included.
+    pub fn whole(&self, least: i64, most: i64) -> Option<i64> {
+        match &self.node.kind {
+            Kind::Int(value) if (least..=most).contains(value) => Some(*value),
+            Kind::Int(value) => {
+                let bounds = match most {
+                    i64::MAX => format!("at least {least}"),
+                    _ if most == least + 1 => format!("{least} or {most}"),
+                    _ => format!("between {least} and {most}"),
+                };
+                self.invalid(format!("`{}` is {value}; it has to be {bounds}", self.path));
+                None
+            }
+            _ => self.unfit("a whole number", None),
+        }
+    }
+
+    /// The value as a number.
+    pub fn number(&self) -> Option<f64> {
+        match &self.node.kind {
+            #[expect(clippy::cast_precision_loss, reason = "whoever needs more reads the source text")]
+            Kind::Int(value) => Some(*value as f64),
+            Kind::Float(value) => Some(*value),
+            _ => self.unfit("a number", None),
+        }
+    }
+
+    /// The value as a duration, for example `90s`.
+    pub fn duration(&self) -> Option<Duration> {
+        let refuse = |why: &str, help: String| {
+            self.refuse(codes::DURATION, Body::new(format!("`{}`: {why}", self.path)).help(help));
+            None
+        };
+        match &self.node.kind {
+            Kind::Str(text) => match duration::parse(text) {
+                Ok(duration) => Some(duration),
+                Err(error) => refuse(&error.to_string(), "write it like \"120s\" or \"10m\"".to_owned()),
+            },
+            Kind::Int(number) => {
+                refuse("a duration needs a unit", format!("write \"{number}s\" for seconds"))
+            }
+            other => {
+                let why = format!("{} is no duration", other.name());
+                refuse(&why, "write it like \"120s\" or \"10m\"".to_owned())
+            }
+        }
+    }
+
+    /// The value as a list.
+    pub fn list(&self) -> Option<Vec<Field<'d>>> {
+        let Kind::Seq(items) = &self.node.kind else {
+            return self.unfit("a list", None);
+        };
+        let item = |(index, node): (usize, &'d Node)| {
+            Field::new(self.document, node, None, format!("{}[{index}]", self.path))
+        };
+        Some(items.iter().enumerate().map(item).collect())
+    }
+
+    /// The value as a mapping with known keys.
+    pub fn fields(&self) -> Option<Fields<'d>> {
+        let Kind::Map(entries) = &self.node.kind else {
+            return self.unfit("a mapping", None);
+        };
+        let span = self.place().span;
+        Some(Fields { document: self.document, entries, span, path: self.path.clone(), asked: Vec::new() })
+    }
+
+    /// The value as a mapping with keys of the author's choice; keys without a value are left out.
+    pub fn entries(&self) -> Option<Vec<(&'d str, Field<'d>)>> {
+        let Kind::Map(entries) = &self.node.kind else {
+            return self.unfit("a mapping", None);
+        };
+        let present = entries.iter().filter(|entry| entry.value.kind != Kind::Null);
+        let field = |entry: &'d crate::tree::Entry| {
+            let path = join(&self.path, &entry.key);
+            let field = Field::new(self.document, &entry.value, Some(entry.key_span.clone()), path);
+            (entry.key.as_str(), field)
+        };
+        Some(present.map(field).collect())
+    }
+
+    /// The value as JSON, whatever it is.
+    pub fn json(&self) -> Value {
+        self.node.to_json()
+    }
+
+    fn unfit<T>(&self, wanted: &str, help: Option<String>) -> Option<T> {
+        let is = self.node.kind.name();
+        let mut body = Body::new(format!("`{}` has to be {wanted}, not {is}", self.path));
+        body.help = help;
+        self.refuse(self.document.invalid, body);
+        None
+    }
+}

@@ -1,0 +1,278 @@
+//! YAML to a tree, strictly: one document, no tags, anchors, aliases, merge keys or directives, unique keys, and
+//! limits on depth and size.
+//!
+//! Reads the events of the parser under `serde-saphyr`, because only they carry the byte span of every key and tell
+//! quoted from plain text. Plain scalars are resolved by YAML 1.2's core schema: `yes`, `no`, `on`, `off`, `y` and
+//! `n` are text.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use serde_saphyr::granit_parser::{
+    self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput,
+};
+
+use super::{DEPTH, Entry, Kind, NODES, Node, PROBLEMS, Problem};
+
+/// Reads one document. The tree is there as long as the problems leave no doubt about its shape.
+pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
+    let options = yaml::options! {
+        disallow_directives: true,
+        emit_unresolved_aliases: true,
+        emit_comments: false,
+        flow_nesting_limit: DEPTH + 1,
+        block_nesting_limit: DEPTH + 1,
+    };
+    let parser = Parser::new_from_str_with_options(text, options);
+    let mut reading = Reading { parser, end: text.len(), nodes: 0, problems: Vec::new() };
+    let node = reading.document().ok();
+    (node, reading.problems)
+}
+
+/// The tree cannot be read on; the reason is among the problems.
+struct Stop;
+
+struct Reading<'t> {
+    parser: Parser<'t, StrInput<'t>>,
+    end: usize,
+    nodes: usize,
+    problems: Vec<Problem>,
+}
+
+impl<'t> Reading<'t> {
+    fn document(&mut self) -> Result<Node, Stop> {
+        let mut root = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamStart | Event::DocumentEnd => {}
+                Event::StreamEnd => break,
+                Event::DocumentStart(..) if root.is_some() => {
+                    let problem = Problem::new(self.range(span), "a second document begins here")
+                        .help("keep one document per file, or drop the `---`");
+                    return self.stop(problem);
+                }
+                Event::DocumentStart(..) => {
+                    let (event, span) = self.next()?;
+                    root = Some(self.node(event, span, 0)?);
+                }
+                _ => break,
+            }
+        }
+        Ok(root.unwrap_or(Node { kind: Kind::Null, span: 0..0 }))
+    }
+
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Stop> {
+        let range = self.range(span);
+        self.nodes += 1;
+        if self.nodes > NODES {
+            return self.stop(Problem::new(range, format!("there are more than {NODES} values")));
+        }
+        self.refuse_properties(&event, &range)?;
+        match event {
+            Event::Scalar(text, ScalarStyle::Plain, ..) => {
+                let kind = match plain(&text) {
+                    Ok(kind) => kind,
+                    Err(message) => {
+                        self.note(Problem::new(range.clone(), message))?;
+                        Kind::Null
+                    }
+                };
+                Ok(Node { kind, span: range })
+            }
+            Event::Scalar(text, ..) => Ok(Node { kind: Kind::Str(text.into_owned()), span: range }),
+            Event::SequenceStart(..) => {
+                self.refuse_depth(depth, &range)?;
+                self.sequence(range, depth)
+            }
+            Event::MappingStart(..) => {
+                self.refuse_depth(depth, &range)?;
+                self.mapping(range, depth)
+            }
+            _ => self.stop(alias(range)),
+        }
+    }
+
+    fn sequence(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Stop> {
+        let mut items = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::SequenceEnd {
+                let end = self.range(span).end;
+                return Ok(Node { kind: Kind::Seq(items), span: start.start..end.max(start.end) });
+            }
+            items.push(self.node(event, span, depth + 1)?);
+        }
+    }
+
+    fn mapping(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Stop> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut firsts: HashMap<String, Range<usize>> = HashMap::new();
+        let mut begins = start.start;
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                let end = self.range(span).end;
+                return Ok(Node { kind: Kind::Map(entries), span: begins..end.max(start.end) });
+            }
+            let (key, key_span) = self.key(event, span)?;
+            begins = begins.min(key_span.start);
+            let (event, span) = self.next()?;
+            let value = self.node(event, span, depth + 1)?;
+            match firsts.get(&key) {
+                Some(first) => {
+                    let mut problem = Problem::new(key_span, format!("the key `{key}` is there twice"))
+                        .help("keep one of the two");
+                    problem.related = Some((first.clone(), "first here".to_owned()));
+                    self.note(problem)?;
+                }
+                None => {
+                    firsts.insert(key.clone(), key_span.clone());
+                    entries.push(Entry { key, key_span, value });
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, event: Event<'t>, span: Span) -> Result<(String, Range<usize>), Stop> {
+        let range = self.range(span);
+        self.refuse_properties(&event, &range)?;
+        match event {
+            Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
+                self.note(Problem::new(range.clone(), "merge keys are not read").help("write the keys out"))?;
+                Ok((text.into_owned(), range))
+            }
+            Event::Scalar(text, ..) if text.is_empty() || range.is_empty() => {
+                self.stop(Problem::new(range, "a key without a name"))
+            }
+            Event::Scalar(text, ..) => Ok((text.into_owned(), range)),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => self.stop(alias(range)),
+            _ => self.stop(Problem::new(range, "a key is text, not a list or a mapping")),
+        }
+    }
+
+    /// Tags and anchors change what a value means from a distance; neither is read.
+    fn refuse_properties(&mut self, event: &Event<'t>, range: &Range<usize>) -> Result<(), Stop> {
+        let (Event::Scalar(_, _, anchor, tag)
+        | Event::SequenceStart(_, anchor, tag)
+        | Event::MappingStart(_, anchor, tag)) = event
+        else {
+            return Ok(());
+        };
+        if let Some(tag) = tag {
+            let problem = Problem::new(range.clone(), format!("the tag `{}` is not read", tag.original()));
+            self.note(problem.help("drop the tag; quote what is meant as text"))?;
+        }
+        if *anchor != 0 {
+            let problem = Problem::new(range.clone(), "anchors are not read");
+            self.note(problem.help("drop the `&` and its name; write the value out where it is needed"))?;
+        }
+        Ok(())
+    }
+
+    fn refuse_depth(&mut self, depth: usize, range: &Range<usize>) -> Result<(), Stop> {
+        if depth < DEPTH {
+            return Ok(());
+        }
+        self.stop(too_deep(range.clone()))
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Span), Stop> {
+        match self.parser.next_event() {
+            Some(Ok(next)) => Ok(next),
+            Some(Err(error)) => {
+                let problem = self.scan_problem(&error);
+                self.stop(problem)
+            }
+            None => self.stop(Problem::new(self.end..self.end, "the file ends too early")),
+        }
+    }
+
+    fn scan_problem(&self, error: &ScanError) -> Problem {
+        let at = error.marker().byte_offset().unwrap_or(self.end).min(self.end);
+        let info = error.info();
+        if *error.kind() == ErrorKind::RecursionLimitExceeded {
+            return too_deep(at..at);
+        }
+        let problem = Problem::new(at..at, format!("this is no YAML: {}", info.trim_end_matches('.')));
+        if info.contains("tab") {
+            return problem.help("indent with spaces");
+        }
+        problem
+    }
+
+    fn range(&self, span: Span) -> Range<usize> {
+        span.byte_range()
+            .map_or(self.end..self.end, |range| range.start.min(self.end)..range.end.min(self.end))
+    }
+
+    fn note(&mut self, problem: Problem) -> Result<(), Stop> {
+        self.problems.push(problem);
+        if self.problems.len() < PROBLEMS { Ok(()) } else { Err(Stop) }
+    }
+
+    fn stop<T>(&mut self, problem: Problem) -> Result<T, Stop> {
+        self.problems.push(problem);
+        Err(Stop)
+    }
+}
+
+fn too_deep(range: Range<usize>) -> Problem {
+    Problem::new(range, format!("lists and mappings nest deeper than {DEPTH}"))
+}
+
+fn alias(range: Range<usize>) -> Problem {
+    Problem::new(range, "aliases are not read").help("write the value out")
+}
+
+/// Resolves a plain scalar by the core schema.
+fn plain(text: &str) -> Result<Kind, String> {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(Kind::Null),
+        "true" | "True" | "TRUE" => return Ok(Kind::Bool(true)),
+        "false" | "False" | "FALSE" => return Ok(Kind::Bool(false)),
+        _ => {}
+    }
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return Err(format!("`{text}` is no number that can be used here"));
+    }
+    let radix = match unsigned.get(..2) {
+        Some("0x") if text == unsigned && digits(&unsigned[2..], 16) => Some((16, &unsigned[2..])),
+        Some("0o") if text == unsigned && digits(&unsigned[2..], 8) => Some((8, &unsigned[2..])),
+        _ if digits(unsigned, 10) => Some((10, text)),
+        _ => None,
+    };
+    if let Some((radix, digits)) = radix {
+        let value = i64::from_str_radix(digits, radix);
+        return value.map(Kind::Int).map_err(|_| format!("`{text}` is too large a number"));
+    }
+    if !is_float(unsigned) {
+        return Ok(Kind::Str(text.to_owned()));
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(Kind::Float(value)),
+        _ => Err(format!("`{text}` is too large a number")),
+    }
+}
+
+fn digits(text: &str, radix: u32) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_digit(radix))
+}
+
+/// `1.5`, `1.`, `.5`, `1e3`; without a sign.
+fn is_float(text: &str) -> bool {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fine = |part: &str| part.chars().all(|c| c.is_ascii_digit());
+    fine(whole)
+        && fine(fraction)
+        && !(whole.is_empty() && fraction.is_empty())
+        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent), 10))
+}
+
+#[cfg(test)]
+mod tests;

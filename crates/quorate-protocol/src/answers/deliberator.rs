@@ -1,0 +1,189 @@
+//! A deliberator's answer (seed: verdict, scores, would_block, irreducible, revision_brief).
+
+use serde_json::json;
+
+use super::{present, text};
+use crate::Json;
+
+/// Which of its answers: the second must say whether a block is irreducible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Round {
+    /// Independent.
+    First,
+    /// With cross-read.
+    Second,
+}
+
+/// A deliberator's answer, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Whether it would stop the artifact.
+    pub would_block: bool,
+    /// Whether no revision could repair what it blocks on.
+    pub irreducible: bool,
+    /// What it leans to, where it says so. No policy counts it.
+    pub verdict: Option<Lean>,
+    /// `score`, else the mean of `scores`: 1 to 5.
+    pub score: Option<f64>,
+    /// What should change, in its own words.
+    pub revision_brief: Option<String>,
+    /// What it found; `None` where the answer has no such list.
+    pub findings: Option<Vec<Finding>>,
+}
+
+/// What a deliberator leans to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lean {
+    /// Let it go.
+    Ship,
+    /// Change it.
+    Revise,
+    /// Stop it.
+    Hold,
+}
+
+/// One thing that a deliberator found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The words that it is about, as the member gives them.
+    pub quote: String,
+    /// What is wrong.
+    pub issue: String,
+    /// What to do.
+    pub fix: Option<String>,
+    /// The line that the member says; a hint for looking up the quote.
+    pub line: Option<u64>,
+}
+
+/// The JSON Schema of one round's answer.
+pub fn schema(round: Round) -> Json {
+    let (required, irreducible) = match round {
+        Round::First => (json!(["would_block"]), json!({"type": ["boolean", "null"]})),
+        Round::Second => (json!(["would_block", "irreducible"]), json!({"type": "boolean"})),
+    };
+    json!({
+        "type": "object",
+        "required": required,
+        "properties": {
+            "verdict": {
+                "type": ["string", "null"],
+                "pattern": "^([Ss][Hh][Ii][Pp]|[Rr][Ee][Vv][Ii][Ss][Ee]|[Hh][Oo][Ll][Dd])$",
+                "description": "ship, revise or hold"
+            },
+            "score": {"type": ["number", "null"], "minimum": 1, "maximum": 5},
+            "scores": {
+                "type": ["object", "null"],
+                "additionalProperties": {"type": "number", "minimum": 1, "maximum": 5}
+            },
+            "would_block": {"type": "boolean", "description": "true if this must not go out as it is"},
+            "irreducible": irreducible,
+            "revision_brief": {"type": ["string", "null"]},
+            "findings": {
+                "type": ["array", "null"],
+                "items": {
+                    "type": "object",
+                    "required": ["quote", "issue"],
+                    "properties": {
+                        "quote": {"type": "string", "description": "the exact words of the artifact"},
+                        "issue": {"type": "string"},
+                        "fix": {"type": ["string", "null"]},
+                        "line": {"type": ["integer", "null"], "minimum": 1}
+                    }
+                }
+            },
+            "concessions": {"type": ["array", "string", "null"]},
+            "escalations": {"type": ["array", "string", "null"]},
+            "notes": {"type": ["string", "null"]}
+        }
+    })
+}
+
+impl Answer {
+    /// Reads an answer; `None` where it lacks what the schema requires.
+    pub fn read(round: Round, answer: &Json) -> Option<Answer> {
+        let object = answer.as_object()?;
+        let irreducible = match (round, present(object, "irreducible")) {
+            (_, Some(value)) => value.as_bool()?,
+            (Round::First, None) => false,
+            (Round::Second, None) => return None,
+        };
+        Some(Answer {
+            would_block: object.get("would_block")?.as_bool()?,
+            irreducible,
+            verdict: text(object, "verdict").and_then(|word| Lean::read(&word)),
+            score: score(object),
+            revision_brief: text(object, "revision_brief"),
+            findings: present(object, "findings")
+                .and_then(Json::as_array)
+                .map(|all| all.iter().filter_map(finding).collect()),
+        })
+    }
+}
+
+impl Lean {
+    fn read(word: &str) -> Option<Lean> {
+        match word.to_ascii_lowercase().as_str() {
+            "ship" => Some(Lean::Ship),
+            "revise" => Some(Lean::Revise),
+            "hold" => Some(Lean::Hold),
+            _ => None,
+        }
+    }
+
+    /// The word, in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Lean::Ship => "ship",
+            Lean::Revise => "revise",
+            Lean::Hold => "hold",
+        }
+    }
+}
+
+fn score(object: &serde_json::Map<String, Json>) -> Option<f64> {
+    if let Some(score) = present(object, "score") {
+        return score.as_f64();
+    }
+    let scores: Vec<f64> =
+        present(object, "scores")?.as_object()?.values().filter_map(Json::as_f64).collect();
+    (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+}
+
+fn finding(value: &Json) -> Option<Finding> {
+    let object = value.as_object()?;
+    Some(Finding {
+        quote: object.get("quote")?.as_str()?.to_owned(),
+        issue: object.get("issue")?.as_str()?.to_owned(),
+        fix: text(object, "fix"),
+        line: present(object, "line").and_then(Json::as_u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boolean_in_quotes_is_no_answer() {
+        // C2
+        assert_eq!(Answer::read(Round::First, &json!({"would_block": "true"})), None);
+        assert_eq!(Answer::read(Round::Second, &json!({"would_block": false, "irreducible": "no"})), None);
+    }
+
+    #[test]
+    fn irreducible_may_be_absent_in_the_first_round_only() {
+        // C2
+        let answer = json!({"would_block": true});
+        assert_eq!(Answer::read(Round::First, &answer).map(|a| a.irreducible), Some(false));
+        assert_eq!(Answer::read(Round::Second, &answer), None);
+    }
+
+    #[test]
+    fn a_bare_score_and_named_scores_are_both_read() {
+        // C2
+        let bare = Answer::read(Round::First, &json!({"would_block": false, "score": 4}));
+        assert_eq!(bare.and_then(|a| a.score), Some(4.0));
+        let named = Answer::read(Round::First, &json!({"would_block": false, "scores": {"a": 2, "b": 3}}));
+        assert_eq!(named.and_then(|a| a.score), Some(2.5));
+    }
+}

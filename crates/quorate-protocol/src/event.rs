@@ -1,0 +1,72 @@
+//! Events: everything that a protocol can learn.
+
+use crate::{Json, Name, Part};
+
+/// An event and the time that was recorded with it, the only `now` that a protocol knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stamped {
+    /// Milliseconds since the Unix epoch, UTC.
+    pub at_ms: i64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Something that happened and is (or is about to be) recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The run starts. Always the first event.
+    Opened {
+        /// The run's id.
+        run: Name,
+        /// What is deliberated on.
+        inputs: Vec<Part>,
+        /// Earlier verdicts on the same type of artifact, newest first.
+        priors: Vec<Json>,
+    },
+    /// An invocation ended, one way or another.
+    Consulted {
+        /// The invocation, for example `r1/skeptic`.
+        id: Name,
+        /// What came of it.
+        result: Consultation,
+    },
+}
+
+/// How one invocation ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Consultation {
+    /// With a JSON object that fits the schema.
+    Answered(Json),
+    /// Without output. Never counts as agreement.
+    Absent(Absent),
+}
+
+/// Why there is no output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Absent {
+    /// The deadline passed.
+    TimedOut,
+    /// The executor failed.
+    Failed,
+    /// No answer that fits the schema, also after one re-prompt.
+    SchemaFailed,
+    /// The member's own budget was spent.
+    OverBudget,
+    /// The run's budget was spent: nothing more is asked.
+    RunOverBudget,
+    /// The protocol took the question back.
+    Cancelled,
+}
+
+impl Absent {
+    /// The status word of the consultation record.
+    pub fn status(self) -> &'static str {
+        match self {
+            Absent::TimedOut => "timed_out",
+            Absent::Failed => "failed",
+            Absent::SchemaFailed => "schema_failed",
+            Absent::OverBudget | Absent::RunOverBudget => "over_budget",
+            Absent::Cancelled => "cancelled",
+        }
+    }
+}

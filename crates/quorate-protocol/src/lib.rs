@@ -1,0 +1,38 @@
+//! Pure protocols: who is asked next, and what follows from the answers.
+//!
+//! A [`Protocol`] is a function of what it was set up with and of the events fed so far. It knows no async, no
+//! clock, no randomness and no files: the only `now` is the time recorded with an event, the only chance is the
+//! seed of [`Event::Opened`]. The same recorded events therefore give the same commands on any machine, which is
+//! what makes resume, replay and simulation one mechanism.
+
+pub mod answers;
+pub mod command;
+pub mod event;
+pub mod material;
+pub mod modes;
+pub mod policy;
+
+pub use command::{Command, Fact, FactKind, Invoke};
+pub use event::{Absent, Consultation, Event, Stamped};
+pub use material::{Part, PartKind};
+
+use std::sync::Arc;
+
+/// A short shared string: ids, member names, steps.
+pub type Name = Arc<str>;
+
+/// Untyped JSON, as answers and facts carry it.
+pub type Json = serde_json::Value;
+
+/// A state machine that runs one deliberation.
+pub trait Protocol: Send {
+    /// Takes one event and says what is to be done because of it.
+    ///
+    /// An event that the machine does not expect (a second answer to one invocation, an answer to nobody) changes
+    /// nothing and gives no commands.
+    fn advance(&mut self, event: &Stamped) -> Vec<Command>;
+
+    /// The mode and its version, for example `council/1`. It changes when the commands of the mode would; a run can
+    /// only be resumed by the version that opened it.
+    fn version(&self) -> &'static str;
+}

@@ -1,0 +1,51 @@
+//! Material: the typed pieces of text that a member is shown.
+
+use std::sync::Arc;
+
+use crate::Name;
+
+/// What a piece of material is. Executors that work without a model (the rubric) read it; prompts name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PartKind {
+    /// The text under review.
+    Artifact,
+    /// The first answers of all members, one JSON array in roster order, the same for everybody.
+    CrossRead,
+    /// The answers of the second round, as [`PartKind::CrossRead`].
+    SecondAnswers,
+    /// Earlier verdicts on the same type of artifact, a JSON array, newest first.
+    PriorVerdicts,
+    /// A document that the operator gives one member to judge by: a voice corpus, a goals document.
+    Context,
+}
+
+impl PartKind {
+    /// The name that stands in prompts and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PartKind::Artifact => "artifact",
+            PartKind::CrossRead => "cross-read",
+            PartKind::SecondAnswers => "second-answers",
+            PartKind::PriorVerdicts => "prior-verdicts",
+            PartKind::Context => "context",
+        }
+    }
+}
+
+/// One piece of material. Cloning shares the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Where it comes from: a path, or a member's id. Empty where the kind says it all.
+    pub name: Name,
+    /// The text, already redacted.
+    pub text: Arc<str>,
+}
+
+impl Part {
+    /// A piece of material.
+    pub fn new(kind: PartKind, name: impl Into<Name>, text: impl Into<Arc<str>>) -> Self {
+        Part { kind, name: name.into(), text: text.into() }
+    }
+}

@@ -1,0 +1,3 @@
+//! Modes: one state machine for each way of deciding together.
+
+pub mod council;

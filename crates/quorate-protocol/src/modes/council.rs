@@ -1,0 +1,322 @@
+//! The Council: deliberators answer in parallel, read each other and answer again, an adjudicator merges, a policy
+//! judges (SEMANTICS C1 to C4). This file owns the order of things; its neighbours own what is shown and what is
+//! concluded.
+
+mod cross_read;
+pub mod findings;
+pub mod outcome;
+mod setup;
+
+use std::sync::Arc;
+
+use crate::answers::{Schema, adjudicator::Adjudication, deliberator};
+use crate::policy::{Given, Incomplete, Position, Verdict, judge};
+use crate::{
+    Absent, Command, Consultation, Event, Fact, Invoke, Json, Name, Part, PartKind, Protocol, Stamped,
+};
+
+pub use cross_read::TEXT_CAP;
+pub use setup::{CrossRead, FailFast, Rounds, Setup};
+
+/// The mode and its version.
+pub const VERSION: &str = "council/1";
+/// The step of the first answers.
+pub const FIRST: &str = "r1";
+/// The step of the second answers.
+pub const SECOND: &str = "r2";
+/// The adjudicator's step, and the id of its one invocation.
+pub const ADJUDICATE: &str = "adjudicate";
+/// The adjudicator's member id.
+pub const ADJUDICATOR: &str = "adjudicator";
+
+/// The state machine of one review.
+pub struct Council {
+    setup: Setup,
+    stage: Stage,
+    artifact: Option<Part>,
+    priors: Vec<Json>,
+    first: Vec<Heard>,
+    second: Vec<Heard>,
+    adjudication: Heard,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Unopened,
+    First,
+    Second,
+    Adjudicating,
+    Over,
+}
+
+/// What was heard of one invocation.
+#[derive(Debug, Clone, PartialEq)]
+enum Heard {
+    Nothing,
+    Answer(Json),
+    Absent(Absent),
+}
+
+impl Heard {
+    fn status(&self) -> &'static str {
+        match self {
+            Heard::Nothing => "not_asked",
+            Heard::Answer(_) => "answered",
+            Heard::Absent(absent) => absent.status(),
+        }
+    }
+
+    fn answer(&self) -> Option<&Json> {
+        match self {
+            Heard::Answer(json) => Some(json),
+            Heard::Nothing | Heard::Absent(_) => None,
+        }
+    }
+}
+
+impl Council {
+    /// A council that waits to be opened.
+    pub fn new(setup: Setup) -> Self {
+        let silent = vec![Heard::Nothing; setup.deliberators.len()];
+        Council {
+            stage: Stage::Unopened,
+            artifact: None,
+            priors: Vec::new(),
+            first: silent.clone(),
+            second: silent,
+            adjudication: Heard::Nothing,
+            setup,
+        }
+    }
+
+    fn open(&mut self, inputs: &[Part], priors: &[Json]) -> Vec<Command> {
+        self.artifact = inputs.iter().find(|part| part.kind == PartKind::Artifact).cloned();
+        self.priors = priors.to_vec();
+        self.stage = Stage::First;
+        let parts: Vec<Part> = self.artifact.iter().cloned().collect();
+        self.ask_all(FIRST, Schema::FirstAnswer, &parts)
+    }
+
+    fn ask_all(&self, step: &str, schema: Schema, parts: &[Part]) -> Vec<Command> {
+        let ask = |member: &Name| {
+            let id = format!("{step}/{member}").into();
+            Command::Invoke(Invoke {
+                id,
+                member: member.clone(),
+                step: step.into(),
+                parts: parts.to_vec(),
+                schema,
+            })
+        };
+        self.setup.deliberators.iter().map(ask).collect()
+    }
+
+    fn heard(&mut self, id: &str, result: &Consultation) -> Vec<Command> {
+        let heard = match result {
+            Consultation::Answered(answer) => Heard::Answer(answer.clone()),
+            Consultation::Absent(absent) => Heard::Absent(*absent),
+        };
+        let Some(slot) = self.slot(id) else { return Vec::new() };
+        if *slot != Heard::Nothing {
+            return Vec::new();
+        }
+        *slot = heard;
+        self.step()
+    }
+
+    /// Where the answer to an invocation belongs, if it is one that is waited for.
+    fn slot(&mut self, id: &str) -> Option<&mut Heard> {
+        let (stage, round) = match id.split_once('/') {
+            None if id == ADJUDICATE && self.stage == Stage::Adjudicating => {
+                return Some(&mut self.adjudication);
+            }
+            Some((FIRST, _)) => (Stage::First, &mut self.first),
+            Some((SECOND, _)) => (Stage::Second, &mut self.second),
+            _ => return None,
+        };
+        let member = id.split_once('/')?.1;
+        let seat = self.setup.deliberators.iter().position(|one| &**one == member)?;
+        (stage == self.stage).then(|| &mut round[seat])
+    }
+
+    fn step(&mut self) -> Vec<Command> {
+        match self.stage {
+            Stage::First => self.after(Round::First),
+            Stage::Second => self.after(Round::Second),
+            Stage::Adjudicating => self.conclude(None, Vec::new()),
+            Stage::Unopened | Stage::Over => Vec::new(),
+        }
+    }
+
+    fn after(&mut self, round: Round) -> Vec<Command> {
+        let heard = self.round(round);
+        if self.setup.fail_fast == FailFast::Yes
+            && heard.iter().any(|one| matches!(one, Heard::Absent(Absent::Failed | Absent::TimedOut)))
+        {
+            let open = self.open_invocations(round);
+            return self
+                .conclude(Some(Incomplete::FailFast), open.into_iter().map(Command::Cancel).collect());
+        }
+        if heard.contains(&Heard::Nothing) {
+            return Vec::new();
+        }
+        if heard.iter().any(|one| matches!(one, Heard::Absent(Absent::RunOverBudget))) {
+            return self.conclude(Some(Incomplete::BudgetExhausted), Vec::new());
+        }
+        if self.given().iter().filter(|one| round.of(one).is_some()).count() < self.setup.min_deliberators {
+            let why = if round == Round::First { Incomplete::FirstRound } else { Incomplete::SecondRound };
+            return self.conclude(Some(why), Vec::new());
+        }
+        match (round, self.setup.rounds) {
+            (Round::First, Rounds::Two) => self.ask_again(),
+            _ => self.ask_adjudicator(),
+        }
+    }
+
+    fn round(&self, round: Round) -> &[Heard] {
+        match round {
+            Round::First => &self.first,
+            Round::Second => &self.second,
+        }
+    }
+
+    fn open_invocations(&self, round: Round) -> Vec<Name> {
+        let waiting = self
+            .setup
+            .deliberators
+            .iter()
+            .zip(self.round(round))
+            .filter(|(_, heard)| **heard == Heard::Nothing);
+        waiting.map(|(member, _)| format!("{}/{member}", round.step()).into()).collect()
+    }
+
+    /// C4: everybody is asked in round 2, also who gave no first answer.
+    fn ask_again(&mut self) -> Vec<Command> {
+        self.stage = Stage::Second;
+        let mut parts: Vec<Part> = self.artifact.iter().cloned().collect();
+        parts.extend(self.cross_read());
+        self.ask_all(SECOND, Schema::SecondAnswer, &parts)
+    }
+
+    fn ask_adjudicator(&mut self) -> Vec<Command> {
+        self.stage = Stage::Adjudicating;
+        let mut parts: Vec<Part> = self.artifact.iter().cloned().collect();
+        match self.setup.rounds {
+            Rounds::One => parts.extend(cross_read::block(
+                PartKind::CrossRead,
+                CrossRead::Verdicts,
+                &self.setup,
+                &self.first,
+            )),
+            Rounds::Two => {
+                parts.extend(self.cross_read());
+                parts.extend(cross_read::block(
+                    PartKind::SecondAnswers,
+                    CrossRead::Verdicts,
+                    &self.setup,
+                    &self.second,
+                ));
+            }
+        }
+        if !self.priors.is_empty() {
+            let text = Json::Array(self.priors.clone()).to_string();
+            parts.push(Part::new(PartKind::PriorVerdicts, "", text));
+        }
+        vec![Command::Invoke(Invoke {
+            id: ADJUDICATE.into(),
+            member: ADJUDICATOR.into(),
+            step: ADJUDICATE.into(),
+            parts,
+            schema: Schema::Adjudication,
+        })]
+    }
+
+    fn cross_read(&self) -> Option<Part> {
+        cross_read::block(PartKind::CrossRead, self.setup.cross_read, &self.setup, &self.first)
+    }
+
+    /// What each deliberator gave, as the policy wants it.
+    fn given(&self) -> Vec<Given> {
+        let position = |round, heard: &Heard| {
+            let answer = deliberator::Answer::read(round, heard.answer()?)?;
+            Some(Position { block: answer.would_block, irreducible: answer.irreducible })
+        };
+        let seats = self.first.iter().zip(&self.second);
+        seats
+            .map(|(first, second)| {
+                let first = position(deliberator::Round::First, first);
+                let last = match self.setup.rounds {
+                    Rounds::One => first,
+                    Rounds::Two => position(deliberator::Round::Second, second),
+                };
+                Given { first, last }
+            })
+            .collect()
+    }
+
+    /// Ends the review: the policy's rule, the outcome, and nothing after it.
+    fn conclude(&mut self, cut_short: Option<Incomplete>, mut commands: Vec<Command>) -> Vec<Command> {
+        self.stage = Stage::Over;
+        let cut_short = match self.adjudication {
+            Heard::Absent(Absent::RunOverBudget) => Some(Incomplete::BudgetExhausted),
+            _ => cut_short,
+        };
+        let adjudication = self.adjudication.answer().and_then(Adjudication::read);
+        let asked = adjudication.as_ref().map(|one| one.verdict);
+        let mut judgement = judge(self.setup.policy, &self.given(), self.setup.min_deliberators, asked);
+        if let Some(why) = cut_short {
+            judgement.verdict = Err(why);
+        }
+        let (rule, outcome) = outcome::facts(self, &judgement, adjudication.as_ref());
+        commands.extend([rule, outcome].map(|fact: Fact| Command::Record(fact)));
+        commands.push(Command::Finish);
+        commands
+    }
+
+    fn artifact_text(&self) -> Arc<str> {
+        self.artifact.as_ref().map_or_else(|| "".into(), |part| part.text.clone())
+    }
+}
+
+impl Protocol for Council {
+    fn advance(&mut self, stamped: &Stamped) -> Vec<Command> {
+        match &stamped.event {
+            Event::Opened { inputs, priors, .. } if self.stage == Stage::Unopened => {
+                self.open(inputs, priors)
+            }
+            Event::Opened { .. } => Vec::new(),
+            Event::Consulted { id, result } => self.heard(id, result),
+        }
+    }
+
+    fn version(&self) -> &'static str {
+        VERSION
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    First,
+    Second,
+}
+
+impl Round {
+    fn step(self) -> &'static str {
+        match self {
+            Round::First => FIRST,
+            Round::Second => SECOND,
+        }
+    }
+
+    fn of(self, given: &Given) -> Option<Position> {
+        match self {
+            Round::First => given.first,
+            Round::Second => given.last,
+        }
+    }
+}
+
+/// The verdict of a judgement, INCOMPLETE where there is none.
+fn verdict_of(judgement: &crate::policy::Judgement) -> Verdict {
+    judgement.verdict.unwrap_or(Verdict::Incomplete)
+}

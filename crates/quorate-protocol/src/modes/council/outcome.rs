@@ -1,0 +1,162 @@
+//! What a review comes to, as facts for the ledger: the policy's rule and the outcome.
+
+use serde_json::{Map, json};
+
+use super::{Council, Heard, findings, verdict_of};
+use crate::answers::{adjudicator::Adjudication, deliberator};
+use crate::policy::{Counted, Judgement, Verdict};
+use crate::{Fact, FactKind, Json};
+
+/// The rule that was applied, and the outcome.
+pub(super) fn facts(
+    council: &Council,
+    judgement: &Judgement,
+    adjudication: Option<&Adjudication>,
+) -> (Fact, Fact) {
+    let verdict = verdict_of(judgement);
+    let because = because(council, judgement, adjudication);
+    let rule = json!({
+        "rule": "verdict_policy",
+        "policy": council.setup.policy.id(),
+        "blocks": judgement.tally.blocks,
+        "irreducible": judgement.tally.irreducible,
+        "adjudicator": adjudication.map(|one| one.verdict.as_str()),
+        "verdict": verdict.as_str(),
+        "because": because,
+    });
+    let findings = grounded(council);
+    let missing = missing(council);
+    let outcome = json!({
+        "kind": "verdict",
+        "verdict": verdict.as_str(),
+        "incomplete": judgement.verdict.err().map(|why| why.as_str()),
+        "policy": council.setup.policy.id(),
+        "because": because,
+        "reasoning": adjudication.map_or_else(|| because.clone(), |one| one.reasoning.clone()),
+        "revision_brief": adjudication.and_then(|one| one.revision_brief.clone()),
+        "dissent_summary": adjudication.and_then(|one| one.dissent_summary.clone()),
+        "partial": !missing.is_empty(),
+        "missing": missing,
+        "deliberators": seats(council, judgement, &findings),
+        "findings": findings,
+        "applied_compounding": adjudication.is_some() && !council.priors.is_empty(),
+        "prior_verdicts_consulted": if adjudication.is_some() { council.priors.len() } else { 0 },
+    });
+    (Fact { kind: FactKind::Rule, data: rule }, Fact { kind: FactKind::Outcome, data: outcome })
+}
+
+/// One sentence: what the policy saw and what follows.
+fn because(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> String {
+    let of = council.setup.deliberators.len();
+    let minimum = council.setup.min_deliberators;
+    let tally = judgement.tally;
+    match judgement.verdict {
+        Ok(verdict) => {
+            let asked = adjudication.map_or("nothing", |one| one.verdict.as_str());
+            format!(
+                "{} of {of} block, {} of them irreducibly; the adjudicator asks for {asked}; policy {} makes that {}.",
+                tally.blocks,
+                tally.irreducible_blocks,
+                council.setup.policy.id(),
+                verdict.as_str()
+            )
+        }
+        Err(why) => {
+            use crate::policy::Incomplete as I;
+            match why {
+                I::FirstRound => {
+                    format!("Fewer than {minimum} of {of} deliberators gave a valid first answer.")
+                }
+                I::SecondRound => {
+                    format!("Fewer than {minimum} of {of} deliberators gave a valid second answer.")
+                }
+                I::NoAdjudication => "The adjudicator gave no valid answer.".to_owned(),
+                I::MissingCouldBlock => {
+                    "It would be SHIP, but blocks by those without an answer could change that.".to_owned()
+                }
+                I::BudgetExhausted => "The run's budget was spent before everybody had answered.".to_owned(),
+                I::FailFast => {
+                    "A deliberator failed, and this council ends a review at the first failure.".to_owned()
+                }
+            }
+        }
+    }
+}
+
+/// Who lacks output in a step that it was asked in (X12).
+fn missing(council: &Council) -> Vec<String> {
+    let rounds = [&council.first, &council.second];
+    let lacking = |seat: usize| rounds.iter().any(|round| matches!(round[seat], Heard::Absent(_)));
+    let seats = council.setup.deliberators.iter().enumerate().filter(|(seat, _)| lacking(*seat));
+    let mut missing: Vec<String> = seats.map(|(_, member)| member.to_string()).collect();
+    if matches!(council.adjudication, Heard::Absent(_)) {
+        missing.push(super::ADJUDICATOR.to_owned());
+    }
+    missing
+}
+
+fn seats(council: &Council, judgement: &Judgement, findings: &[Json]) -> Vec<Json> {
+    let seat = |(seat, member): (usize, &crate::Name)| {
+        let (counted, position) = match judgement.counted[seat] {
+            Counted::Last(position) => (last_step(council), Some(position)),
+            Counted::FirstBlock(position) => ("round1_block", Some(position)),
+            Counted::Missing => ("missing", None),
+        };
+        let grounded =
+            |finding: &&Json| finding["by"] == json!(&**member) && finding["grounded"] == json!(true);
+        let blocks = position.is_some_and(|one| one.block);
+        json!({
+            "id": &**member,
+            "counted": counted,
+            "would_block": position.map(|one| one.block),
+            "irreducible": position.map(|one| one.irreducible),
+            "ungrounded": blocks && !findings.iter().any(|one| grounded(&one)),
+        })
+    };
+    council.setup.deliberators.iter().enumerate().map(seat).collect()
+}
+
+fn last_step(council: &Council) -> &'static str {
+    match council.setup.rounds {
+        super::Rounds::One => "round1",
+        super::Rounds::Two => "round2",
+    }
+}
+
+/// Everybody's findings by their last answer (or the first, where the last lists none), in the text's order.
+fn grounded(council: &Council) -> Vec<Json> {
+    let artifact = council.artifact_text();
+    let mut all: Vec<(usize, Json)> = Vec::new();
+    for (seat, member) in council.setup.deliberators.iter().enumerate() {
+        let Some(found) = last_findings(council, seat) else { continue };
+        for finding in found {
+            let place = findings::ground(&artifact, &finding);
+            let mut entry = Map::new();
+            entry.insert("by".into(), json!(&**member));
+            entry.insert("line".into(), json!(place.as_ref().map(|p| p.line)));
+            entry.insert("column".into(), json!(place.as_ref().map(|p| p.column)));
+            entry.insert("span".into(), json!(place.as_ref().map(|p| [p.span.start, p.span.end])));
+            entry.insert("quote".into(), json!(finding.quote));
+            entry.insert("issue".into(), json!(finding.issue));
+            entry.insert("fix".into(), json!(finding.fix));
+            entry.insert("grounded".into(), json!(place.is_some()));
+            all.push((place.map_or(usize::MAX, |p| p.span.start), Json::Object(entry)));
+        }
+    }
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, entry)| entry).collect()
+}
+
+fn last_findings(council: &Council, seat: usize) -> Option<Vec<deliberator::Finding>> {
+    let read = |round, heard: &Heard| deliberator::Answer::read(round, heard.answer()?)?.findings;
+    read(deliberator::Round::Second, &council.second[seat])
+        .or_else(|| read(deliberator::Round::First, &council.first[seat]))
+}
+
+/// The verdict that an outcome record states.
+pub fn verdict(outcome: &Json) -> Option<Verdict> {
+    match outcome.get("verdict")?.as_str()? {
+        "INCOMPLETE" => Some(Verdict::Incomplete),
+        word => Verdict::read(word),
+    }
+}

@@ -1,0 +1,98 @@
+//! What a council is set up with. It stands in the run's first record, so that a replay needs no file but the
+//! ledger.
+
+use serde::{Deserialize, Serialize};
+
+use quorate_manifest::council as manifest;
+
+use crate::Name;
+use crate::policy::Policy;
+
+/// Everything about a council that its commands depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The deliberators' ids, in roster order.
+    #[serde(with = "names")]
+    pub deliberators: Vec<Name>,
+    /// How many rounds.
+    pub rounds: Rounds,
+    /// What round 2 sees of round 1.
+    pub cross_read: CrossRead,
+    /// Whether one failure ends the review.
+    pub fail_fast: FailFast,
+    /// Fewer valid answers than this give INCOMPLETE.
+    pub min_deliberators: usize,
+    /// Who judges how.
+    pub policy: Policy,
+}
+
+/// How many rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rounds {
+    /// Judge on independent first answers.
+    One,
+    /// Let everybody read the others first.
+    Two,
+}
+
+/// What round 2 sees of round 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CrossRead {
+    /// The first answers.
+    Verdicts,
+    /// Their findings alone.
+    Findings,
+    /// Nothing.
+    None,
+}
+
+/// Whether one failure ends the review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailFast {
+    /// It does.
+    Yes,
+    /// The others go on.
+    No,
+}
+
+impl Setup {
+    /// The setup that a council's manifest asks for.
+    pub fn of(council: &manifest::Council, policy: Policy) -> Setup {
+        let protocol = &council.protocol;
+        Setup {
+            deliberators: council.deliberators.iter().map(|one| one.id.clone()).collect(),
+            rounds: match protocol.rounds {
+                manifest::Rounds::One => Rounds::One,
+                manifest::Rounds::Two => Rounds::Two,
+            },
+            cross_read: match protocol.cross_read {
+                manifest::CrossRead::Verdicts => CrossRead::Verdicts,
+                manifest::CrossRead::Findings => CrossRead::Findings,
+                manifest::CrossRead::None => CrossRead::None,
+            },
+            fail_fast: match protocol.fail_fast {
+                manifest::FailFast::Yes => FailFast::Yes,
+                manifest::FailFast::No => FailFast::No,
+            },
+            min_deliberators: protocol.min_deliberators,
+            policy,
+        }
+    }
+}
+
+mod names {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::Name;
+
+    pub(super) fn serialize<S: Serializer>(names: &[Name], to: S) -> Result<S::Ok, S::Error> {
+        names.iter().map(|name| &**name).collect::<Vec<&str>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Name>, D::Error> {
+        Ok(Vec::<String>::deserialize(from)?.into_iter().map(Name::from).collect())
+    }
+}

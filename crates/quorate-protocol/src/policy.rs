@@ -1,0 +1,227 @@
+//! Verdict policies: from typed answers to SHIP, REVISE, HOLD or INCOMPLETE, by code and never from prose
+//! (SEMANTICS C3, C4).
+
+mod seed;
+mod strict;
+
+use serde::{Deserialize, Serialize};
+
+/// What a council comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    /// It may go out.
+    Ship,
+    /// It may go out once it is changed.
+    Revise,
+    /// It must not go out.
+    Hold,
+    /// Not enough was answered to say.
+    Incomplete,
+}
+
+impl Verdict {
+    /// The word, in upper case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Ship => "SHIP",
+            Verdict::Revise => "REVISE",
+            Verdict::Hold => "HOLD",
+            Verdict::Incomplete => "INCOMPLETE",
+        }
+    }
+
+    /// SHIP, REVISE or HOLD in any case; INCOMPLETE is nobody's to ask for.
+    pub fn read(word: &str) -> Option<Verdict> {
+        match word.trim().to_ascii_uppercase().as_str() {
+            "SHIP" => Some(Verdict::Ship),
+            "REVISE" => Some(Verdict::Revise),
+            "HOLD" => Some(Verdict::Hold),
+            _ => None,
+        }
+    }
+
+    /// How strict: HOLD over REVISE over SHIP. INCOMPLETE is above all, since it lets nothing through.
+    pub fn strictness(self) -> u8 {
+        match self {
+            Verdict::Ship => 0,
+            Verdict::Revise => 1,
+            Verdict::Hold => 2,
+            Verdict::Incomplete => 3,
+        }
+    }
+
+    fn stricter(self, other: Verdict) -> Verdict {
+        if other.strictness() > self.strictness() { other } else { self }
+    }
+}
+
+/// Which policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// The published architecture's.
+    Seed,
+    /// The public tool's.
+    Strict,
+}
+
+impl Policy {
+    /// Both.
+    pub const ALL: [Policy; 2] = [Policy::Seed, Policy::Strict];
+
+    /// The id and version that stand in every record.
+    pub fn id(self) -> &'static str {
+        match self {
+            Policy::Seed => "seed/1",
+            Policy::Strict => "strict/1",
+        }
+    }
+
+    /// What the policy makes of the counted positions and of what the adjudicator asks for.
+    fn apply(self, tally: Tally, asked: Verdict) -> Verdict {
+        let base = match self {
+            Policy::Seed => seed::base(tally, asked),
+            Policy::Strict => strict::base(tally, asked),
+        };
+        base.stricter(asked)
+    }
+}
+
+/// A position that a deliberator took in a valid answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// It would block.
+    pub block: bool,
+    /// It says that no revision could repair it.
+    pub irreducible: bool,
+}
+
+/// What one deliberator gave in both rounds; `None` where there was no valid answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Given {
+    /// Round 1.
+    pub first: Option<Position>,
+    /// Round 2, or round 1 again in a council of one round.
+    pub last: Option<Position>,
+}
+
+/// How a deliberator was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// By its last answer.
+    Last(Position),
+    /// Without a last answer, by the block of its first.
+    FirstBlock(Position),
+    /// Not at all.
+    Missing,
+}
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Incomplete {
+    /// Fewer valid answers than the minimum in round 1.
+    FirstRound,
+    /// Fewer valid answers than the minimum in round 2.
+    SecondRound,
+    /// No valid adjudication.
+    NoAdjudication,
+    /// It would be SHIP, and the blocks of those missing could change that.
+    MissingCouldBlock,
+    /// The run's budget was spent.
+    BudgetExhausted,
+    /// A deliberator failed and the council says that this ends the review.
+    FailFast,
+}
+
+impl Incomplete {
+    /// The word in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Incomplete::FirstRound => "first_round",
+            Incomplete::SecondRound => "second_round",
+            Incomplete::NoAdjudication => "no_adjudication",
+            Incomplete::MissingCouldBlock => "missing_could_block",
+            Incomplete::BudgetExhausted => "budget_exhausted",
+            Incomplete::FailFast => "fail_fast",
+        }
+    }
+}
+
+/// How many counted deliberators block, and how many say irreducible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Those who block.
+    pub blocks: usize,
+    /// Those who block and say irreducible.
+    pub irreducible_blocks: usize,
+    /// Those who say irreducible, blocking or not.
+    pub irreducible: usize,
+}
+
+/// A judgement and what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The verdict, or why there is none.
+    pub verdict: Result<Verdict, Incomplete>,
+    /// How each deliberator was counted, in the order given.
+    pub counted: Vec<Counted>,
+    /// What was counted.
+    pub tally: Tally,
+}
+
+/// Judges. `asked` is what a valid adjudication asks for.
+pub fn judge(policy: Policy, given: &[Given], minimum: usize, asked: Option<Verdict>) -> Judgement {
+    let counted: Vec<Counted> = given.iter().map(|one| count(policy, one)).collect();
+    let tally = tally(&counted, Tally::default());
+    let verdict = verdict(policy, given, &counted, tally, minimum, asked);
+    Judgement { verdict, counted, tally }
+}
+
+fn verdict(
+    policy: Policy,
+    given: &[Given],
+    counted: &[Counted],
+    tally: Tally,
+    minimum: usize,
+    asked: Option<Verdict>,
+) -> Result<Verdict, Incomplete> {
+    if given.iter().filter(|one| one.first.is_some()).count() < minimum {
+        return Err(Incomplete::FirstRound);
+    }
+    if given.iter().filter(|one| one.last.is_some()).count() < minimum {
+        return Err(Incomplete::SecondRound);
+    }
+    let asked = asked.filter(|v| *v != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
+    let verdict = policy.apply(tally, asked);
+    let missing = counted.iter().filter(|one| matches!(one, Counted::Missing)).count();
+    let worst = Tally { blocks: tally.blocks + missing, ..tally };
+    if verdict == Verdict::Ship && policy.apply(worst, asked) != Verdict::Ship {
+        return Err(Incomplete::MissingCouldBlock);
+    }
+    Ok(verdict)
+}
+
+/// C4: without a valid last answer the first one's block still counts and its pass does not.
+fn count(policy: Policy, given: &Given) -> Counted {
+    match (given.last, given.first) {
+        (Some(last), _) => Counted::Last(last),
+        (None, Some(first)) if objects(policy, first) => Counted::FirstBlock(first),
+        (None, _) => Counted::Missing,
+    }
+}
+
+/// Under `strict` an irreducible dissent counts without a block too.
+fn objects(policy: Policy, position: Position) -> bool {
+    position.block || (policy == Policy::Strict && position.irreducible)
+}
+
+fn tally(counted: &[Counted], mut tally: Tally) -> Tally {
+    for one in counted {
+        let (Counted::Last(position) | Counted::FirstBlock(position)) = one else { continue };
+        tally.blocks += usize::from(position.block);
+        tally.irreducible += usize::from(position.irreducible);
+        tally.irreducible_blocks += usize::from(position.block && position.irreducible);
+    }
+    tally
+}

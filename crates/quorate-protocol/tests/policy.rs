@@ -1,0 +1,296 @@
+//! The verdict policy, exhaustively, against an oracle that follows the text of C3 and C4 word by word.
+
+use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup, outcome};
+use quorate_protocol::policy::{Counted, Given, Policy, Position, Verdict, judge};
+use quorate_protocol::{
+    Absent, Command, Consultation, Event, FactKind, Json, Name, Part, PartKind, Protocol, Stamped,
+};
+use serde_json::json;
+
+const MEMBERS: usize = 4;
+const MINIMUM: usize = 3;
+
+/// What a member does in one round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Pass,
+    Block,
+    Irreducible,
+    SchemaFailed,
+    TimedOut,
+    Failed,
+}
+
+const ALL: [Does; 6] =
+    [Does::Pass, Does::Block, Does::Irreducible, Does::SchemaFailed, Does::TimedOut, Does::Failed];
+const DISTINCT: [Does; 4] = [Does::Pass, Does::Block, Does::Irreducible, Does::TimedOut];
+
+impl Does {
+    fn position(self) -> Option<Position> {
+        match self {
+            Does::Pass => Some(Position { block: false, irreducible: false }),
+            Does::Block => Some(Position { block: true, irreducible: false }),
+            Does::Irreducible => Some(Position { block: true, irreducible: true }),
+            Does::SchemaFailed | Does::TimedOut | Does::Failed => None,
+        }
+    }
+
+    fn result(self) -> Consultation {
+        match self {
+            Does::SchemaFailed => Consultation::Absent(Absent::SchemaFailed),
+            Does::TimedOut => Consultation::Absent(Absent::TimedOut),
+            Does::Failed => Consultation::Absent(Absent::Failed),
+            valid => {
+                let position = valid.position().expect("a valid answer");
+                Consultation::Answered(
+                    json!({"would_block": position.block, "irreducible": position.irreducible}),
+                )
+            }
+        }
+    }
+}
+
+/// C3 and C4, said slowly. `None` is INCOMPLETE.
+fn oracle(policy: Policy, members: &[(Does, Does)], adjudicator: Option<Verdict>) -> Option<Verdict> {
+    let valid = |does: &Does| does.position().is_some();
+    if members.iter().filter(|(first, _)| valid(first)).count() < MINIMUM {
+        return None;
+    }
+    if members.iter().filter(|(_, second)| valid(second)).count() < MINIMUM {
+        return None;
+    }
+    let asked = adjudicator?;
+    let mut blocks = 0;
+    let mut irreducible = 0;
+    let mut missing = 0;
+    for (first, second) in members {
+        let counted = match (second.position(), first.position()) {
+            (Some(second), _) => Some(second),
+            (None, Some(first)) if first.block => Some(first),
+            _ => None,
+        };
+        match counted {
+            Some(position) => {
+                blocks += i32::from(position.block);
+                irreducible += i32::from(position.irreducible);
+            }
+            None => missing += 1,
+        }
+    }
+    let verdict = says(policy, blocks, irreducible, asked);
+    let could_change =
+        (1..=missing).any(|more| says(policy, blocks + more, irreducible, asked) != Verdict::Ship);
+    if verdict == Verdict::Ship && could_change { None } else { Some(verdict) }
+}
+
+fn says(policy: Policy, blocks: i32, irreducible: i32, asked: Verdict) -> Verdict {
+    let by_policy = match policy {
+        Policy::Seed if irreducible >= 3 => Verdict::Hold,
+        Policy::Seed if blocks >= 3 => {
+            if asked == Verdict::Revise {
+                Verdict::Revise
+            } else {
+                Verdict::Hold
+            }
+        }
+        Policy::Seed => Verdict::Ship,
+        Policy::Strict if irreducible > 0 => Verdict::Hold,
+        Policy::Strict if blocks >= 3 => {
+            if asked == Verdict::Revise {
+                Verdict::Revise
+            } else {
+                Verdict::Hold
+            }
+        }
+        Policy::Strict if blocks > 0 => Verdict::Revise,
+        Policy::Strict => Verdict::Ship,
+    };
+    match (by_policy, asked) {
+        (Verdict::Hold, _) | (_, Verdict::Hold) => Verdict::Hold,
+        (Verdict::Revise, _) | (_, Verdict::Revise) => Verdict::Revise,
+        _ => Verdict::Ship,
+    }
+}
+
+/// Every multiset of four members over the given behaviours in two rounds.
+fn councils(does: &[Does], mut each: impl FnMut(&[(Does, Does); MEMBERS])) {
+    let pairs: Vec<(Does, Does)> =
+        does.iter().flat_map(|first| does.iter().map(move |second| (*first, *second))).collect();
+    let n = pairs.len();
+    for a in 0..n {
+        for b in a..n {
+            for c in b..n {
+                for d in c..n {
+                    each(&[pairs[a], pairs[b], pairs[c], pairs[d]]);
+                }
+            }
+        }
+    }
+}
+
+/// C3, C4: all 36 behaviours, both policies, every adjudication.
+#[test]
+fn every_council_is_judged_as_the_text_says() {
+    let mut cases = 0_u64;
+    let mut shipped = 0_u64;
+    councils(&ALL, |members| {
+        let given: Vec<Given> =
+            members.iter().map(|(a, b)| Given { first: a.position(), last: b.position() }).collect();
+        for policy in Policy::ALL {
+            for asked in [Some(Verdict::Ship), Some(Verdict::Revise), Some(Verdict::Hold), None] {
+                let judged = judge(policy, &given, MINIMUM, asked).verdict.ok();
+                assert_eq!(judged, oracle(policy, members, asked), "{policy:?} {members:?} {asked:?}");
+                cases += 1;
+                shipped += u64::from(judged == Some(Verdict::Ship));
+                if judged == Some(Verdict::Ship) {
+                    let valid = members.iter().filter(|(_, second)| second.position().is_some()).count();
+                    assert!(valid >= MINIMUM && asked == Some(Verdict::Ship), "{members:?}");
+                }
+            }
+        }
+    });
+    assert_eq!(cases, 82_251 * 8);
+    assert!(shipped > 0);
+}
+
+/// The same through the machine that runs, so that asking and counting agree.
+#[test]
+fn the_machine_comes_to_what_the_text_says() {
+    let adjudications: [Result<Verdict, Absent>; 6] = [
+        Ok(Verdict::Ship),
+        Ok(Verdict::Revise),
+        Ok(Verdict::Hold),
+        Err(Absent::SchemaFailed),
+        Err(Absent::TimedOut),
+        Err(Absent::Failed),
+    ];
+    councils(&DISTINCT, |members| {
+        for policy in Policy::ALL {
+            for adjudication in &adjudications {
+                let came_to = convene(policy, members, adjudication);
+                let expected = oracle(policy, members, adjudication.ok()).unwrap_or(Verdict::Incomplete);
+                assert_eq!(came_to, expected, "{policy:?} {members:?} {adjudication:?}");
+            }
+        }
+    });
+}
+
+fn convene(
+    policy: Policy,
+    members: &[(Does, Does); MEMBERS],
+    adjudication: &Result<Verdict, Absent>,
+) -> Verdict {
+    let names: Vec<Name> = (0..MEMBERS).map(|at| format!("m{at}").into()).collect();
+    let mut council = Council::new(Setup {
+        deliberators: names,
+        rounds: Rounds::Two,
+        cross_read: CrossRead::None,
+        fail_fast: FailFast::No,
+        min_deliberators: MINIMUM,
+        policy,
+    });
+    let opened = Event::Opened {
+        run: "r".into(),
+        inputs: vec![Part::new(PartKind::Artifact, "a", "text")],
+        priors: vec![],
+    };
+    let mut commands = council.advance(&Stamped { at_ms: 0, event: opened });
+    loop {
+        let mut next = Vec::new();
+        for command in commands {
+            match command {
+                Command::Record(fact) if fact.kind == FactKind::Outcome => {
+                    return outcome::verdict(&fact.data).expect("an outcome has a verdict");
+                }
+                Command::Invoke(invoke) => {
+                    let result = answer(&invoke.id, members, adjudication);
+                    next.extend(
+                        council.advance(&Stamped {
+                            at_ms: 0,
+                            event: Event::Consulted { id: invoke.id, result },
+                        }),
+                    );
+                }
+                Command::Record(_) | Command::Cancel(_) | Command::Finish => {}
+            }
+        }
+        assert!(!next.is_empty(), "a council that waits for nobody has finished");
+        commands = next;
+    }
+}
+
+fn answer(
+    id: &str,
+    members: &[(Does, Does); MEMBERS],
+    adjudication: &Result<Verdict, Absent>,
+) -> Consultation {
+    match id.split_once('/') {
+        None => match adjudication {
+            Ok(verdict) => {
+                Consultation::Answered(json!({"verdict": verdict.as_str(), "reasoning": "because"}))
+            }
+            Err(absent) => Consultation::Absent(*absent),
+        },
+        Some((round, member)) => {
+            let (first, second) = members[member[1..].parse::<usize>().expect("m0 to m3")];
+            if round == "r1" { first.result() } else { second.result() }
+        }
+    }
+}
+
+/// C3: under `strict` irreducible counts without a block; under `seed` only with one.
+#[test]
+fn irreducible_without_a_block_counts_under_strict_alone() {
+    let quiet = Position { block: false, irreducible: true };
+    let given = [Given { first: Some(quiet), last: Some(quiet) }; 4];
+    assert_eq!(judge(Policy::Seed, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Ship));
+    assert_eq!(judge(Policy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
+}
+
+/// C4: a first-round block is counted where the second answer is missing, and a pass is not.
+#[test]
+fn a_missing_second_answer_leaves_the_first_block_standing() {
+    let pass = Some(Position { block: false, irreducible: false });
+    let block = Some(Position { block: true, irreducible: true });
+    let given = [
+        Given { first: block, last: None },
+        Given { first: pass, last: pass },
+        Given { first: pass, last: pass },
+        Given { first: pass, last: pass },
+    ];
+    let judged = judge(Policy::Seed, &given, 3, Some(Verdict::Ship));
+    assert!(matches!(judged.counted[0], Counted::FirstBlock(_)));
+    assert_eq!(judge(Policy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
+    let missing = [Given { first: pass, last: None }, given[1], given[2], given[3]];
+    assert_eq!(judge(Policy::Seed, &missing, 3, Some(Verdict::Ship)).counted[0], Counted::Missing);
+    assert!(judge(Policy::Strict, &missing, 3, Some(Verdict::Ship)).verdict.is_err());
+}
+
+/// C2: four strings that say true are four answers that do not fit, never agreement.
+#[test]
+fn strings_for_booleans_never_ship() {
+    let mut council = Council::new(Setup {
+        deliberators: (0..4).map(|at| Name::from(format!("m{at}"))).collect(),
+        rounds: Rounds::Two,
+        cross_read: CrossRead::Verdicts,
+        fail_fast: FailFast::No,
+        min_deliberators: 3,
+        policy: Policy::Seed,
+    });
+    let opened = Event::Opened { run: "r".into(), inputs: vec![], priors: vec![] };
+    council.advance(&Stamped { at_ms: 0, event: opened });
+    let mut last = Vec::new();
+    for at in 0..4 {
+        // Even if such an answer came this far, the machine itself does not take it for one.
+        let result = Consultation::Answered(json!({"would_block": "false"}));
+        last = council.advance(&Stamped {
+            at_ms: 0,
+            event: Event::Consulted { id: format!("r1/m{at}").into(), result },
+        });
+    }
+    let outcome = last.iter().find_map(|command| match command {
+        Command::Record(fact) if fact.kind == FactKind::Outcome => Some(&fact.data),
+        _ => None,
+    });
+    assert_eq!(outcome.map(|data| &data["verdict"]), Some(&Json::from("INCOMPLETE")));
+}

@@ -1,0 +1,124 @@
+//! A ledger that dies: at a chosen append, before or after it is written, by a kill or by a loss of power.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use quorate_kernel::ports::ledger::{Body, Durability, Entry, Error, Ledger, Record};
+use quorate_ledger::Memory;
+use quorate_protocol::Name;
+
+/// When and how the process dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Death {
+    /// At this append, counted from 0.
+    pub at: usize,
+    /// Whether that append is still written.
+    pub moment: Moment,
+}
+
+/// Before or after the append is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing of it is.
+    Before,
+    /// All of it is, and nobody learns that.
+    After,
+}
+
+#[derive(Clone)]
+struct Append {
+    run: Name,
+    from: u64,
+    entries: Vec<Entry>,
+    bodies: Vec<Body>,
+    durability: Durability,
+}
+
+/// A ledger in memory that dies.
+pub struct Mortal {
+    memory: Memory,
+    death: Option<Death>,
+    done: Mutex<Vec<Append>>,
+    calls: Mutex<usize>,
+}
+
+impl Mortal {
+    /// An empty one.
+    pub fn new(death: Option<Death>) -> Self {
+        Mortal { memory: Memory::new(), death, done: Mutex::default(), calls: Mutex::new(0) }
+    }
+
+    /// What a new process finds after this one was killed: everything that was written.
+    pub async fn after_kill(&self, death: Option<Death>) -> Self {
+        self.survivors(usize::MAX, death).await
+    }
+
+    /// What it finds after the power was lost: what was synced, and `lucky` appends that reached the disk anyway.
+    pub async fn after_power_loss(&self, lucky: usize, death: Option<Death>) -> Self {
+        let synced =
+            self.lock().iter().rposition(|one| one.durability == Durability::Synced).map_or(0, |at| at + 1);
+        self.survivors(synced.saturating_add(lucky), death).await
+    }
+
+    /// How many appends were synced.
+    pub fn syncs(&self) -> u32 {
+        self.memory.syncs()
+    }
+
+    async fn survivors(&self, count: usize, death: Option<Death>) -> Self {
+        let born = Mortal::new(death);
+        let kept: Vec<Append> = self.lock().iter().take(count).cloned().collect();
+        for one in &kept {
+            let Append { run, from, entries, bodies, durability } = one.clone();
+            // Records were accepted in this order once, and are again.
+            let _ = born.memory.append(&run, from, entries, bodies, durability).await;
+        }
+        *born.lock() = kept;
+        born
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Append>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn dead() -> Error {
+    Error::Unavailable { what: "the process is dead".into(), source: None }
+}
+
+#[async_trait]
+impl Ledger for Mortal {
+    async fn append(
+        &self,
+        run: &Name,
+        from: u64,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<u64, Error> {
+        let call = {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            *calls += 1;
+            *calls - 1
+        };
+        match self.death {
+            Some(death) if call > death.at => return Err(dead()),
+            Some(Death { at, moment: Moment::Before }) if call == at => return Err(dead()),
+            _ => {}
+        }
+        let next = self.memory.append(run, from, entries.clone(), bodies.clone(), durability).await?;
+        self.lock().push(Append { run: run.clone(), from, entries, bodies, durability });
+        match self.death {
+            Some(death) if call == death.at => Err(dead()),
+            _ => Ok(next),
+        }
+    }
+
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+        self.memory.records(run).await
+    }
+
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+        self.memory.body(sha256).await
+    }
+}

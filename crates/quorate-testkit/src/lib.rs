@@ -1,0 +1,10 @@
+//! What tests are made of: scripted members, a test clock, a ledger that dies, the simulator and the checkers of what
+//! must always hold, the executor port's conformance suite, and the runner of spec documents.
+
+pub mod chance;
+pub mod clock;
+pub mod conformance;
+pub mod faults;
+pub mod mdtest;
+pub mod member;
+pub mod simulate;

@@ -1,0 +1,190 @@
+//! The simulator: a council of scripted members, a ledger that dies, and resumption until there is an outcome. A seed
+//! decides everything; a failure prints it.
+
+mod check;
+mod script;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quorate_kernel::budget::Caps;
+use quorate_kernel::driver::{Convening, Error, Opening};
+use quorate_kernel::history::History;
+use quorate_kernel::observe::Nobody;
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::seat::Seat;
+use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
+use quorate_protocol::policy::Policy;
+use quorate_protocol::{Name, Part, PartKind};
+use serde_json::json;
+
+use crate::chance::Chance;
+use crate::clock::Ticking;
+use crate::faults::{Death, Moment, Mortal};
+use crate::member::Scripted;
+
+pub use check::Violation;
+
+/// What one simulation did, for the checkers and for whoever counts.
+#[derive(Debug)]
+pub struct Simulated {
+    /// The seed.
+    pub seed: u64,
+    /// How often the process died.
+    pub deaths: usize,
+    /// The calls of each session: invocation and attempt.
+    pub asked: Vec<Vec<(String, u32)>>,
+    /// For each session what had a consultation when it began.
+    pub known: Vec<Vec<String>>,
+    /// The history at the end.
+    pub history: History,
+    /// The cap on calls.
+    pub cap: Option<u32>,
+    /// How many appends asked for a sync.
+    pub syncs: u32,
+}
+
+const TEXT: &str = "We are always the fastest. Studies show that everybody agrees.";
+
+/// Simulates one council from a seed and checks what must always hold.
+///
+/// # Errors
+/// The first thing that did not hold, with the seed to try again.
+pub async fn simulate(seed: u64) -> Result<Simulated, Violation> {
+    let mut world = World::new(seed);
+    let mut ledger = Arc::new(Mortal::new(world.death()));
+    let (mut asked, mut known) = (Vec::new(), Vec::new());
+    loop {
+        let session: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
+        let history = world.history(&ledger).await?;
+        known.push(history.iter().flat_map(consulted).collect());
+        let ended = world.session(&ledger, history, session.clone()).await;
+        asked.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        match ended {
+            Ok(()) => break,
+            Err(Error::Ledger(_)) => ledger = Arc::new(world.next_life(&ledger).await),
+            Err(error) => return Err(Violation::new(seed, format!("the driver stopped: {error}"))),
+        }
+    }
+    let history =
+        world.history(&ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
+    let deaths = asked.len() - 1;
+    let simulated = Simulated { seed, deaths, asked, known, history, cap: world.cap, syncs: ledger.syncs() };
+    check::all(&simulated, &world.setup, &ledger).await?;
+    Ok(simulated)
+}
+
+fn consulted(history: &History) -> Vec<String> {
+    history
+        .consultations
+        .iter()
+        .filter_map(|data| data.get("invocation")?.as_str().map(str::to_owned))
+        .collect()
+}
+
+struct World {
+    seed: u64,
+    chance: Chance,
+    setup: Setup,
+    cap: Option<u32>,
+    run: Name,
+    lives: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let setup = Setup {
+            deliberators: ["skeptic", "voice", "evidence", "strategy"].map(Name::from).to_vec(),
+            rounds: if chance.percent(80) { Rounds::Two } else { Rounds::One },
+            cross_read: [CrossRead::Verdicts, CrossRead::Findings, CrossRead::None][chance.below(3) as usize],
+            fail_fast: if chance.percent(10) { FailFast::Yes } else { FailFast::No },
+            min_deliberators: 3,
+            policy: Policy::ALL[chance.below(2) as usize],
+        };
+        let cap = chance.percent(20).then(|| u32::try_from(chance.below(14)).unwrap_or(0) + 1);
+        World { seed, chance, setup, cap, run: "rsimulated".into(), lives: 0 }
+    }
+
+    /// When the next process dies; the more have died already the less likely.
+    fn death(&mut self) -> Option<Death> {
+        self.lives += 1;
+        let dies = self.chance.percent(70) && self.lives < 12;
+        let moment = if self.chance.percent(50) { Moment::Before } else { Moment::After };
+        let at = usize::try_from(self.chance.below(16)).unwrap_or(0);
+        dies.then_some(Death { at, moment })
+    }
+
+    async fn next_life(&mut self, dead: &Mortal) -> Mortal {
+        let death = self.death();
+        let lucky = usize::try_from(self.chance.below(4)).unwrap_or(0);
+        match self.chance.percent(50) {
+            true => dead.after_kill(death).await,
+            false => dead.after_power_loss(lucky, death).await,
+        }
+    }
+
+    async fn history(&self, ledger: &Mortal) -> Result<Option<History>, Violation> {
+        let violated = |why: String| Violation::new(self.seed, why);
+        let records = ledger.records(&self.run).await.map_err(|error| violated(error.to_string()))?;
+        if records.is_empty() {
+            return Ok(None);
+        }
+        History::of(&self.run, records).map(Some).map_err(|error| violated(error.to_string()))
+    }
+
+    /// One process's work: opens the run, or goes on with it.
+    async fn session(
+        &self,
+        ledger: &Arc<Mortal>,
+        history: Option<History>,
+        asked: Arc<Mutex<Vec<(String, u32)>>>,
+    ) -> Result<(), Error> {
+        let convening = Convening {
+            run: self.run.clone(),
+            seed: [7; 32],
+            protocol: Box::new(Council::new(self.setup.clone())),
+            seats: self.seats(&asked),
+            caps: Caps { calls: self.cap, wall: None },
+            redactor: Redactor::default(),
+            ledger: ledger.clone(),
+            clock: Arc::new(Ticking::default()),
+            observer: Arc::new(Nobody),
+        };
+        let input = Part::new(PartKind::Artifact, "a.md", TEXT);
+        match history {
+            None => {
+                let data = quorate_kernel::consultation::object(
+                    json!({"setup": self.setup, "inputs": [], "priors": []}),
+                );
+                convening.open(Opening { data, inputs: vec![input], priors: Vec::new() }).await.map(|_| ())
+            }
+            Some(history) => convening.resume(&history, vec![input], Vec::new()).await.map(|_| ()),
+        }
+    }
+
+    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, Seat> {
+        let seed = self.seed;
+        let executor = Arc::new(
+            Scripted::new(move |invocation| script::act(seed, invocation)).remembering(asked.clone()),
+        );
+        let seat = || Seat {
+            executor: executor.clone(),
+            executor_name: "scripted".into(),
+            timeout: Duration::from_secs(5),
+            retries: 1,
+            role: "role".into(),
+            context: Vec::new(),
+            weight: None,
+        };
+        let members = self.setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
+        members.map(|member| (member, seat())).collect()
+    }
+}
+
+/// The artifact of every simulation.
+pub(crate) fn inputs() -> Vec<Part> {
+    vec![Part::new(PartKind::Artifact, "a.md", TEXT)]
+}

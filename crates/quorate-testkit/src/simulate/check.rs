@@ -1,0 +1,151 @@
+//! The checkers: one for each thing that must hold whatever happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
+use quorate_kernel::replay::replay;
+use quorate_protocol::Json;
+use quorate_protocol::modes::council::{Council, Setup};
+
+use super::Simulated;
+use crate::faults::Mortal;
+
+/// Something that must hold did not.
+#[derive(Debug)]
+pub struct Violation {
+    /// The seed that shows it.
+    pub seed: u64,
+    /// What did not hold.
+    pub what: String,
+}
+
+impl Violation {
+    pub(super) fn new(seed: u64, what: impl Into<String>) -> Self {
+        Violation { seed, what: what.into() }
+    }
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.what)
+    }
+}
+
+/// Holds a simulation against everything that must hold.
+pub(super) async fn all(simulated: &Simulated, setup: &Setup, ledger: &Mortal) -> Result<(), Violation> {
+    let violated = |what: String| Violation::new(simulated.seed, what);
+    let records =
+        ledger.records(&simulated.history.run).await.map_err(|error| violated(error.to_string()))?;
+    let checks = [
+        one_consultation_per_invocation(&records),
+        nobody_is_paid_twice(simulated),
+        nobody_is_asked_before_it_is_recorded(simulated, &records),
+        no_more_calls_than_the_cap(simulated),
+        replay_is_identical(simulated, setup),
+        nothing_ships_without_enough_answers(simulated, setup),
+        syncs_are_few(simulated),
+    ];
+    checks.into_iter().collect::<Result<(), String>>().map_err(violated)
+}
+
+fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
+    record.data.as_ref()?.get(key)?.as_str()
+}
+
+/// X7: every invocation ends once.
+fn one_consultation_per_invocation(records: &[Record]) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for record in records.iter().filter(|record| record.is(Kind::Consultation)) {
+        let id = text(record, "invocation").ok_or("a consultation without invocation")?;
+        if !seen.insert(id) {
+            return Err(format!("{id} has two consultations"));
+        }
+    }
+    Ok(())
+}
+
+/// X7: what had a consultation when a session began is not asked in it.
+fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> {
+    for (asked, known) in simulated.asked.iter().zip(&simulated.known) {
+        if let Some((id, _)) = asked.iter().find(|(id, _)| known.contains(id)) {
+            return Err(format!("{id} was answered and is asked again"));
+        }
+        let mut calls = BTreeSet::new();
+        if let Some((id, attempt)) = asked.iter().find(|call| !calls.insert(*call)) {
+            return Err(format!("attempt {attempt} of {id} is made twice in one session"));
+        }
+    }
+    Ok(())
+}
+
+/// X7: a call is made only after the intent to make it is durable, so it is found after any loss.
+fn nobody_is_asked_before_it_is_recorded(simulated: &Simulated, records: &[Record]) -> Result<(), String> {
+    let intents = records.iter().filter(|record| record.is(Kind::RunIntent));
+    let named: BTreeSet<&str> = intents
+        .filter_map(|record| record.data.as_ref()?.get("invocations")?.as_array())
+        .flatten()
+        .filter_map(Json::as_str)
+        .collect();
+    match simulated.asked.iter().flatten().find(|(id, _)| !named.contains(&**id)) {
+        Some((id, _)) => Err(format!("{id} was asked and no record says so")),
+        None => Ok(()),
+    }
+}
+
+/// X8: over all sessions no more calls than the cap.
+fn no_more_calls_than_the_cap(simulated: &Simulated) -> Result<(), String> {
+    let made = simulated.asked.iter().map(Vec::len).sum::<usize>();
+    match simulated.cap {
+        Some(cap) if made > cap as usize => Err(format!("{made} calls were made under a cap of {cap}")),
+        _ => Ok(()),
+    }
+}
+
+/// X11: the recorded events give the recorded outcome.
+fn replay_is_identical(simulated: &Simulated, setup: &Setup) -> Result<(), String> {
+    let replayed = replay(&simulated.history, super::inputs(), &mut Council::new(setup.clone()));
+    match replayed.differences.first() {
+        Some(difference) => Err(format!("a replay differs: {difference:?}")),
+        None if !replayed.finished => Err("a replay does not finish".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// X5, C4: SHIP rests on enough valid answers, an adjudication, and fewer blocks than three.
+fn nothing_ships_without_enough_answers(simulated: &Simulated, setup: &Setup) -> Result<(), String> {
+    let outcome = simulated.history.outcome().ok_or("there is no outcome")?;
+    if outcome.get("verdict").and_then(Json::as_str) != Some("SHIP") {
+        return Ok(());
+    }
+    let mut valid: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut blocks = 0;
+    for data in simulated.history.consultations.iter().filter(|data| data.contains_key("answer")) {
+        let step = data.get("step").and_then(Json::as_str).unwrap_or_default();
+        *valid.entry(step).or_default() += 1;
+        let last = if valid.contains_key("r2") { "r2" } else { "r1" };
+        blocks += usize::from(step == last && data["answer"]["would_block"] == Json::Bool(true));
+    }
+    let enough = valid
+        .iter()
+        .filter(|(step, _)| step.starts_with('r'))
+        .all(|(_, count)| *count >= setup.min_deliberators);
+    let second_blocks = simulated.history.consultations.iter().filter(|data| {
+        data.get("step").and_then(Json::as_str) == Some("r2")
+            && data.get("answer").is_some_and(|answer| answer["would_block"] == Json::Bool(true))
+    });
+    match enough && valid.contains_key("adjudicate") && second_blocks.count() < 3 {
+        true => Ok(()),
+        false => Err(format!("SHIP on {valid:?} with {blocks} blocks")),
+    }
+}
+
+/// One sync for each step that issues commands, however many members ended before it, one for each call that follows
+/// from another, and one for each resumption.
+fn syncs_are_few(simulated: &Simulated) -> Result<(), String> {
+    let again = simulated.asked.iter().flatten().filter(|(_, attempt)| *attempt > 1).count();
+    let steps = 4 + 2 * simulated.deaths + again;
+    match usize::try_from(simulated.syncs).unwrap_or(usize::MAX) {
+        syncs if syncs > steps => Err(format!("{syncs} syncs for {steps} steps")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,39 @@
+//! What simulated members say: a function of the seed, the invocation and the attempt, so that a member who is asked
+//! again after a crash says the same.
+
+use quorate_kernel::ports::executor::Invocation;
+use serde_json::json;
+
+use crate::chance::Chance;
+use crate::member::Act;
+
+/// What the member does.
+pub(super) fn act(seed: u64, invocation: &Invocation) -> Act {
+    let mut chance = Chance::of(seed, &format!("{}#{}", invocation.id, invocation.attempt));
+    let delay = chance.below(400);
+    match chance.below(100) {
+        0..=69 => Act::Say(answer(&mut chance, invocation), delay),
+        70..=76 => Act::Say("I would rather talk about something else.".to_owned(), delay),
+        77..=81 => Act::Say(r#"{"would_block": "true", "irreducible": "false"}"#.to_owned(), delay),
+        82..=84 => Act::Say(String::new(), delay),
+        85..=92 => Act::Fail(delay),
+        _ => Act::Hang,
+    }
+}
+
+fn answer(chance: &mut Chance, invocation: &Invocation) -> String {
+    if &*invocation.step == "adjudicate" {
+        let verdict = ["SHIP", "REVISE", "HOLD", "ship"][usize::try_from(chance.below(4)).unwrap_or(0)];
+        return json!({"verdict": verdict, "reasoning": "weighed", "revision_brief": "less certainty"})
+            .to_string();
+    }
+    let block = chance.percent(40);
+    let quote = if chance.percent(70) { "always the fastest" } else { "words that nobody wrote" };
+    let answer = json!({
+        "would_block": block,
+        "irreducible": block && chance.percent(50),
+        "score": chance.below(5) + 1,
+        "findings": [{"quote": quote, "issue": "says too much", "fix": "say less"}],
+    });
+    if chance.percent(30) { format!("Here it is:\n```json\n{answer}\n```") } else { answer.to_string() }
+}

@@ -1,0 +1,63 @@
+//! Runs the documents of `spec/`: what manifests are refused and warned about.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::codes;
+use quorate_testkit::mdtest;
+
+fn spec() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")
+}
+
+#[track_caller]
+fn check(document: &str) {
+    let failures = mdtest::run_file(&spec().join(document));
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+macro_rules! documents {
+    ($($name:ident = $path:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check($path);
+            }
+        )*
+
+        #[test]
+        fn every_document_is_run() {
+            let root = spec();
+            let found = mdtest::documents(&root);
+            let found: Vec<_> = found.iter().map(|path| path.strip_prefix(&root).expect("below the root")).collect();
+            let mut listed = [$(Path::new($path)),*];
+            listed.sort();
+            assert_eq!(found, listed);
+        }
+    };
+}
+
+documents! {
+    council_adjudicator = "council/adjudicator.md";
+    council_deliberators = "council/deliberators.md";
+    council_logging = "council/logging.md";
+    council_protocol = "council/protocol.md";
+    council_public_tool = "council/public-tool.md";
+    council_runtime = "council/runtime.md";
+    council_tiers = "council/tiers.md";
+    council_yaml = "council/yaml.md";
+    host_quorate_toml = "host/quorate-toml.md";
+}
+
+#[test]
+fn the_example_of_a_page_triggers_its_code() {
+    let mut tried = 0;
+    for page in codes::all() {
+        let Some(report) = mdtest::example(page.markdown) else { continue };
+        let refusals = report.refusals.iter().map(|refusal| refusal.code.as_str());
+        let warnings = report.warnings.iter().map(|warning| warning.code.as_str());
+        let said: Vec<_> = refusals.chain(warnings).collect();
+        assert_eq!(said, [page.code]);
+        tried += 1;
+    }
+    assert!(tried >= 8, "only {tried} pages have an example that can be loaded");
+}

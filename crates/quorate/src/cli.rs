@@ -1,0 +1,99 @@
+//! The command line: one file for each command, with its arguments and its help. Nothing is decided here.
+
+mod arguments;
+mod audit;
+mod check;
+mod completions;
+mod doctor;
+mod exit;
+mod explain;
+mod init;
+mod interrupt;
+mod man;
+mod override_run;
+pub mod progress;
+pub mod render;
+mod replay;
+mod resume;
+mod review;
+mod runs;
+mod show;
+mod sweep;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::service::environment::Environment;
+use exit::Exit;
+use terminal::Terminal;
+
+/// Councils of agents whose decisions you can audit.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quorate",
+    version,
+    about,
+    disable_help_subcommand = true,
+    after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Review(review::Arguments),
+    Sweep(sweep::Arguments),
+    Audit(audit::Arguments),
+    Runs(runs::Arguments),
+    Show(show::Arguments),
+    Resume(resume::Arguments),
+    Replay(replay::Arguments),
+    Override(override_run::Arguments),
+    Init(init::Arguments),
+    Check(check::Arguments),
+    Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::usage(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::bug(&error),
+    };
+    let exit = runtime.block_on(dispatch(arguments.command));
+    // Nothing is waited for that a command left behind; members were ended when it returned.
+    runtime.shutdown_background();
+    exit.into()
+}
+
+async fn dispatch(command: Command) -> Exit {
+    let environment = Environment::of_process();
+    let terminal = Terminal::of_process();
+    match command {
+        Command::Review(arguments) => review::run(arguments, &environment, &terminal).await,
+        Command::Sweep(arguments) => sweep::run(arguments, &environment, &terminal).await,
+        Command::Audit(arguments) => audit::run(arguments, &environment, &terminal).await,
+        Command::Runs(arguments) => runs::run(arguments, &environment, &terminal).await,
+        Command::Show(arguments) => show::run(arguments, &environment, &terminal).await,
+        Command::Resume(arguments) => resume::run(arguments, &environment, &terminal).await,
+        Command::Replay(arguments) => replay::run(arguments, &environment, &terminal).await,
+        Command::Override(arguments) => override_run::run(arguments, &environment, &terminal).await,
+        Command::Init(arguments) => init::run(arguments, &environment, &terminal).await,
+        Command::Check(arguments) => check::run(arguments, &environment, &terminal).await,
+        Command::Doctor(arguments) => doctor::run(arguments, &environment, &terminal).await,
+        Command::Explain(arguments) => explain::run(&arguments, &terminal),
+        Command::Completions(arguments) => completions::run(&arguments, &terminal),
+        Command::Man(arguments) => man::run(&arguments, &terminal),
+    }
+}

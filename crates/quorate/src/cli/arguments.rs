@@ -1,0 +1,84 @@
+//! Arguments that several commands share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use quorate_protocol::policy::Policy;
+
+use crate::service::sitting::Options;
+use crate::service::workspace::Places;
+
+/// Where configuration and ledger are.
+#[derive(Debug, Clone, Args)]
+pub(super) struct PlaceArguments {
+    /// The council's file; without it council.yaml is looked for from the artifact up, else the built-in council sits
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The ledger's file; without it .quorate/ledger.db beside the configuration
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
+}
+
+impl PlaceArguments {
+    pub(super) fn places(&self) -> Places {
+        Places { config: self.config.clone(), ledger: self.ledger.clone() }
+    }
+}
+
+/// How a review is held.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ReviewArguments {
+    /// The verdict policy; without it the one that council.yaml names, else seed
+    #[arg(long, value_enum)]
+    policy: Option<PolicyArgument>,
+    /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    #[arg(long, value_name = "NAME")]
+    executor: Option<String>,
+    /// How many calls a run may make, re-prompts and retries included
+    #[arg(long, value_name = "N")]
+    max_calls: Option<u32>,
+    /// How long each member may take, for example 90s or 5m
+    #[arg(long, value_name = "D", value_parser = duration)]
+    timeout: Option<Duration>,
+}
+
+impl ReviewArguments {
+    pub(super) fn options(&self) -> Options {
+        Options {
+            executor: self.executor.clone(),
+            policy: self.policy.map(|policy| match policy {
+                PolicyArgument::Seed => Policy::Seed,
+                PolicyArgument::Strict => Policy::Strict,
+            }),
+            max_calls: self.max_calls,
+            timeout: self.timeout,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyArgument {
+    /// 3+ irreducible blocks hold, 3+ blocks hold or are reasoned down to REVISE, the rest ships with the brief
+    Seed,
+    /// Any irreducible dissent or 3+ blocks hold, 1 or 2 revise, none ships
+    Strict,
+}
+
+/// A format for people or programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Tabular {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+}
+
+/// A duration as quorate.toml writes it.
+fn duration(text: &str) -> Result<Duration, String> {
+    match quorate_manifest::duration::parse(text) {
+        Ok(zero) if zero.is_zero() => Err("it must be longer than nothing".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}

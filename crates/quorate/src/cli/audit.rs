@@ -1,0 +1,97 @@
+//! `quorate audit`.
+
+use clap::{Args, ValueEnum};
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::Clock as _;
+use quorate_ledger::council_log::stats::Filter;
+
+use super::arguments::PlaceArguments;
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::review::{failed, warnings};
+use super::terminal::Terminal;
+use crate::service::audit::{self, Request};
+use crate::service::environment::Environment;
+use crate::service::stop::{Class, Stop};
+use crate::service::{runs, since};
+
+/// Say what the log tells of the council: verdicts, behaviour, drift, overrides
+///
+/// Reads `council_log.jsonl`, lines of the public Agent Council included.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown")]
+pub(super) struct Arguments {
+    /// How far back: 24h, 7d, 2w, a date, or all
+    #[arg(long, value_name = "WHEN", default_value = "all")]
+    since: String,
+    /// This verdict alone
+    #[arg(long, value_enum, ignore_case = true)]
+    verdict: Option<VerdictArgument>,
+    /// This type of artifact alone
+    #[arg(long = "type", value_name = "TYPE")]
+    artifact_type: Option<String>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = AuditFormat::Human)]
+    format: AuditFormat,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum VerdictArgument {
+    /// It may go out
+    Ship,
+    /// It may go out once it is changed
+    Revise,
+    /// It must not go out
+    Hold,
+    /// Not enough was answered to say
+    Incomplete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuditFormat {
+    /// For people
+    Human,
+    /// For pasting elsewhere
+    Markdown,
+    /// One JSON object
+    Json,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = match arguments.format {
+        AuditFormat::Json => Format::Json,
+        AuditFormat::Human | AuditFormat::Markdown => Format::Human,
+    };
+    let since_ms = match since::parse(&arguments.since, environment.clock.now_ms()) {
+        Ok(since_ms) => since_ms,
+        Err(error) => return stopped(&Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())), format, terminal),
+    };
+    let verdict = arguments.verdict.map(|verdict| match verdict {
+        VerdictArgument::Ship => "SHIP",
+        VerdictArgument::Revise => "REVISE",
+        VerdictArgument::Hold => "HOLD",
+        VerdictArgument::Incomplete => "INCOMPLETE",
+    });
+    let filter = Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
+    let desk = match runs::desk(environment, &arguments.places.places()).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let exit = match audit::audit(&desk, Request { filter }).await {
+        Ok(audit) => {
+            warnings(&desk, terminal);
+            let text = match arguments.format {
+                AuditFormat::Human => render::audit::human(&audit, terminal.stdout),
+                AuditFormat::Markdown => render::audit::markdown(&audit),
+                AuditFormat::Json => render::audit::json(&audit),
+            };
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}

@@ -1,0 +1,62 @@
+//! `quorate doctor`.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::arguments::{PlaceArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::terminal::Terminal;
+use crate::service::doctor::{self, Check, State};
+use crate::service::environment::Environment;
+
+/// Look whether everything is there that a review needs
+///
+/// Each executor is really called once, with a harmless text. Exits with 0 when all is well and with 5 when something
+/// does not work.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate doctor --seconds 30")]
+pub(super) struct Arguments {
+    /// How long each executor may take
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = match arguments.format {
+        Tabular::Human => Format::Human,
+        Tabular::Json => Format::Json,
+    };
+    let timeout = Duration::from_secs(arguments.seconds);
+    let checks = match doctor::doctor(environment, &arguments.places.places(), timeout).await {
+        Ok(checks) => checks,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let text = match arguments.format {
+        Tabular::Human => render::doctor::human(&checks, terminal.stdout),
+        Tabular::Json => {
+            let one = |check: &Check| json!({"name": check.name, "state": state(check.state), "detail": check.detail});
+            format!("{:#}\n", json!({"checks": checks.iter().map(one).collect::<Vec<_>>()}))
+        }
+    };
+    terminal.data(&text);
+    match checks.iter().any(|check| check.state == State::Bad) {
+        true => Exit::verdict(5),
+        false => Exit::DONE,
+    }
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Good => "good",
+        State::Noted => "noted",
+        State::Bad => "bad",
+    }
+}

@@ -1,0 +1,59 @@
+//! Exit codes: verdicts and failures become numbers here and nowhere else (INTERFACES).
+
+use std::process::ExitCode;
+
+use crate::service::stop::{Class, Stop};
+
+use super::render::{self, Format};
+use super::terminal::Terminal;
+
+/// How the process exits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exit(u8);
+
+impl Exit {
+    /// It did what was asked for.
+    pub(super) const DONE: Exit = Exit(0);
+    /// Skipped because of its tier.
+    pub(super) const SKIPPED: Exit = Exit(6);
+    /// Interrupted.
+    pub(super) const INTERRUPTED: Exit = Exit(130);
+    /// What was checked does not hold.
+    pub(super) const REFUSED: Exit = Exit(1);
+
+    /// The code of a verdict.
+    pub(super) fn verdict(code: u8) -> Exit {
+        Exit(code)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.0)
+    }
+}
+
+/// Says why a use case stopped, on standard error; with a machine's format on standard output.
+pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit {
+    match format {
+        Format::Human | Format::Markdown => terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr)),
+        Format::Json | Format::Sarif | Format::Github => terminal.data(&render::diagnostics(&stop.report, format, terminal.stdout)),
+    }
+    Exit(stop.class.code())
+}
+
+/// The command line could not be read, or help was asked for.
+pub(super) fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to do when standard error is gone.
+    let _ = error.print();
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(Class::Usage.code()),
+    }
+}
+
+/// Something that never happens did.
+pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
+    anstream::eprintln!("quorate: {error}");
+    ExitCode::from(Class::Bug.code())
+}

@@ -1,0 +1,64 @@
+//! `quorate override`.
+
+use clap::{Args, ValueEnum};
+use quorate_protocol::policy::Verdict;
+
+use super::arguments::PlaceArguments;
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::review::{failed, warnings};
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::{overriding, runs};
+
+/// Record a person's decision beside the council's
+///
+/// The council's verdict stays as it is; the decision, the reason and who took it are recorded with it, in the ledger
+/// and as a line of the log. `quorate audit` counts how often that happens.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\"")]
+pub(super) struct Arguments {
+    /// The run's id, or the beginning of it
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// What the person decides
+    #[arg(long, value_enum, ignore_case = true)]
+    verdict: Decision,
+    /// Why
+    #[arg(long, value_name = "R")]
+    reason: String,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Decision {
+    /// It goes out
+    Ship,
+    /// It is changed first
+    Revise,
+    /// It does not go out
+    Hold,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let (desk, run) = match runs::open_here(environment, &arguments.places.places(), &arguments.run).await {
+        Ok(opened) => opened,
+        Err(stop) => return stopped(&stop, Format::Human, terminal),
+    };
+    let verdict = match arguments.verdict {
+        Decision::Ship => Verdict::Ship,
+        Decision::Revise => Verdict::Revise,
+        Decision::Hold => Verdict::Hold,
+    };
+    let exit = match overriding::override_run(&desk, &run, verdict, &arguments.reason).await {
+        Ok(report) => {
+            warnings(&desk, terminal);
+            terminal.data(&render::report(&report, Format::Human, terminal.stdout));
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, Format::Human, terminal),
+    };
+    desk.close().await;
+    exit
+}

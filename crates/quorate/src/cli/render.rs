@@ -1,0 +1,78 @@
+//! What commands print: one file for each thing that is shown, one function for each format. Everything comes from
+//! what a use case returned; nothing is decided or looked up here.
+
+pub mod audit;
+mod brief;
+pub mod doctor;
+mod escape;
+mod github;
+mod human;
+mod layout;
+mod level;
+mod markdown;
+pub(super) mod paint;
+pub mod replay;
+pub mod runs;
+mod sarif;
+mod seat;
+pub mod sweep;
+pub(super) mod wording;
+
+use clap::ValueEnum;
+use quorate_diagnostics::Report as Diagnostics;
+use quorate_diagnostics::render::{self as diagnostic, Look};
+
+use crate::service::report::Report;
+
+pub use github::github;
+pub use human::human;
+pub use markdown::markdown;
+pub use sarif::sarif;
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+    /// For pasting into a pull request
+    Markdown,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// GitHub workflow annotations
+    Github,
+}
+
+/// A report in a format. It ends with one line break.
+pub fn report(report: &Report, format: Format, look: Look) -> String {
+    match format {
+        Format::Human => human(report, look),
+        Format::Json => json(report),
+        Format::Markdown => markdown(report),
+        Format::Sarif => sarif(report),
+        Format::Github => github(report),
+    }
+}
+
+/// A report as the object of INTERFACES.
+pub fn json(report: &Report) -> String {
+    format!("{:#}\n", report.json())
+}
+
+/// Diagnostics in a format; empty where there are none and the format has no frame.
+pub fn diagnostics(report: &Diagnostics, format: Format, look: Look) -> String {
+    match format {
+        Format::Human => diagnostic::full(report, look),
+        Format::Json => diagnostic::json(report),
+        Format::Sarif => diagnostic::sarif(report),
+        Format::Github => diagnostic::github(report),
+        Format::Markdown if report.is_empty() => String::new(),
+        Format::Markdown => escape::fenced(&diagnostic::concise(report)),
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! The brief: what was found, by place. Findings of several members about the same words are one place with everything
+//! that was said about it.
+
+use std::ops::Range;
+
+use super::paint::line;
+use crate::service::report::{Finding, Report};
+
+/// How many places are shown before the rest is only counted.
+pub(super) const SHOWN: usize = 20;
+/// Up to this many bytes a quote names a phrase; a longer one is a passage, which may hold phrases of other findings
+/// without being about them.
+const PHRASE: usize = 160;
+
+/// Everything that was found.
+pub(super) struct Brief<'r> {
+    /// In the text's order.
+    pub(super) places: Vec<Place<'r>>,
+    /// Those whose quote does not stand in the text.
+    pub(super) ungrounded: Vec<Place<'r>>,
+    /// How many findings there are beyond those places.
+    pub(super) more: usize,
+    /// How many findings there are.
+    pub(super) findings: usize,
+}
+
+/// One place and what was said about it.
+pub(super) struct Place<'r> {
+    /// Byte offsets; `None` where the quote does not stand in the text.
+    pub(super) span: Option<Range<usize>>,
+    /// Line and column, from 1, in characters.
+    pub(super) at: Option<(u64, u64)>,
+    /// The words, on one line; the longest quote where there are several.
+    pub(super) quote: String,
+    /// Who raised it.
+    pub(super) by: Vec<&'r str>,
+    /// What they say, each once.
+    pub(super) points: Vec<Point<'r>>,
+    findings: usize,
+}
+
+/// An issue with its fix.
+pub(super) struct Point<'r> {
+    /// Who says so.
+    pub(super) by: Vec<&'r str>,
+    /// What is wrong, on one line.
+    pub(super) issue: String,
+    /// What to do, on one line.
+    pub(super) fix: Option<String>,
+}
+
+impl<'r> Brief<'r> {
+    /// The brief of a report, cut to what is shown.
+    pub(super) fn of(report: &'r Report) -> Brief<'r> {
+        let (grounded, floating): (Vec<_>, Vec<_>) = report.findings.iter().partition(|one| one.span.is_some());
+        let mut brief = Brief {
+            places: gather(grounded, |place, finding| meets(place.span.as_ref(), finding.span)),
+            ungrounded: gather(floating, |place, finding| place.quote == line(&finding.quote)),
+            more: 0,
+            findings: report.findings.len(),
+        };
+        for places in [&mut brief.places, &mut brief.ungrounded] {
+            for place in places.iter_mut() {
+                place.order(report);
+            }
+        }
+        brief.cut();
+        brief
+    }
+
+    fn cut(&mut self) {
+        let count = |places: Vec<Place<'_>>| places.iter().map(|place| place.findings).sum::<usize>();
+        let kept = self.places.len().min(SHOWN);
+        self.more = count(self.places.split_off(kept));
+        self.more += count(self.ungrounded.split_off(self.ungrounded.len().min(SHOWN - kept)));
+    }
+
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.findings == 0
+    }
+}
+
+fn gather<'r>(mut findings: Vec<&'r Finding>, same: impl Fn(&Place<'r>, &Finding) -> bool) -> Vec<Place<'r>> {
+    findings.sort_by_key(|finding| finding.span);
+    let mut places: Vec<Place<'r>> = Vec::new();
+    for finding in findings {
+        match places.iter_mut().rev().find(|place| same(place, finding)) {
+            Some(place) => place.add(finding),
+            None => places.push(Place::new(finding)),
+        }
+    }
+    places
+}
+
+/// Whether a finding is about the words of a place: they share some, and where one of them is a passage, half of it.
+fn meets(place: Option<&Range<usize>>, span: Option<(usize, usize)>) -> bool {
+    let (Some(place), Some((start, end))) = (place, span) else { return false };
+    let shared = place.end.min(end).saturating_sub(place.start.max(start));
+    let longer = place.len().max(end.saturating_sub(start));
+    shared > 0 && (longer <= PHRASE || shared * 2 >= longer)
+}
+
+impl<'r> Place<'r> {
+    fn new(finding: &'r Finding) -> Place<'r> {
+        let mut place = Place {
+            span: finding.span.map(|(start, end)| start..end),
+            at: finding.line.zip(finding.column),
+            quote: line(&finding.quote),
+            by: Vec::new(),
+            points: Vec::new(),
+            findings: 0,
+        };
+        place.add(finding);
+        place
+    }
+
+    fn add(&mut self, finding: &'r Finding) {
+        self.findings += 1;
+        if let (Some(span), Some((_, end))) = (&mut self.span, finding.span) {
+            span.end = span.end.max(end);
+        }
+        let quote = line(&finding.quote);
+        if quote.len() > self.quote.len() {
+            self.quote = quote;
+        }
+        let fix = finding.fix.as_deref().map(line).filter(|fix| !fix.is_empty());
+        let issue = line(&finding.issue);
+        let by = &*finding.by;
+        push(&mut self.by, by);
+        match self.points.iter_mut().find(|point| point.issue == issue && point.fix == fix) {
+            Some(point) => push(&mut point.by, by),
+            None => self.points.push(Point { by: vec![by], issue, fix }),
+        }
+    }
+
+    /// Members in the roster's order, wherever they are named.
+    fn order(&mut self, report: &Report) {
+        let seat = |by: &&str| report.deliberators.iter().position(|one| one.id == **by);
+        self.by.sort_by_key(seat);
+        for point in &mut self.points {
+            point.by.sort_by_key(seat);
+        }
+    }
+}
+
+fn push<'r>(names: &mut Vec<&'r str>, name: &'r str) {
+    if !names.contains(&name) {
+        names.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_meet_when_they_share_a_character_and_passages_when_they_share_half() {
+        assert!(meets(Some(&(0..10)), Some((9, 20))));
+        assert!(!meets(Some(&(0..10)), Some((10, 20))));
+        assert!(!meets(Some(&(0..1000)), Some((10, 20))));
+        assert!(meets(Some(&(0..1000)), Some((100, 700))));
+        assert!(!meets(Some(&(0..10)), None));
+    }
+}

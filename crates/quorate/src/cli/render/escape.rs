@@ -1,0 +1,121 @@
+//! Foreign text within Markdown: it formats nothing, links nothing, and calls nobody.
+
+use super::paint::{clean, line};
+
+/// Has no width; a name or number after it is no mention and no reference, for renderers that look for them.
+const BREAK: &str = "&#8203;";
+
+/// Text on one line, for running text and table cells.
+pub(super) fn inline(text: &str) -> String {
+    escaped(&line(text))
+}
+
+/// Paragraphs. Lists stay lists; everything else is text.
+pub(super) fn paragraphs(text: &str) -> String {
+    let mut out = String::new();
+    for paragraph in clean(text).trim().lines() {
+        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (mark, rest) = match words.strip_prefix("- ").or_else(|| words.strip_prefix("* ")) {
+            Some(rest) => ("- ", rest),
+            None => ("", &*words),
+        };
+        out.push_str(mark);
+        out.push_str(&escaped(rest));
+        out.push('\n');
+    }
+    out
+}
+
+/// A word as code. What it holds cannot end it.
+pub(super) fn code(text: &str) -> String {
+    let text = line(text).replace('|', "\u{2502}");
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// Lines as a code block. What they hold cannot end it.
+pub(super) fn fenced(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}text\n{}\n{fence}\n", text.trim_end())
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '@' | '#' if rest.peek().is_some_and(|next| next.is_alphanumeric()) => {
+                out.push(c);
+                out.push_str(BREAK);
+            }
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // A line that begins so is a heading, a list or a rule.
+            '#' | '-' | '+' | '=' if out.is_empty() => {
+                out.push('\\');
+                out.push(c);
+            }
+            '.' | ')' if !out.is_empty() && out.bytes().all(|byte| byte.is_ascii_digit()) => {
+                out.push('\\');
+                out.push(c);
+            }
+            // Bare addresses become links.
+            ':' if before.is_alphanumeric() && rest.peek() == Some(&'/') => {
+                out.push(c);
+                out.push_str(BREAK);
+            }
+            '.' if out.ends_with("www") => {
+                out.push_str(BREAK);
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+        before = c;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(inline(text), expected);
+    }
+
+    #[test]
+    fn nothing_formats_links_or_calls() {
+        check("*a* _b_ `c` ~d~ [e](f) | g", "\\*a\\* \\_b\\_ \\`c\\` \\~d\\~ \\[e\\](f) \\| g");
+        check("<script>&amp;", "&lt;script&gt;&amp;amp;");
+        check("ping @octocat, fixes #12", "ping @&#8203;octocat, fixes #&#8203;12");
+        check("https://a.example www.b.example", "https:&#8203;//a.example www&#8203;.b.example");
+        check("# a\n\n- b", "\\# a - b");
+        check("1. a", "1\\. a");
+        check("", "");
+    }
+
+    #[test]
+    fn paragraphs_and_lists_stay() {
+        assert_eq!(paragraphs("a *b*\n\n* c\n- d\n===\n"), "a \\*b\\*\n\n- c\n- d\n\\===\n");
+    }
+
+    #[test]
+    fn code_cannot_be_ended_from_within() {
+        assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(code("``a"), "``` ``a ```");
+        assert_eq!(code("a\n|b"), "`a │b`");
+        assert_eq!(fenced("x\n```\ny\n"), "````text\nx\n```\ny\n````\n");
+    }
+}

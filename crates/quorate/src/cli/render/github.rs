@@ -1,0 +1,54 @@
+//! A report as GitHub workflow commands: an annotation for each finding, then one with the verdict.
+
+use quorate_diagnostics::render::github::annotation;
+use quorate_protocol::policy::Verdict;
+
+use super::{level, sarif};
+use crate::service::report::{Finding, Report};
+
+/// All annotations, a line each. Levels are those of [`super::level`].
+pub fn github(report: &Report) -> String {
+    let mut out = String::new();
+    for finding in &report.findings {
+        let title = sarif::id(&finding.by);
+        let level = level::of_member(report, &finding.by);
+        out.push_str(&annotation(level, file(report), sarif::start(finding), &title, &message(finding)));
+        out.push('\n');
+    }
+    out.push_str(&annotation(level::of_verdict(report.verdict), file(report), None, &title(report), &verdict(report)));
+    out.push('\n');
+    out
+}
+
+/// Standard input is no file of the repository.
+fn file(report: &Report) -> &str {
+    match &*report.artifact {
+        "-" => "",
+        path => path.strip_prefix("./").unwrap_or(path),
+    }
+}
+
+fn message(finding: &Finding) -> String {
+    let quote = match finding.span {
+        Some(_) => String::new(),
+        None => format!("\nQuoted, but not in the text: \"{}\"", finding.quote),
+    };
+    let fix = finding.fix.as_ref().map_or_else(String::new, |fix| format!("\nFix: {fix}"));
+    format!("{}{quote}{fix}", finding.issue)
+}
+
+fn title(report: &Report) -> String {
+    format!("council: {}", report.verdict.map_or("OPEN", Verdict::as_str))
+}
+
+fn verdict(report: &Report) -> String {
+    let because = match report.verdict {
+        Some(_) => report.because.clone(),
+        None => format!("Nothing is decided yet: quorate resume {}", report.run),
+    };
+    let person = report.overridden.as_ref().map_or_else(String::new, |person| {
+        format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)
+    });
+    let brief = report.revision_brief.as_ref().map_or_else(String::new, |brief| format!("\n{brief}"));
+    format!("{because}{person}{brief}\nRun {}", report.run)
+}

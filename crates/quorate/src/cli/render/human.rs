@@ -1,0 +1,117 @@
+//! A report for people at a terminal: the verdict first, then who said what, then what to change and where.
+
+mod brief;
+
+use quorate_diagnostics::render::Look;
+use quorate_protocol::policy::Verdict;
+
+use super::layout::{hanging, prose, table};
+use super::paint::{Paint, finish, line};
+use super::seat;
+use super::wording::{amount, duration, minute};
+use crate::service::report::Report;
+
+/// The whole report. It ends with one line break.
+pub fn human(report: &Report, look: Look) -> String {
+    let sections = [
+        head(report, look.width),
+        deliberators(report, look.width),
+        reasoning(report, look.width),
+        brief::brief(report, look),
+        titled("Revision brief", report.revision_brief.as_deref(), look.width),
+        titled("Dissent", report.dissent_summary.as_deref(), look.width),
+        overridden(report, look.width),
+        notes(report, look.width),
+    ];
+    let sections: Vec<&str> = sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
+    finish(&sections.join("\n\n"), look)
+}
+
+/// A section's heading.
+fn heading(text: &str) -> String {
+    format!("{}\n", Paint::Strong.on(text))
+}
+
+fn titled(title: &str, text: Option<&str>, width: usize) -> String {
+    match text {
+        Some(text) => heading(title) + &prose(text, 2, width),
+        None => String::new(),
+    }
+}
+
+fn head(report: &Report, width: usize) -> String {
+    let word = report.verdict.map_or("OPEN", Verdict::as_str);
+    let paint = report.verdict.map_or(Paint::Absent, Paint::of);
+    let mut out = format!("{}  {}\n", paint.on(word), Paint::Strong.on(&line(&report.artifact)));
+    match report.verdict {
+        Some(_) => out.push_str(&prose(&report.because, 0, width)),
+        None => {
+            let how = format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run);
+            out.push_str(&prose(&how, 0, width));
+        }
+    }
+    if let Some(person) = &report.overridden {
+        let verdict = line(&person.verdict);
+        let text = format!("A person decided {}: see below.", Paint::of_word(&verdict).on(&verdict));
+        out.push_str(&text);
+        out.push('\n');
+    }
+    out.push('\n');
+    for (label, text) in facts(report) {
+        out.push_str(&hanging(&Paint::Faint.on(&format!("{label:<8}")), &text, 2, width));
+    }
+    out
+}
+
+/// What the run was: each with its label.
+fn facts(report: &Report) -> [(&'static str, String); 3] {
+    let opened = minute(report.opened_ms);
+    let asked = if report.model_asked { "" } else { " (no model was asked)" };
+    let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
+    if let Some((read, written)) = report.tokens {
+        spent.push_str(&format!(", {} read, {} written", amount(read, "token"), super::wording::grouped(written)));
+    }
+    let mut kind = format!("{}, tier {}, policy {}", line(&report.artifact_type), report.tier, line(&report.policy));
+    if report.prior_verdicts_consulted > 0 {
+        kind.push_str(&format!(", {} consulted", amount(report.prior_verdicts_consulted, "earlier verdict")));
+    }
+    [
+        ("run", format!("{}, {opened} UTC", report.run)),
+        ("type", kind),
+        ("executor", format!("{}{asked}, {spent}", line(&report.executor))),
+    ]
+}
+
+fn deliberators(report: &Report, width: usize) -> String {
+    let shown = |cell: seat::Cell| cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text));
+    let row = |one| seat::row(report, one).into_iter().map(shown).collect();
+    let rows: Vec<Vec<String>> = report.deliberators.iter().map(row).collect();
+    let mut out = table(&seat::headings(report.rounds), rows, 2, width);
+    let absences = seat::absences(report);
+    if !absences.is_empty() {
+        out.push('\n');
+    }
+    for (who, why) in absences {
+        out.push_str(&hanging(&format!("{who}:"), &why, 2, width));
+    }
+    out
+}
+
+fn reasoning(report: &Report, width: usize) -> String {
+    let said = (report.reasoning != report.because && !report.reasoning.trim().is_empty()).then_some(&*report.reasoning);
+    titled("Reasoning", said, width)
+}
+
+fn overridden(report: &Report, width: usize) -> String {
+    let Some(person) = &report.overridden else { return String::new() };
+    let council = report.verdict.map_or("nothing yet", Verdict::as_str);
+    let text = format!("{} decided {}; the council's verdict stays {council}.", line(&person.by), line(&person.verdict));
+    heading("A person's decision") + &prose(&text, 2, width) + &prose(&person.reason, 2, width)
+}
+
+/// What the head has said already is not said again.
+fn notes(report: &Report, width: usize) -> String {
+    let said = |note: &&String| !(!report.model_asked && note.starts_with("No model was asked"));
+    let items: Vec<String> = report.notes.iter().filter(said).map(|note| hanging("-", &line(note), 2, width)).collect();
+    if items.is_empty() { String::new() } else { heading("Notes") + &items.concat() }
+}

@@ -1,0 +1,147 @@
+//! Laying text out in columns: tables, wrapped prose, and lines that hang from a label. The table crate knows how wide
+//! characters are, so prose is a table too.
+
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, presets};
+
+use super::paint::{Paint, clean};
+
+/// Lines longer than this are hard to read, however wide the terminal is.
+const READABLE: usize = 100;
+/// What a column needs at least.
+const NARROWEST: usize = 24;
+
+/// Wraps paragraphs, each line after `indent` spaces. Empty lines part paragraphs, list items hang from their marks,
+/// and other line breaks are spaces.
+pub(super) fn prose(text: &str, indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    for block in blocks(text) {
+        match block {
+            Block::Gap => out.push('\n'),
+            Block::Item { mark, text } => out.push_str(&hanging(&mark, &text, indent, width)),
+            Block::Paragraph(text) => out.push_str(&columns(vec![text], indent, width)),
+        }
+    }
+    out.trim_end().to_owned() + "\n"
+}
+
+/// Wraps a text beside its label.
+pub(super) fn hanging(label: &str, text: &str, indent: usize, width: usize) -> String {
+    columns(vec![label.to_owned(), text.to_owned()], indent, width)
+}
+
+/// One row, of which the last column wraps.
+fn columns(cells: Vec<String>, indent: usize, width: usize) -> String {
+    let mut table = plain(indent, width.min(READABLE));
+    let last = cells.len() - 1;
+    table.add_row(cells);
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, u16::from(at < last)));
+        if at < last {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    lines(&table, indent)
+}
+
+/// A table with its headings underlined and two spaces between columns, adapted to the width.
+pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
+    let mut table = plain(indent, width);
+    table.load_style(TableStyle::new().header_separator(presets::UTF8_FULL.top_border.left('─').right('─').junction('─')));
+    table.set_header(headings.iter().map(|heading| Paint::Strong.on(heading)));
+    table.add_rows(rows);
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if at + 1 < headings.len() { 2 } else { 0 }));
+        if at == 0 {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    lines(&table, indent)
+}
+
+fn plain(indent: usize, width: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(width.saturating_sub(indent).max(NARROWEST)).unwrap_or(u16::MAX));
+    table
+}
+
+fn lines(table: &Table, indent: usize) -> String {
+    let mut out = String::new();
+    for line in table.lines() {
+        out.push_str(&" ".repeat(indent));
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// Puts every line that is not empty after some spaces.
+pub(super) fn indented(text: &str, indent: usize) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        if !line.is_empty() {
+            out.push_str(&" ".repeat(indent));
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+enum Block {
+    Gap,
+    Item { mark: String, text: String },
+    Paragraph(String),
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for line in clean(text).trim().lines() {
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        match (words.split_once(' ').filter(|(mark, _)| is_item(mark)), blocks.last_mut()) {
+            _ if words.is_empty() => {
+                if !matches!(blocks.last(), Some(Block::Gap)) {
+                    blocks.push(Block::Gap);
+                }
+            }
+            (Some((mark, text)), _) => blocks.push(Block::Item { mark: mark.to_owned(), text: text.to_owned() }),
+            (None, Some(Block::Item { text, .. } | Block::Paragraph(text))) => {
+                text.push(' ');
+                text.push_str(&words);
+            }
+            (None, _) => blocks.push(Block::Paragraph(words)),
+        }
+    }
+    blocks
+}
+
+/// Whether a word begins a list item: `-`, `*`, `+`, `•`, `3.` or `3)`.
+fn is_item(word: &str) -> bool {
+    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    matches!(word, "-" | "*" | "+" | "•") || (!number.is_empty() && number.len() < 4 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_and_lists_are_wrapped() {
+        let text = "One sentence that\nwas broken early, and goes on for a while.\n\n\n1. the first item is long enough to hang\n2. two\n";
+        let expected = "  One sentence that was broken\n  early, and goes on for a while.\n\n  1. the first item is long enough\n     to hang\n  2. two\n";
+        assert_eq!(prose(text, 2, 34), expected);
+        assert_eq!(prose(" ", 2, 34), "\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!(prose("日本語 日本語 日本語 日本語 日本語", 0, 24), "日本語 日本語 日本語\n日本語 日本語\n");
+    }
+
+    #[test]
+    fn marks_take_no_column() {
+        let text = format!("{} {} {}", Paint::Bad.on("aaaaaaaaaaa"), Paint::Bad.on("bbbbbbb"), Paint::Bad.on("cccc"));
+        assert_eq!(columns(vec![text.clone()], 0, 24), format!("{text}\n"));
+    }
+}

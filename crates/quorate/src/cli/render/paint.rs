@@ -1,0 +1,152 @@
+//! Colour, which the layout must not see: words are marked with characters of no width, the text is laid out, and
+//! [`finish`] turns the marks into colours or drops them. Foreign text is [`clean`]ed of them first.
+
+use anstyle::{AnsiColor, Style};
+use quorate_diagnostics::render::{Colour, Look};
+use quorate_protocol::policy::Verdict;
+
+/// What a word means, where colour can say it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paint {
+    /// SHIP, or nothing in the way of it.
+    Good,
+    /// REVISE.
+    Fair,
+    /// HOLD, or a block.
+    Bad,
+    /// INCOMPLETE, or an answer that is not there.
+    Absent,
+    /// A heading or a name.
+    Strong,
+    /// Not the first thing to read.
+    Faint,
+}
+
+/// Unassigned characters that are ignored by default: no font, no width, in no text that anybody writes.
+const END: char = '\u{E0002}';
+const BEGIN: [(char, Paint); 6] = [
+    ('\u{E0010}', Paint::Good),
+    ('\u{E0011}', Paint::Fair),
+    ('\u{E0012}', Paint::Bad),
+    ('\u{E0013}', Paint::Absent),
+    ('\u{E0014}', Paint::Strong),
+    ('\u{E0015}', Paint::Faint),
+];
+
+impl Paint {
+    /// The paint of a verdict.
+    pub(super) fn of(verdict: Verdict) -> Paint {
+        match verdict {
+            Verdict::Ship => Paint::Good,
+            Verdict::Revise => Paint::Fair,
+            Verdict::Hold => Paint::Bad,
+            Verdict::Incomplete => Paint::Absent,
+        }
+    }
+
+    /// The paint of a verdict's word, in any case.
+    pub(super) fn of_word(word: &str) -> Paint {
+        Verdict::read(word).map_or(Paint::Absent, Paint::of)
+    }
+
+    /// The text, marked on each of its lines.
+    pub(super) fn on(self, text: &str) -> String {
+        let begin = BEGIN.iter().find(|(_, paint)| *paint == self).map_or(END, |(mark, _)| *mark);
+        text.split('\n').map(|line| format!("{begin}{line}{END}")).collect::<Vec<_>>().join("\n")
+    }
+
+    fn style(self) -> Style {
+        let bold = Style::new().bold();
+        match self {
+            Paint::Good => bold.fg_color(Some(AnsiColor::Green.into())),
+            Paint::Fair => bold.fg_color(Some(AnsiColor::Yellow.into())),
+            Paint::Bad => bold.fg_color(Some(AnsiColor::Red.into())),
+            Paint::Absent => bold.fg_color(Some(AnsiColor::Magenta.into())),
+            Paint::Strong => bold,
+            Paint::Faint => Style::new().dimmed(),
+        }
+    }
+}
+
+/// Turns marks into what the look asks for and takes spaces from the ends of lines. The text ends with one line break.
+pub(super) fn finish(text: &str, look: Look) -> String {
+    let mut out = String::with_capacity(text.len() + 1);
+    for line in text.trim_end().split('\n') {
+        colour(line.trim_end(), look.colour, &mut out);
+        out.truncate(out.trim_end_matches(' ').len());
+        out.push('\n');
+    }
+    out
+}
+
+/// A mark without its end on the same line paints nothing: it would paint whatever the layout put beside it.
+fn colour(line: &str, colour: Colour, out: &mut String) {
+    let mut rest = line;
+    while let Some((at, mark)) = rest.char_indices().find(|(_, c)| is_mark(*c)) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + mark.len_utf8()..];
+        let paint = BEGIN.iter().find(|(begin, _)| *begin == mark).map(|(_, paint)| *paint);
+        let inner = rest.find(END).map(|end| &rest[..end]).filter(|inner| !inner.contains(is_mark));
+        if let (Colour::On, Some(paint), Some(inner)) = (colour, paint, inner) {
+            let style = paint.style();
+            out.push_str(&format!("{style}{inner}{style:#}"));
+            rest = &rest[inner.len()..];
+        }
+    }
+    out.push_str(rest);
+}
+
+fn is_mark(c: char) -> bool {
+    c == END || BEGIN.iter().any(|(begin, _)| *begin == c)
+}
+
+/// Foreign text as it can be shown: no marks and no tags, control and direction characters written out. Line breaks
+/// stay and tabs become spaces.
+pub(super) fn clean(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push('\n'),
+            '\t' => shown.push(' '),
+            '\r' | '\u{feff}' | '\u{E0000}'..='\u{E007F}' => {}
+            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
+                shown.extend(c.escape_unicode());
+            }
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Foreign text on one line, runs of white space as one space.
+pub(super) fn line(text: &str) -> String {
+    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLOURED: Look = Look { colour: Colour::On, width: 80 };
+
+    #[test]
+    fn marks_become_colours_or_nothing() {
+        let text = format!("a {} b  ", Paint::Bad.on("HOLD"));
+        assert_eq!(finish(&text, Look::default()), "a HOLD b\n");
+        assert_eq!(finish(&text, COLOURED), "a \u{1b}[1m\u{1b}[31mHOLD\u{1b}[0m b\n");
+        assert_eq!(finish("", COLOURED), "\n");
+    }
+
+    #[test]
+    fn a_mark_that_is_cut_in_two_paints_nothing() {
+        let text = Paint::Good.on("one two").replace(' ', "  | column\n");
+        assert_eq!(finish(&text, COLOURED), "one  | column\ntwo\n");
+    }
+
+    #[test]
+    fn foreign_text_cannot_paint_or_hide() {
+        assert_eq!(clean("a\u{E0012}b\u{E0002}\r\n\u{1b}[31m\tc\u{202e}d"), "ab\n\\u{1b}[31m c\\u{202e}d");
+        assert_eq!(line(" a \n\n b\t c "), "a b c");
+    }
+}

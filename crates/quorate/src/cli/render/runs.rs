@@ -1,0 +1,98 @@
+//! The runs of a ledger, as a table and as JSON.
+
+use quorate_diagnostics::render::Look;
+use quorate_ledger::runs::Run;
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, line};
+use super::wording::{instant, minute};
+
+/// The shortest id that is shown; longer where another run of the list begins the same.
+const SHORT: usize = 7;
+
+/// The table, in the order given.
+pub fn human(runs: &[Run], look: Look) -> String {
+    if runs.is_empty() {
+        return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
+    }
+    let rows = runs.iter().map(|run| row(run, short(run, runs))).collect();
+    finish(&table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, look.width), look)
+}
+
+/// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open}]}`.
+pub fn json(runs: &[Run]) -> String {
+    format!("{:#}\n", json!({ "runs": runs.iter().map(object).collect::<Vec<_>>() }))
+}
+
+fn object(run: &Run) -> Value {
+    json!({
+        "run": &*run.run,
+        "opened": instant(run.opened_ms),
+        "artifact": run.subject,
+        "artifact_type": run.artifact_type,
+        "verdict": run.verdict,
+        "override": run.overridden,
+        "open": run.verdict.is_none(),
+    })
+}
+
+fn row(run: &Run, short: &str) -> Vec<String> {
+    let word = |word: &str| Paint::of_word(word).on(&line(word));
+    vec![
+        Paint::Strong.on(short),
+        minute(run.opened_ms),
+        run.verdict.as_deref().map_or_else(|| Paint::Absent.on("open"), word),
+        run.overridden.as_deref().map_or_else(String::new, word),
+        line(&run.artifact_type),
+        line(&run.subject),
+    ]
+}
+
+/// The beginning of a run's id that no other run of the list has.
+fn short<'r>(run: &'r Run, runs: &[Run]) -> &'r str {
+    let unique = |prefix: &&str| runs.iter().filter(|other| other.run.starts_with(*prefix)).count() == 1;
+    let prefixes = (SHORT..run.run.len()).filter_map(|length| run.run.get(..length));
+    prefixes.into_iter().find(unique).unwrap_or(&run.run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs() -> Vec<Run> {
+        let run = |id: &str, subject: &str, verdict: Option<&str>, overridden: Option<&str>| Run {
+            run: id.into(),
+            opened_ms: 1_772_600_700_007,
+            subject: subject.to_owned(),
+            artifact_type: "blog_post".to_owned(),
+            verdict: verdict.map(str::to_owned),
+            overridden: overridden.map(str::to_owned),
+            log_path: String::new(),
+            ended: true,
+        };
+        vec![
+            run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),
+            run("r7k2m9q5xa1bc", "drafts/日本.md", None, None),
+            run("rzzzzzz4xa1bc", "-", Some("HOLD"), None),
+        ]
+    }
+
+    #[test]
+    fn a_row_for_each_run() {
+        insta::assert_snapshot!(human(&runs(), Look::default()), @"");
+        assert!(human(&[], Look::default()).starts_with("No runs yet"));
+    }
+
+    #[test]
+    fn json_has_the_whole_id() {
+        let object: Value = serde_json::from_str(&json(&runs())).unwrap();
+        assert_eq!(
+            object["runs"][1],
+            json!({
+                "run": "r7k2m9q5xa1bc", "opened": "2026-03-04T05:05:00.007Z", "artifact": "drafts/日本.md",
+                "artifact_type": "blog_post", "verdict": null, "override": null, "open": true,
+            })
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! What a sweep did: a table of what was reviewed or could not be, and how many files were passed over, and why.
+
+use quorate_diagnostics::render::Look;
+use quorate_protocol::policy::Verdict;
+use serde_json::{Value, json};
+
+use super::layout::{prose, table};
+use super::paint::{Paint, finish, line};
+use super::wording::amount;
+use crate::service::sweep::{Fate, Swept};
+
+/// For people. Files that were passed over are counted, not listed.
+pub fn human(all: &[Swept], look: Look) -> String {
+    let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
+    let mut out = String::new();
+    if !rows.is_empty() {
+        out.push_str(&table(&["verdict", "artifact", "type", "tier", "run"], rows, 0, look.width));
+        out.push('\n');
+    }
+    out.push_str(&prose(&summary(all), 0, look.width));
+    finish(&out, look)
+}
+
+/// `{"files": [{path, tier, artifact_type, fate, run, verdict, why}]}`, in the order given.
+pub fn json(all: &[Swept]) -> String {
+    format!("{:#}\n", json!({ "files": all.iter().map(object).collect::<Vec<_>>() }))
+}
+
+fn row(one: &Swept) -> Option<Vec<String>> {
+    let (verdict, run) = match &one.fate {
+        Fate::Judged { run, verdict } => (Paint::of(*verdict).on(verdict.as_str()), line(run)),
+        Fate::Due => (Paint::Faint.on("due"), String::new()),
+        Fate::Failed { why } => (Paint::Absent.on("failed"), line(why)),
+        Fate::TierSkipped | Fate::NotSampled | Fate::AlreadyJudged => return None,
+    };
+    Some(vec![verdict, line(&one.path), line(&one.artifact_type), one.tier.to_string(), run])
+}
+
+/// One sentence: how many files there are and what became of them.
+fn summary(all: &[Swept]) -> String {
+    let count = |is: &dyn Fn(&Fate) -> bool| all.iter().filter(|one| is(&one.fate)).count();
+    let judged = |wanted: Verdict| count(&|fate| matches!(fate, Fate::Judged { verdict, .. } if *verdict == wanted));
+    let parts = [
+        (judged(Verdict::Ship), "SHIP"),
+        (judged(Verdict::Revise), "REVISE"),
+        (judged(Verdict::Hold), "HOLD"),
+        (judged(Verdict::Incomplete), "INCOMPLETE"),
+        (count(&|fate| matches!(fate, Fate::Failed { .. })), "failed"),
+        (count(&|fate| *fate == Fate::Due), "due"),
+        (count(&|fate| *fate == Fate::AlreadyJudged), "judged before"),
+        (count(&|fate| *fate == Fate::NotSampled), "not in the sample"),
+        (count(&|fate| *fate == Fate::TierSkipped), "of a tier that is not reviewed"),
+    ];
+    let said: Vec<String> = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let files = amount(all.len() as u64, "file");
+    if said.is_empty() { format!("{files}.") } else { format!("{files}: {}.", said.join(", ")) }
+}
+
+fn object(one: &Swept) -> Value {
+    let (fate, run, verdict, why) = match &one.fate {
+        Fate::Judged { run, verdict } => ("judged", Some(run), Some(verdict.as_str()), None),
+        Fate::Due => ("due", None, None, None),
+        Fate::TierSkipped => ("tier_skipped", None, None, None),
+        Fate::NotSampled => ("not_sampled", None, None, None),
+        Fate::AlreadyJudged => ("already_judged", None, None, None),
+        Fate::Failed { why } => ("failed", None, None, Some(why)),
+    };
+    json!({
+        "path": one.path, "tier": one.tier, "artifact_type": one.artifact_type,
+        "fate": fate, "run": run, "verdict": verdict, "why": why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_judged_is_listed_and_the_rest_counted() {
+        let swept = |path: &str, fate| Swept { path: path.to_owned(), tier: 1, artifact_type: "post".to_owned(), fate };
+        let all = [
+            swept("a.md", Fate::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship }),
+            swept("b.md", Fate::Failed { why: "not UTF-8".to_owned() }),
+            swept("c.md", Fate::TierSkipped),
+            swept("d.md", Fate::AlreadyJudged),
+        ];
+        insta::assert_snapshot!(human(&all, Look::default()), @"");
+        insta::assert_snapshot!(human(&[], Look::default()), @"");
+        let object: Value = serde_json::from_str(&json(&all)).unwrap();
+        assert_eq!(object["files"][0]["verdict"], "SHIP");
+        assert_eq!(object["files"][2]["fate"], "tier_skipped");
+    }
+}

@@ -1,0 +1,118 @@
+//! Words for what records say in codes: statuses, durations, dates, amounts, lists of names.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// A status as people say it.
+pub(crate) fn status(word: &str) -> String {
+    match word {
+        "schema_failed" => "answer did not fit".to_owned(),
+        "late" => "too late".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// A step as people say it.
+pub(crate) fn step(word: &str) -> String {
+    match word {
+        "r1" => "round 1".to_owned(),
+        "r2" => "round 2".to_owned(),
+        "adjudicate" => "adjudication".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// A duration with as much precision as matters: `21 ms`, `3.2 s`, `4 min 05 s`.
+pub(crate) fn duration(time: Duration) -> String {
+    match time.as_millis() {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms @ 1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        ms @ 60_000..3_600_000 => format!("{} min {:02} s", ms / 60_000, ms / 1000 % 60),
+        ms => format!("{} h {:02} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+/// A time to the minute, in UTC and without saying so.
+pub(super) fn minute(ms: i64) -> String {
+    strftime(ms, "%Y-%m-%d %H:%M")
+}
+
+/// A time as machines exchange it: RFC 3339, UTC, milliseconds.
+pub(super) fn instant(ms: i64) -> String {
+    strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
+}
+
+/// The date of a day number since the Unix epoch.
+pub(super) fn day(day: i64) -> String {
+    strftime(day.saturating_mul(24 * 3600 * 1000), "%Y-%m-%d")
+}
+
+fn strftime(ms: i64, format: &str) -> String {
+    // A time that no calendar has can only come from a damaged record, which must still be shown.
+    Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |time| time.strftime(format).to_string())
+}
+
+/// An amount with its noun, `s` added where it is not one.
+pub(super) fn amount(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Digits in groups of three.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// At most so many characters, with an ellipsis where some are left out.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => {
+            let kept: String = text.chars().take(characters.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_say_what_matters() {
+        let said = [0, 21, 999, 1000, 3249, 59_999, 60_000, 245_000, 3_600_000].map(|ms| duration(Duration::from_millis(ms)));
+        assert_eq!(said, ["0 ms", "21 ms", "999 ms", "1.0 s", "3.2 s", "59.9 s", "1 min 00 s", "4 min 05 s", "1 h 00 min"]);
+    }
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(minute(1_772_600_700_000), "2026-03-04 05:05");
+        assert_eq!(instant(1_772_600_700_007), "2026-03-04T05:05:00.007Z");
+        assert_eq!(instant(i64::MAX), "9223372036854775807 ms");
+        assert_eq!(day(20_516), "2026-03-04");
+    }
+
+    #[test]
+    fn amounts_and_lists() {
+        assert_eq!([amount(1, "call"), amount(0, "call"), amount(1_234_567, "token")], ["1 call", "0 calls", "1,234,567 tokens"]);
+        assert_eq!([list(&[]), list(&["a"]), list(&["a", "b", "c"])], ["", "a", "a, b and c"]);
+        assert_eq!([cut("abc", 3), cut("abcd", 3), cut("a bcd", 3)], ["abc", "ab…", "a…"]);
+    }
+}

@@ -1,0 +1,52 @@
+//! `quorate replay`.
+
+use clap::Args;
+
+use super::arguments::{PlaceArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::review::failed;
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::{replay, runs};
+
+/// Derive a run's verdict again from the ledger alone
+///
+/// Nobody is asked. Exits with 0 when what follows is identical to what was recorded, byte for byte, and with 1 when
+/// it differs.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate replay r7k2")]
+pub(super) struct Arguments {
+    /// The run's id, or the beginning of it
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = match arguments.format {
+        Tabular::Human => Format::Human,
+        Tabular::Json => Format::Json,
+    };
+    let (desk, run) = match runs::open_here(environment, &arguments.places.places(), &arguments.run).await {
+        Ok(opened) => opened,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let exit = match replay::replay(&desk, &run).await {
+        Ok(replayed) => {
+            let text = match arguments.format {
+                Tabular::Human => render::replay::human(&replayed),
+                Tabular::Json => render::replay::json(&replayed),
+            };
+            terminal.data(&text);
+            if replayed.result.differences.is_empty() { Exit::DONE } else { Exit::REFUSED }
+        }
+        Err(stop) => failed(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}

@@ -1,0 +1,90 @@
+//! `quorate sweep`.
+
+use clap::Args;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::Clock as _;
+
+use super::arguments::{PlaceArguments, ReviewArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::interrupt::{Interrupted, or_interrupted};
+use super::progress::SweepProgress;
+use super::render::{self, Format};
+use super::review::{failed, warnings};
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::stop::{Class, Stop};
+use crate::service::sweep::{self, Judged, Mode, Request};
+use crate::service::{runs, since};
+
+/// Review everything below watch.paths that is due and not judged yet
+///
+/// Tier 1 is always reviewed, tier 2 never, tier 3 one in five by a stable hash. What this very council has judged
+/// (same content, same prompts, executor and policy) is skipped. There is no cap on files.
+///
+/// Exits with 0 when everything due was judged, whatever the verdicts, and with 3 when something could not be.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json")]
+pub(super) struct Arguments {
+    /// Only files changed since then: 24h, 7d, a date, or all
+    #[arg(long, value_name = "WHEN", default_value = "24h")]
+    since: String,
+    /// Review again what was judged already
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be reviewed
+    #[arg(long)]
+    dry_run: bool,
+    /// How many reviews are held at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    review: ReviewArguments,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = match arguments.format {
+        Tabular::Human => Format::Human,
+        Tabular::Json => Format::Json,
+    };
+    let since_ms = match since::parse(&arguments.since, environment.clock.now_ms()) {
+        Ok(since_ms) => since_ms,
+        Err(error) => return stopped(&Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())), format, terminal),
+    };
+    let request = Request {
+        since_ms,
+        judged: if arguments.force { Judged::Again } else { Judged::Skipped },
+        mode: if arguments.dry_run { Mode::DryRun } else { Mode::Hold },
+        jobs: usize::from(arguments.jobs),
+        options: arguments.review.options(),
+    };
+    let desk = match runs::desk(environment, &arguments.places.places()).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let progress = SweepProgress::new(terminal.watched);
+    let swept = or_interrupted(sweep::sweep(&desk, &request, &progress)).await;
+    progress.clear();
+    let exit = match swept {
+        Err(Interrupted) => {
+            terminal.talk("interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest");
+            Exit::INTERRUPTED
+        }
+        Ok(Ok(all)) => {
+            warnings(&desk, terminal);
+            let text = match arguments.format {
+                Tabular::Human => render::sweep::human(&all, terminal.stdout),
+                Tabular::Json => render::sweep::json(&all),
+            };
+            terminal.data(&text);
+            Exit::verdict(sweep::exit_code(&all))
+        }
+        Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}

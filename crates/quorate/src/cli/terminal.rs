@@ -1,0 +1,51 @@
+//! The terminal: what is data goes to standard output, what is talk to standard error, each as plain or colourful
+//! as its end can show.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use quorate_diagnostics::render::{Colour, Look};
+
+/// Both ends.
+pub(super) struct Terminal {
+    /// How standard output looks.
+    pub(super) stdout: Look,
+    /// How standard error looks.
+    pub(super) stderr: Look,
+    /// Whether somebody watches standard error.
+    pub(super) watched: bool,
+}
+
+impl Terminal {
+    pub(super) fn of_process() -> Self {
+        let colour = |choice| match choice {
+            anstream::ColorChoice::Never => Colour::Off,
+            _ => Colour::On,
+        };
+        let width = width();
+        Terminal {
+            stdout: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
+            stderr: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
+            watched: std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Writes data. A reader that has gone away is no error.
+    pub(super) fn data(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Writes talk.
+    pub(super) fn talk(&self, text: &str) {
+        let mut out = std::io::stderr().lock();
+        let _ = out.write_all(text.as_bytes());
+        if !text.ends_with('\n') && !text.is_empty() {
+            let _ = out.write_all(b"\n");
+        }
+    }
+}
+
+/// The terminal's width; 100 where there is none.
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 120))
+}

@@ -1,0 +1,2 @@
+//! Quorate.
+pub mod service;

@@ -1,0 +1,24 @@
+//! Use cases, one module each, and what they share. A front end parses, calls one of these, and renders; it decides
+//! nothing.
+
+pub mod artifact;
+pub mod audit;
+pub mod desk;
+pub mod disk;
+pub mod doctor;
+pub mod environment;
+pub mod executor;
+pub mod fingerprint;
+pub mod init;
+pub mod modularity;
+pub mod overriding;
+pub mod replay;
+pub mod report;
+pub mod resume;
+pub mod review;
+pub mod runs;
+pub mod since;
+pub mod sitting;
+pub mod stop;
+pub mod sweep;
+pub mod workspace;

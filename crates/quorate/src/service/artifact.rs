@@ -1,0 +1,77 @@
+//! The artifact of a review: its text, and where it came from.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
+
+use super::disk;
+use super::stop::Stop;
+
+/// The longest artifact that is reviewed.
+pub const LIMIT: u64 = 2 * 1024 * 1024;
+
+/// Where an artifact is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+/// An artifact that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// As the user named it; `-` for standard input.
+    pub shown: String,
+    /// The file; `None` for standard input.
+    pub path: Option<PathBuf>,
+    /// The text.
+    pub text: Arc<str>,
+    /// SHA-256 of the bytes, hexadecimal.
+    pub sha256: String,
+}
+
+/// Reads an artifact. `directory` is where relative paths start.
+///
+/// # Errors
+/// Not there, unreadable, not text, or too large, each with its code.
+pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, Stop> {
+    let (shown, path, bytes) = match subject {
+        Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(LIMIT)),
+        Subject::File(file) => {
+            let path = directory.join(file);
+            let bytes = match path.is_dir() {
+                true => Err(std::io::Error::other("it is a directory")),
+                false => disk::read_up_to(&path, LIMIT),
+            };
+            (file.display().to_string(), Some(path), bytes)
+        }
+    };
+    let bytes = bytes.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Stop::not_found(
+            codes::ARTIFACT_MISSING,
+            Body::new(format!("there is no file {shown}"))
+                .help("name a file that exists, or `-` for standard input"),
+        ),
+        _ => Stop::configuration(
+            codes::ARTIFACT_UNREADABLE,
+            Body::new(format!("cannot read {shown}: {error}")),
+        ),
+    })?;
+    if bytes.len() as u64 > LIMIT {
+        let body =
+            Body::new(format!("{shown} is over {} MiB", LIMIT / 1024 / 1024)).help("review it in parts");
+        return Err(Stop::configuration(codes::ARTIFACT_TOO_LARGE, body));
+    }
+    let sha256 = sha256_hex(&bytes);
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(Artifact { shown, path, text: text.into(), sha256 }),
+        _ => {
+            let body = Body::new(format!("{shown} is not text in UTF-8")).help("convert it to text first");
+            Err(Stop::configuration(codes::ARTIFACT_BINARY, body))
+        }
+    }
+}

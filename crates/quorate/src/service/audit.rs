@@ -1,0 +1,45 @@
+//! Audit: what the log says of a council over time.
+
+use quorate_ledger::council_log::stats::{self, Filter, Stats};
+
+use super::desk::Desk;
+use super::stop::Stop;
+use super::workspace::shown;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Which lines.
+    pub filter: Filter,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// The log that was read.
+    pub log: String,
+    /// Which lines.
+    pub filter: Filter,
+    /// The counts.
+    pub stats: Stats,
+    /// How many lines of the log cannot be read.
+    pub corrupt: u64,
+    /// Whether there is a log at all.
+    pub present: bool,
+}
+
+/// Audits.
+///
+/// # Errors
+/// When log or ledger cannot be read.
+pub async fn audit(desk: &Desk, request: Request) -> Result<Audit, Stop> {
+    let indexed = desk.index().await?;
+    let stats = stats::stats(&desk.store, indexed, &request.filter).await?;
+    Ok(Audit {
+        log: shown(&desk.environment, &desk.workspace.log),
+        filter: request.filter,
+        stats,
+        corrupt: indexed.corrupt,
+        present: desk.workspace.log.is_file(),
+    })
+}

@@ -1,0 +1,243 @@
+//! The desk: an opened ledger and log, shared by everything that one command does.
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind, Ledger as _};
+use quorate_ledger::council_log::line::Event;
+use quorate_ledger::council_log::{self, Indexed, view};
+use quorate_ledger::runs::{Found, Run};
+use quorate_ledger::{Store, aside};
+use quorate_protocol::{Json, Name, Part, PartKind};
+use serde_json::{Map, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::environment::Environment;
+use super::stop::{Stop, chain};
+use super::workspace::{Workspace, shown};
+
+/// An opened ledger and log.
+pub struct Desk {
+    /// The surroundings.
+    pub environment: Environment,
+    /// The configuration.
+    pub workspace: Workspace,
+    /// The ledger.
+    pub store: Arc<Store>,
+    warnings: Mutex<Report>,
+}
+
+impl Desk {
+    /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
+    ///
+    /// # Errors
+    /// When the ledger cannot be opened, or the log cannot be written.
+    pub async fn open(environment: Environment, mut workspace: Workspace) -> Result<Desk, Stop> {
+        super::disk::can_append(&workspace.log).map_err(|error| {
+            let body =
+                Body::new(format!("cannot append to {}: {error}", shown(&environment, &workspace.log)));
+            Stop::configuration(
+                codes::LOG_UNWRITABLE,
+                body.help("make it writable, or set `logging.log_path` in council.yaml"),
+            )
+        })?;
+        let opened = Store::open(&workspace.ledger).await?;
+        let mut report = std::mem::take(&mut workspace.report);
+        if let Some(piece) = opened.set_aside {
+            let body = Body::new(format!(
+                "{} is no ledger and was set aside as {}",
+                shown(&environment, &workspace.ledger),
+                shown(&environment, &piece.path)
+            ));
+            report.warn(
+                codes::LEDGER_SET_ASIDE,
+                body.help("a new ledger was started; nothing of the old file is lost"),
+            );
+        }
+        let desk =
+            Desk { environment, workspace, store: Arc::new(opened.store), warnings: Mutex::new(report) };
+        desk.reconcile().await?;
+        Ok(desk)
+    }
+
+    /// Everything that is to be said besides the result, once.
+    pub fn take_warnings(&self) -> Report {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a warning.
+    pub fn warn(&self, code: quorate_diagnostics::WarningCode, body: Body) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).warn(code, body);
+    }
+
+    /// Brings the log's index up to date.
+    ///
+    /// # Errors
+    /// When log or ledger cannot be read.
+    pub async fn index(&self) -> Result<Indexed, Stop> {
+        let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
+        if indexed.newly_corrupt > 0 {
+            let log = shown(&self.environment, &self.workspace.log);
+            let body = Body::new(format!(
+                "{} lines of {log} cannot be read and are passed over",
+                indexed.newly_corrupt
+            ));
+            self.warn(codes::LOG_CORRUPT, body.help("they stay where they are; every other line counts"));
+        }
+        Ok(indexed)
+    }
+
+    /// The run that an id or a unique prefix of one names.
+    ///
+    /// # Errors
+    /// When there is none, or several.
+    pub async fn find(&self, prefix: &str) -> Result<Run, Stop> {
+        match self.store.find(prefix).await? {
+            Found::One(run) => Ok(run),
+            Found::Several(some) => {
+                let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
+                let body = Body::new(format!("`{prefix}` begins the ids of several runs: {some}, …"));
+                Err(Stop::new(
+                    super::stop::Class::NotFound,
+                    codes::RUN_AMBIGUOUS,
+                    body.help("give more characters"),
+                ))
+            }
+            Found::None => {
+                let ledger = shown(&self.environment, self.store.path());
+                let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
+                Err(Stop::not_found(
+                    codes::RUN_UNKNOWN,
+                    body.help("`quorate runs` lists what it has; `--ledger` names another"),
+                ))
+            }
+        }
+    }
+
+    /// A run's records, folded.
+    ///
+    /// # Errors
+    /// When they are not there, not whole, or corrupt.
+    pub async fn history(&self, run: &Name) -> Result<History, Stop> {
+        Ok(History::of(run, self.store.records(run).await?)?)
+    }
+
+    /// The texts of a run's inputs.
+    ///
+    /// # Errors
+    /// `quorate:body_evicted` where one is not kept any more.
+    pub async fn inputs(&self, history: &History) -> Result<Vec<Part>, Stop> {
+        let mut inputs = Vec::new();
+        for (kind, name, sha256) in history.inputs() {
+            let Some(text) = self.store.body(&sha256).await? else {
+                let body = Body::new(format!("the artifact of run {} is not kept any more", history.run));
+                return Err(Stop::configuration(codes::BODY_EVICTED, body));
+            };
+            inputs.push(Part::new(kind, name, text));
+        }
+        Ok(inputs)
+    }
+
+    /// The report of a run.
+    ///
+    /// # Errors
+    /// As [`Desk::history`].
+    pub async fn report(&self, run: &Name) -> Result<super::report::Report, Stop> {
+        let history = self.history(run).await?;
+        let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
+        let text = match artifact {
+            Some((.., sha256)) => self.store.body(&sha256).await?,
+            None => None,
+        };
+        Ok(super::report::Report::of(&history, text))
+    }
+
+    /// Closes the ledger.
+    pub async fn close(self) {
+        if let Some(store) = Arc::into_inner(self.store) {
+            store.close().await;
+        }
+    }
+
+    async fn reconcile(&self) -> Result<(), Stop> {
+        for run in self.store.unended().await? {
+            self.conclude(&run.run).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what follows from an outcome: the log line, then the record that all is done. Doing it again does
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
+    pub async fn conclude(&self, run: &Name) -> Result<(), Stop> {
+        let history = self.history(run).await?;
+        if history.ended.is_some() || history.outcome().is_none() {
+            return Ok(());
+        }
+        let incomplete =
+            history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
+        let line = match (history.reopened, incomplete) {
+            // It was logged as INCOMPLETE when it first ended, and that still holds.
+            (true, true) => None,
+            (true, false) => view::review(&history, Event::Resumed),
+            (false, _) => view::review(&history, Event::Verdict),
+        };
+        if let Some(line) = line
+            && !self.log(&history, line).await
+        {
+            return Ok(());
+        }
+        let data = Map::from_iter([("logged".to_owned(), json!(true))]);
+        let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
+        match self.store.append(run, history.next, vec![entry], Vec::new(), Durability::Written).await {
+            // Another process made it good at the same time.
+            Ok(_) | Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Appends a line to the run's log; `false` when that failed, which is said.
+    pub(super) async fn log(&self, history: &History, line: Json) -> bool {
+        let path = history.opened.get("log_path").and_then(Json::as_str).map(PathBuf::from);
+        let path = path.unwrap_or_else(|| self.workspace.log.clone());
+        let since = history.opened.get("log_bytes").and_then(Json::as_u64).unwrap_or(0);
+        let dir = self.store.dir().to_owned();
+        let appended = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || {
+                council_log::append::append_once(&path, &line.to_string(), since, &dir)
+            })
+            .await
+        };
+        match appended.map_err(std::io::Error::other).and_then(|appended| appended) {
+            Ok(appended) => {
+                if let Some(piece) = appended.set_aside {
+                    self.torn(&path, &piece);
+                }
+                true
+            }
+            Err(error) => {
+                let body = Body::new(format!(
+                    "cannot append to {}: {}",
+                    shown(&self.environment, &path),
+                    chain(&error)
+                ));
+                self.warn(
+                    codes::LOG_BEHIND,
+                    body.help("the verdict stands in the ledger; the line follows at the next start"),
+                );
+                false
+            }
+        }
+    }
+
+    fn torn(&self, log: &Path, piece: &aside::Piece) {
+        let (log, piece) = (shown(&self.environment, log), shown(&self.environment, &piece.path));
+        self.warn(
+            codes::LOG_TORN,
+            Body::new(format!("the last line of {log} was torn and was set aside as {piece}")),
+        );
+    }
+}

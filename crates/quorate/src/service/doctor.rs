@@ -1,0 +1,196 @@
+//! Doctor: is everything there that a review needs? Each executor is really called once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::answer;
+use quorate_kernel::entropy;
+use quorate_kernel::ports::executor::{Failure, Invocation};
+use quorate_kernel::prompt::Layout;
+use quorate_protocol::answers::Schema;
+use quorate_protocol::{Invoke, Part, PartKind};
+
+use super::environment::Environment;
+use super::executor::{self, Chosen};
+use super::runs;
+use super::stop::Stop;
+use super::workspace::{self, Places, Workspace, shown};
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// How it is.
+    pub state: State,
+    /// In one line.
+    pub detail: String,
+}
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// It works, and somebody should know something.
+    Noted,
+    /// It does not work.
+    Bad,
+}
+
+/// What a member is asked about.
+const SPECIMEN: &str = "The meeting moved to Tuesday at ten. Please tell the others.";
+
+/// Looks at everything. `timeout` is each executor's deadline.
+///
+/// # Errors
+/// When the configuration is refused; everything else is a check.
+pub async fn doctor(
+    environment: &Environment,
+    places: &Places,
+    timeout: Duration,
+) -> Result<Vec<Check>, Stop> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    let mut checks = configuration(environment, &workspace);
+    checks.extend(executors(&workspace, timeout).await);
+    checks.push(processes());
+    match runs::desk(environment, places).await {
+        Ok(desk) => {
+            checks.push(good("ledger", format!("{} can be written", shown(environment, desk.store.path()))));
+            let log = shown(environment, &desk.workspace.log);
+            checks.push(match desk.index().await {
+                Ok(indexed) if indexed.corrupt > 0 => Check {
+                    name: "log".into(),
+                    state: State::Noted,
+                    detail: format!("{log}: {} lines cannot be read", indexed.corrupt),
+                },
+                Ok(indexed) => good("log", format!("{log}: {} bytes, every line can be read", indexed.bytes)),
+                Err(stop) => bad("log", said(&stop)),
+            });
+            desk.close().await;
+        }
+        Err(stop) => checks.push(bad("ledger", said(&stop))),
+    }
+    Ok(checks)
+}
+
+fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check> {
+    let host = match &workspace.host_path {
+        Some(path) => shown(environment, path),
+        None => "no quorate.toml here or above".to_owned(),
+    };
+    let council = match &workspace.council_path {
+        Some(path) => shown(environment, path),
+        None => "no council.yaml here or above; the built-in council sits".to_owned(),
+    };
+    let mut checks = vec![good("host", host), good("council", council)];
+    for warning in &workspace.report.warnings {
+        checks.push(Check {
+            name: "warning".into(),
+            state: State::Noted,
+            detail: warning.body.message.clone(),
+        });
+    }
+    checks
+}
+
+/// Calls the executor that a review would use, and every one that quorate.toml names.
+async fn executors(workspace: &Workspace, timeout: Duration) -> Vec<Check> {
+    let registry = executor::registry();
+    let mut chosen = vec![("the council's".to_owned(), executor::choose(workspace, None, None))];
+    for name in workspace.host.executors.keys() {
+        chosen.push((name.clone(), executor::by_name(&registry, &workspace.host, name, None)));
+    }
+    let mut checks: Vec<Check> = Vec::new();
+    for (name, built) in chosen {
+        let check = match built {
+            Ok(chosen) => {
+                let title = format!("executor {}", chosen.name);
+                if checks.iter().any(|check| check.name == title) {
+                    continue;
+                }
+                call(title, &chosen, timeout).await
+            }
+            Err(stop) => bad(&format!("executor {name}"), said(&stop)),
+        };
+        checks.push(check);
+    }
+    checks
+}
+
+async fn call(title: String, chosen: &Chosen, timeout: Duration) -> Check {
+    let parts = vec![Part::new(PartKind::Artifact, "specimen", SPECIMEN)];
+    let invoke = Invoke {
+        id: "doctor".into(),
+        member: "skeptic".into(),
+        step: "r1".into(),
+        parts: parts.clone(),
+        schema: Schema::FirstAnswer,
+    };
+    let role = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
+    let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
+    let started = tokio::time::Instant::now();
+    let invocation = Invocation {
+        run: "doctor".into(),
+        id: invoke.id.clone(),
+        member: invoke.member.clone(),
+        step: invoke.step.clone(),
+        attempt: 1,
+        prompt: layout.prompt(&invoke, &[], role).into(),
+        parts: parts.into(),
+        role: role.into(),
+        schema: Arc::new(invoke.schema.json()),
+        deadline: started + timeout,
+    };
+    let replied = chosen.executor.invoke(invocation).await;
+    let took = started.elapsed().as_millis();
+    let about = chosen.executor.about();
+    let kind =
+        if about.asks_a_model { about.kind.to_owned() } else { format!("{}, asks no model", about.kind) };
+    match replied {
+        Ok(reply) => match answer::extract(Schema::FirstAnswer, &reply.text) {
+            Ok(_) => {
+                Check { name: title, state: State::Good, detail: format!("answered in {took} ms ({kind})") }
+            }
+            Err(why) => Check {
+                name: title,
+                state: State::Noted,
+                detail: format!("called in {took} ms, but its answer does not fit: {}", why.join("; ")),
+            },
+        },
+        Err(Failure::TimedOut) => Check {
+            name: title,
+            state: State::Bad,
+            detail: format!("no answer within {} s", timeout.as_secs()),
+        },
+        Err(Failure::Failed { message }) => Check { name: title, state: State::Bad, detail: message },
+    }
+}
+
+fn processes() -> Check {
+    match quorate_adapters::process::adopt_orphans() {
+        true => good("processes", "members and everything they start are ended whole".into()),
+        false => Check {
+            name: "processes".into(),
+            state: State::Noted,
+            detail: "this system ends a member's process group; what left it is not found".into(),
+        },
+    }
+}
+
+fn good(name: &str, detail: String) -> Check {
+    Check { name: name.to_owned(), state: State::Good, detail }
+}
+
+fn bad(name: &str, detail: String) -> Check {
+    Check { name: name.to_owned(), state: State::Bad, detail }
+}
+
+fn said(stop: &Stop) -> String {
+    stop.report
+        .refusals
+        .iter()
+        .map(|one| format!("{}: {}", one.code, one.body.message))
+        .collect::<Vec<_>>()
+        .join("; ")
+}

@@ -1,0 +1,42 @@
+//! A person's decision: recorded beside the council's, never over it.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind, Ledger as _};
+use quorate_ledger::council_log::view;
+use quorate_protocol::Name;
+use quorate_protocol::policy::Verdict;
+use serde_json::json;
+
+use super::desk::Desk;
+use super::report::Report;
+use super::stop::{Class, Stop};
+
+/// Records that a person decided otherwise, and why.
+///
+/// # Errors
+/// When nothing is decided yet, the reason is empty, or the ledger fails.
+pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &str) -> Result<Report, Stop> {
+    if reason.trim().is_empty() {
+        let body = Body::new("an override needs a reason")
+            .help("say why with `--reason`: the next review learns from it");
+        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+    }
+    let history = desk.history(run).await?;
+    let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
+        let body = Body::new(format!("run {run} has come to nothing yet"))
+            .help(format!("`quorate resume {run}` goes on with it"));
+        return Err(Stop::configuration(codes::RUN_OPEN, body));
+    };
+    let data = quorate_kernel::consultation::object(json!({
+        "verdict": verdict.as_str(),
+        "reason": reason.trim(),
+        "by": desk.environment.user,
+        "council_verdict": council,
+    }));
+    let at_ms = desk.environment.clock.now_ms();
+    let line = view::override_line(&history, at_ms, &data);
+    let entry = Entry { kind: Kind::Override, at_ms, data };
+    desk.store.append(run, history.next, vec![entry], Vec::new(), Durability::Synced).await?;
+    desk.log(&history, line).await;
+    desk.report(run).await
+}

@@ -1,0 +1,354 @@
+//! The report of a run: everything that a person or a program wants to see of it, read from its records alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::history::History;
+use quorate_protocol::Json;
+use quorate_protocol::modes::council::outcome;
+use quorate_protocol::policy::Verdict;
+use serde_json::{Map, json};
+
+/// A review, ended or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The run.
+    pub run: String,
+    /// When it was opened, in milliseconds since the Unix epoch.
+    pub opened_ms: i64,
+    /// What was reviewed: a path, or `-`.
+    pub artifact: String,
+    /// Its text as it was kept (redacted); `None` where it was erased.
+    pub text: Option<Arc<str>>,
+    /// Its type.
+    pub artifact_type: String,
+    /// Its tier.
+    pub tier: u64,
+    /// `seed/1` or `strict/1`.
+    pub policy: String,
+    /// How many rounds the council has.
+    pub rounds: u8,
+    /// The verdict; `None` while nothing is decided.
+    pub verdict: Option<Verdict>,
+    /// Whether members lack output, and who.
+    pub missing: Vec<String>,
+    /// What the policy made of the answers, in one sentence.
+    pub because: String,
+    /// The adjudicator's reasoning, or `because` where there is none.
+    pub reasoning: String,
+    /// What should change.
+    pub revision_brief: Option<String>,
+    /// Who disagreed, on what.
+    pub dissent_summary: Option<String>,
+    /// In roster order.
+    pub deliberators: Vec<Deliberator>,
+    /// The adjudicator.
+    pub adjudicator: Answer,
+    /// In the text's order, those without a place last.
+    pub findings: Vec<Finding>,
+    /// How many earlier verdicts the adjudicator saw.
+    pub prior_verdicts_consulted: u64,
+    /// The executor's name.
+    pub executor: String,
+    /// Whether a model was asked.
+    pub model_asked: bool,
+    /// Calls made.
+    pub calls: u32,
+    /// Tokens read and written, where the executor knows.
+    pub tokens: Option<(u64, u64)>,
+    /// Time worked on it.
+    pub took: Duration,
+    /// The last decision of a person beside it.
+    pub overridden: Option<Override>,
+    /// What else should be known.
+    pub notes: Vec<String>,
+}
+
+/// One deliberator's part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deliberator {
+    /// Its id.
+    pub id: String,
+    /// Its first answer.
+    pub round1: Answer,
+    /// Its second answer.
+    pub round2: Answer,
+    /// `round1`, `round2`, `round1_block` or `missing`; empty while nothing is decided.
+    pub counted: String,
+    /// Whether it blocks without one finding whose quote stands in the text.
+    pub ungrounded: bool,
+}
+
+/// How an invocation ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// `answered`, `timed_out`, …; `not_asked` where nobody was asked.
+    pub status: String,
+    /// The answer, as given.
+    pub answer: Option<Map<String, Json>>,
+    /// Why there is none.
+    pub message: Option<String>,
+}
+
+/// Something that a deliberator found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Who.
+    pub by: String,
+    /// 1-based; `None` where the quote does not stand in the text.
+    pub line: Option<u64>,
+    /// 1-based, in characters.
+    pub column: Option<u64>,
+    /// Byte offsets into the text.
+    pub span: Option<(usize, usize)>,
+    /// The words that it is about.
+    pub quote: String,
+    /// What is wrong.
+    pub issue: String,
+    /// What to do.
+    pub fix: Option<String>,
+}
+
+/// A person's decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// What was decided.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
+    /// By whom.
+    pub by: String,
+}
+
+/// The exit code of a verdict (C5).
+pub fn exit_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Ship => 0,
+        Verdict::Revise => 1,
+        Verdict::Hold => 2,
+        Verdict::Incomplete => 3,
+    }
+}
+
+impl Answer {
+    /// A field of the answer.
+    pub fn field(&self, key: &str) -> Option<&Json> {
+        self.answer.as_ref()?.get(key)
+    }
+
+    /// A boolean of the answer; `false` where there is none.
+    pub fn flag(&self, key: &str) -> bool {
+        self.field(key) == Some(&Json::Bool(true))
+    }
+
+    fn json(&self) -> Json {
+        json!({"status": self.status, "answer": self.answer})
+    }
+}
+
+impl Report {
+    /// The report of a run, given the text of its artifact.
+    pub fn of(history: &History, text: Option<Arc<str>>) -> Report {
+        let opened = &history.opened;
+        let outcome = history.outcome().cloned().unwrap_or_default();
+        let executors = opened.get("executors").and_then(Json::as_array).cloned().unwrap_or_default();
+        let model_asked = executors.iter().any(|one| one["asks_a_model"] == json!(true));
+        let mut report = Report {
+            run: history.run.to_string(),
+            opened_ms: history.opened_ms,
+            artifact: string(opened, "subject"),
+            text,
+            artifact_type: string(opened, "artifact_type"),
+            tier: opened.get("tier").and_then(Json::as_u64).unwrap_or(0),
+            policy: policy(opened),
+            rounds: if opened.get("setup").and_then(|setup| setup.get("rounds")) == Some(&json!("one")) {
+                1
+            } else {
+                2
+            },
+            verdict: history.outcome().and_then(|outcome| outcome::verdict(&Json::Object(outcome.clone()))),
+            missing: strings(&outcome, "missing"),
+            because: string(&outcome, "because"),
+            reasoning: string(&outcome, "reasoning"),
+            revision_brief: optional(&outcome, "revision_brief"),
+            dissent_summary: optional(&outcome, "dissent_summary"),
+            deliberators: deliberators(history, &outcome),
+            adjudicator: answer(history, "adjudicate", "adjudicator"),
+            findings: outcome
+                .get("findings")
+                .and_then(Json::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(finding)
+                .collect(),
+            prior_verdicts_consulted: outcome
+                .get("prior_verdicts_consulted")
+                .and_then(Json::as_u64)
+                .unwrap_or(0),
+            executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
+            model_asked,
+            calls: history.calls,
+            tokens: tokens(history),
+            took: history.wall,
+            overridden: history.overrides.last().map(|(_, data)| Override {
+                verdict: string(data, "verdict"),
+                reason: string(data, "reason"),
+                by: string(data, "by"),
+            }),
+            notes: Vec::new(),
+        };
+        report.note();
+        report
+    }
+
+    fn note(&mut self) {
+        if !self.model_asked {
+            self.notes
+                .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
+        }
+        if !self.missing.is_empty() {
+            self.notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
+        }
+        let ungrounded: Vec<&str> =
+            self.deliberators.iter().filter(|one| one.ungrounded).map(|one| &*one.id).collect();
+        if !ungrounded.is_empty() {
+            self.notes.push(format!(
+                "Ungrounded: {} blocks without a quote that stands in the text.",
+                ungrounded.join(", ")
+            ));
+        }
+        if self.verdict == Some(Verdict::Incomplete) {
+            self.notes.push(format!("Everything answered so far is kept: `quorate resume {}` asks again only for what is missing.", self.run));
+        }
+    }
+
+    /// The exit code that the verdict gives; that of INCOMPLETE while nothing is decided.
+    pub fn exit(&self) -> u8 {
+        exit_code(self.verdict.unwrap_or(Verdict::Incomplete))
+    }
+
+    /// The object that `--format json` prints (INTERFACES).
+    pub fn json(&self) -> Json {
+        let deliberator = |one: &Deliberator| json!({"id": one.id, "round1": one.round1.json(), "round2": one.round2.json(), "counted": one.counted, "ungrounded": one.ungrounded});
+        let finding = |one: &Finding| {
+            json!({
+                "by": one.by, "line": one.line, "column": one.column, "quote": one.quote, "issue": one.issue,
+                "fix": one.fix, "grounded": one.span.is_some(),
+            })
+        };
+        let mut spent =
+            json!({"calls": self.calls, "ms": u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)});
+        if let Some((tokens_in, tokens_out)) = self.tokens {
+            spent["tokens_in"] = json!(tokens_in);
+            spent["tokens_out"] = json!(tokens_out);
+        }
+        json!({
+            "run": self.run,
+            "verdict": self.verdict.map(Verdict::as_str),
+            "exit": self.exit(),
+            "artifact": self.artifact,
+            "artifact_type": self.artifact_type,
+            "tier": self.tier,
+            "policy": self.policy,
+            "partial": !self.missing.is_empty(),
+            "missing": self.missing,
+            "because": self.because,
+            "reasoning": self.reasoning,
+            "revision_brief": self.revision_brief,
+            "dissent_summary": self.dissent_summary,
+            "deliberators": self.deliberators.iter().map(deliberator).collect::<Vec<_>>(),
+            "adjudicator": self.adjudicator.json(),
+            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+            "prior_verdicts_consulted": self.prior_verdicts_consulted,
+            "executor": self.executor,
+            "model_asked": self.model_asked,
+            "spent": spent,
+            "override": self.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
+            "notes": self.notes,
+        })
+    }
+}
+
+fn policy(opened: &Map<String, Json>) -> String {
+    let name =
+        opened.get("setup").and_then(|setup| setup.get("policy")).and_then(Json::as_str).unwrap_or_default();
+    quorate_protocol::policy::Policy::ALL
+        .iter()
+        .map(|one| one.id())
+        .find(|id| id.split('/').next() == Some(name))
+        .unwrap_or(name)
+        .to_owned()
+}
+
+fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberator> {
+    let setup =
+        history.opened.get("setup").and_then(|setup| setup.get("deliberators")).and_then(Json::as_array);
+    let seats = outcome.get("deliberators").and_then(Json::as_array).cloned().unwrap_or_default();
+    let one = |id: &str| {
+        let seat = seats.iter().find(|seat| seat["id"] == json!(id));
+        Deliberator {
+            id: id.to_owned(),
+            round1: answer(history, "r1", id),
+            round2: answer(history, "r2", id),
+            counted: seat.and_then(|seat| seat["counted"].as_str()).unwrap_or_default().to_owned(),
+            ungrounded: seat.is_some_and(|seat| seat["ungrounded"] == json!(true)),
+        }
+    };
+    setup.into_iter().flatten().filter_map(Json::as_str).map(one).collect()
+}
+
+fn answer(history: &History, step: &str, member: &str) -> Answer {
+    let is = |data: &&Map<String, Json>| string(data, "step") == step && string(data, "member") == member;
+    let Some(data) = history.consultations.iter().find(is) else {
+        return Answer { status: "not_asked".to_owned(), ..Answer::default() };
+    };
+    Answer {
+        status: string(data, "status"),
+        answer: data.get("answer").and_then(Json::as_object).cloned(),
+        message: optional(data, "text"),
+    }
+}
+
+fn finding(value: &Json) -> Option<Finding> {
+    let object = value.as_object()?;
+    let offset = |at: usize| usize::try_from(value["span"].get(at)?.as_u64()?).ok();
+    Some(Finding {
+        by: string(object, "by"),
+        line: value["line"].as_u64(),
+        column: value["column"].as_u64(),
+        span: offset(0).zip(offset(1)),
+        quote: string(object, "quote"),
+        issue: string(object, "issue"),
+        fix: optional(object, "fix"),
+    })
+}
+
+fn tokens(history: &History) -> Option<(u64, u64)> {
+    let spent = |key: &str| {
+        let all: Vec<u64> =
+            history.consultations.iter().filter_map(|data| data.get("spent")?.get(key)?.as_u64()).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<u64>())
+    };
+    match (spent("tokens_in"), spent("tokens_out")) {
+        (None, None) => None,
+        (read, written) => Some((read.unwrap_or(0), written.unwrap_or(0))),
+    }
+}
+
+fn string(data: &Map<String, Json>, key: &str) -> String {
+    data.get(key).and_then(Json::as_str).unwrap_or_default().to_owned()
+}
+
+fn optional(data: &Map<String, Json>, key: &str) -> Option<String> {
+    data.get(key).and_then(Json::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
+fn strings(data: &Map<String, Json>, key: &str) -> Vec<String> {
+    data.get(key)
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,119 @@
+//! Go on with a run that a crash, an interruption or a missing answer stopped.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy;
+use quorate_kernel::history::History;
+use quorate_kernel::observe::Observer;
+use quorate_protocol::policy::Policy;
+use quorate_protocol::{Json, Name};
+
+use super::artifact::{self, Subject};
+use super::desk::Desk;
+use super::report::Report;
+use super::sitting::{Options, Sitting};
+use super::stop::Stop;
+
+/// What a resumed run needs to know of how it was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// The council's file; `None` for the built-in one.
+    pub config: Option<PathBuf>,
+    /// The executor's name.
+    pub executor: Option<String>,
+    /// The policy.
+    pub policy: Option<Policy>,
+}
+
+/// How a run was started, from its first record.
+pub fn start(history: &History) -> Start {
+    let text = |key: &str| history.opened.get(key).and_then(Json::as_str);
+    let executors = history.opened.get("executors").and_then(Json::as_array);
+    let name = executors.and_then(|all| all.first()).and_then(|one| one["name"].as_str());
+    let policy = history.opened.get("setup").and_then(|setup| setup.get("policy")).and_then(Json::as_str);
+    Start {
+        config: text("config").map(PathBuf::from),
+        executor: name.map(str::to_owned),
+        policy: policy
+            .and_then(|name| Policy::ALL.into_iter().find(|one| one.id().split('/').next() == Some(name))),
+    }
+}
+
+/// Resumes a run at an opened desk and returns its report. A run with a verdict is refused, except that one that only
+/// lacks its log line was made good when the desk was opened.
+///
+/// # Errors
+/// When the run has a verdict, is not as it was, or the ledger fails.
+pub async fn resume(
+    desk: &Desk,
+    run: &Name,
+    options: &Options,
+    observer: Arc<dyn Observer>,
+) -> Result<Report, Stop> {
+    let mut history = desk.history(run).await?;
+    let verdict = history
+        .outcome()
+        .and_then(|outcome| outcome.get("verdict"))
+        .and_then(Json::as_str)
+        .map(str::to_owned);
+    if let Some(verdict) = verdict.filter(|verdict| verdict != "INCOMPLETE") {
+        let body = Body::new(format!("run {run} has come to {verdict}"))
+            .help(format!("`quorate show {run}` shows it"));
+        return Err(Stop::configuration(codes::RUN_DECIDED, body));
+    }
+    let sitting = sitting(desk, &history, options)?;
+    unchanged(desk, &history, &sitting)?;
+    let inputs = desk.inputs(&history).await?;
+    let seed = history.opened.get("seed").and_then(Json::as_str).and_then(entropy::unhex);
+    let seed = seed.ok_or_else(|| {
+        Stop::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {run} has no seed")))
+    })?;
+    let superseded = match history.outcome() {
+        Some(_) => history.reopen(),
+        None => Vec::new(),
+    };
+    let convening = sitting.convening(desk, run.clone(), seed, observer);
+    convening.resume(&history, inputs, superseded).await?;
+    desk.conclude(run).await?;
+    desk.report(run).await
+}
+
+fn sitting(desk: &Desk, history: &History, options: &Options) -> Result<Sitting, Stop> {
+    let start = start(history);
+    let runtime = desk.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
+    // A council's own runtime goes by its type, which names no executor of quorate.toml.
+    let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
+    let options = Options {
+        executor: options.executor.clone().or(named),
+        policy: options.policy.or(start.policy),
+        ..options.clone()
+    };
+    Sitting::new(desk, &options)
+}
+
+/// X7: whoever resumes must ask the same council about the same text.
+fn unchanged(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), Stop> {
+    let recorded = history.opened.get("fingerprint").cloned().unwrap_or(Json::Null);
+    let artifact_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
+        Some(path) => {
+            artifact::read(&Subject::File(PathBuf::from(path)), &desk.environment.directory)?.sha256
+        }
+        // Standard input is gone; the ledger's copy is what there is.
+        None => recorded["input"].as_str().unwrap_or_default().to_owned(),
+    };
+    let changed = sitting.fingerprint(desk, &artifact_sha256).differs_from(&recorded);
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let body = Body::new(format!(
+        "run {} cannot go on: changed since it was opened: {}",
+        history.run,
+        changed.join(", ")
+    ));
+    Err(Stop::configuration(
+        codes::FINGERPRINT_CHANGED,
+        body.help("put it back as it was, or start a new review"),
+    ))
+}

@@ -1,0 +1,110 @@
+//! Review one artifact.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_kernel::observe::Observer;
+use quorate_manifest::council::tiers;
+
+use super::artifact::{self, Artifact, Subject};
+use super::desk::Desk;
+use super::environment::Environment;
+use super::report::Report;
+use super::sitting::{Docket, Options, Sitting};
+use super::stop::Stop;
+use super::workspace::{self, Places};
+
+/// What is to be reviewed, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The artifact.
+    pub subject: Subject,
+    /// `--type`, in place of what the tier rules say.
+    pub artifact_type: Option<String>,
+    /// `--tier`, in place of what the tier rules say.
+    pub tier: Option<tiers::Tier>,
+    /// `--tiered`: obey the tier, as a sweep does.
+    pub tiered: Tiered,
+    /// How.
+    pub options: Options,
+}
+
+/// Whether a review obeys the artifact's tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tiered {
+    /// Tier 2 is skipped, tier 3 is sampled.
+    Obeyed,
+    /// A named file is always reviewed.
+    Shown,
+}
+
+/// What a review came to.
+#[derive(Debug)]
+pub enum Reviewed {
+    /// A report.
+    Judged(Box<Report>),
+    /// Skipped because of its tier (C5: never like SHIP).
+    Skipped {
+        /// The tier.
+        tier: u8,
+        /// Its type.
+        artifact_type: String,
+    },
+}
+
+/// Reads the artifact and opens the desk for it.
+///
+/// # Errors
+/// When artifact, configuration or ledger are unusable.
+pub async fn open(
+    environment: &Environment,
+    places: &Places,
+    subject: &Subject,
+) -> Result<(Desk, Artifact), Stop> {
+    let artifact = artifact::read(subject, &environment.directory)?;
+    let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
+    let workspace = workspace::load(environment, places, start)?;
+    Ok((Desk::open(environment.clone(), workspace).await?, artifact))
+}
+
+/// Reviews an artifact at an opened desk.
+///
+/// # Errors
+/// When the executor is refused, or the ledger fails.
+pub async fn review(
+    desk: &Desk,
+    artifact: Artifact,
+    request: &Request,
+    observer: Arc<dyn Observer>,
+) -> Result<Reviewed, Stop> {
+    let sitting = Sitting::new(desk, &request.options)?;
+    let relative = relative(&desk.workspace.council.dir, &artifact);
+    let classified = desk.workspace.council.tiers.classify(&relative);
+    let tier = request.tier.unwrap_or(classified.tier);
+    let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
+    if request.tiered == Tiered::Obeyed && !due(tier, &relative, &artifact.sha256) {
+        return Ok(Reviewed::Skipped { tier: tier.number(), artifact_type });
+    }
+    let indexed = desk.index().await?;
+    let docket = Docket { artifact, artifact_type, tier: tier.number() };
+    let run = sitting.hold(desk, &docket, indexed, observer).await?;
+    Ok(Reviewed::Judged(Box::new(desk.report(&run).await?)))
+}
+
+/// Whether an artifact of a tier is reviewed when tiers are obeyed (C6).
+pub fn due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
+    match tier {
+        tiers::Tier::One => true,
+        tiers::Tier::Two => false,
+        tiers::Tier::Three => tiers::sampled(relative, sha256),
+    }
+}
+
+/// The artifact's path as tier rules see it: relative to the council's directory, with `/`.
+pub fn relative(dir: &Path, artifact: &Artifact) -> String {
+    let Some(path) = &artifact.path else { return artifact.shown.clone() };
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (path, dir) = (absolute(path), absolute(dir));
+    let relative = path.strip_prefix(&dir).unwrap_or(&path);
+    relative.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}

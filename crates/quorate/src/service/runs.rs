@@ -1,0 +1,64 @@
+//! The runs of a ledger: listing them, and opening the desk for one.
+
+use quorate_ledger::runs::Run;
+use quorate_protocol::Name;
+
+use super::desk::Desk;
+use super::environment::Environment;
+use super::resume;
+use super::stop::Stop;
+use super::workspace::{self, Places};
+
+/// The newest runs, newest first.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn runs(desk: &Desk, limit: u32) -> Result<Vec<Run>, Stop> {
+    Ok(desk.store.runs(limit).await?)
+}
+
+/// Opens the desk of the working directory.
+///
+/// # Errors
+/// When configuration or ledger are unusable.
+pub async fn desk(environment: &Environment, places: &Places) -> Result<Desk, Stop> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    Desk::open(environment.clone(), workspace).await
+}
+
+/// Opens the desk of the working directory for one run.
+///
+/// # Errors
+/// When configuration or ledger are unusable, or there is no such run.
+pub async fn open_here(
+    environment: &Environment,
+    places: &Places,
+    prefix: &str,
+) -> Result<(Desk, Name), Stop> {
+    let desk = desk(environment, places).await?;
+    let run = desk.find(prefix).await?.run;
+    Ok((desk, run))
+}
+
+/// Opens the desk for a run with the configuration that the run was started with, unless another is named.
+///
+/// # Errors
+/// As [`open_here`].
+pub async fn open_as_it_was(
+    environment: &Environment,
+    places: Places,
+    prefix: &str,
+) -> Result<(Desk, Name), Stop> {
+    let (desk, run) = open_here(environment, &places, prefix).await?;
+    if places.config.is_some() {
+        return Ok((desk, run));
+    }
+    let started = resume::start(&desk.history(&run).await?);
+    if started.config == desk.workspace.council_path {
+        return Ok((desk, run));
+    }
+    let ledger = desk.workspace.ledger.clone();
+    desk.close().await;
+    let places = Places { config: started.config, ledger: Some(ledger) };
+    Ok((self::desk(environment, &places).await?, run))
+}

@@ -1,0 +1,192 @@
+//! A sitting: everything that a review needs, put together, and the run that it becomes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::driver::{Convening, Opening};
+use quorate_kernel::entropy;
+use quorate_kernel::observe::Observer;
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::seat::Seat;
+use quorate_ledger::council_log::{Indexed, priors};
+use quorate_manifest::council::{Deliberator, PolicyName};
+use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup, VERSION};
+use quorate_protocol::policy::Policy;
+use quorate_protocol::{Json, Name, Part, PartKind};
+use serde_json::{Map, json};
+
+use super::artifact::Artifact;
+use super::desk::Desk;
+use super::executor::{self, Chosen};
+use super::fingerprint::Fingerprint;
+use super::stop::Stop;
+
+/// What the user says about a review besides what it is of.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `--executor`.
+    pub executor: Option<String>,
+    /// `--policy`.
+    pub policy: Option<Policy>,
+    /// `--max-calls`.
+    pub max_calls: Option<u32>,
+    /// `--timeout`: the deadline of each invocation.
+    pub timeout: Option<Duration>,
+}
+
+/// A council that can be convened.
+pub struct Sitting {
+    /// Who answers.
+    pub executor: Chosen,
+    /// What the protocol is set up with.
+    pub setup: Setup,
+    redactor: Redactor,
+    caps: Caps,
+}
+
+/// An artifact as it is reviewed.
+#[derive(Debug, Clone)]
+pub struct Docket {
+    /// The artifact.
+    pub artifact: Artifact,
+    /// Its type.
+    pub artifact_type: String,
+    /// Its tier.
+    pub tier: u8,
+}
+
+impl Sitting {
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// When the executor is refused.
+    pub fn new(desk: &Desk, options: &Options) -> Result<Sitting, Stop> {
+        let workspace = &desk.workspace;
+        let council = &workspace.council;
+        let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
+        let policy = options.policy.unwrap_or(match council.policy {
+            Some(PolicyName::Strict) => Policy::Strict,
+            Some(PolicyName::Seed) | None => Policy::Seed,
+        });
+        let redactor = Redactor::new(&council.logging.redact_patterns)
+            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        let caps = Caps {
+            calls: options.max_calls.or(workspace.host.budget.calls),
+            wall: workspace.host.budget.wall,
+        };
+        Ok(Sitting { setup: Setup::of(council, policy), executor, redactor, caps })
+    }
+
+    /// The fingerprint of this council on this artifact.
+    pub fn fingerprint(&self, desk: &Desk, artifact_sha256: &str) -> Fingerprint {
+        Fingerprint::of(&desk.workspace.council, &self.setup, &self.executor, artifact_sha256)
+    }
+
+    /// The kernel's side of a run.
+    pub fn convening(
+        &self,
+        desk: &Desk,
+        run: Name,
+        seed: [u8; 32],
+        observer: Arc<dyn Observer>,
+    ) -> Convening {
+        Convening {
+            run,
+            seed,
+            protocol: Box::new(Council::new(self.setup.clone())),
+            seats: self.seats(desk),
+            caps: self.caps,
+            redactor: self.redactor.clone(),
+            ledger: desk.store.clone(),
+            clock: desk.environment.clock.clone(),
+            observer,
+        }
+    }
+
+    fn seats(&self, desk: &Desk) -> BTreeMap<Name, Seat> {
+        let council = &desk.workspace.council;
+        let seat = |role: &Arc<str>, context, weight| Seat {
+            executor: self.executor.executor.clone(),
+            executor_name: self.executor.name.clone(),
+            timeout: self.executor.timeout,
+            retries: self.executor.retries,
+            role: role.clone(),
+            context,
+            weight,
+        };
+        let context = |one: &Deliberator| {
+            let part = |file: &quorate_manifest::council::ContextFile| {
+                Part::new(PartKind::Context, &*file.path, file.text.clone())
+            };
+            one.context.iter().map(part).collect()
+        };
+        let deliberators = council.deliberators.iter();
+        let mut seats: BTreeMap<Name, Seat> = deliberators
+            .map(|one| (one.id.clone(), seat(&one.prompt.text, context(one), Some(one.weight))))
+            .collect();
+        seats.insert(ADJUDICATOR.into(), seat(&council.adjudicator.text, Vec::new(), None));
+        seats
+    }
+
+    /// Holds a review to its end, log line included, and returns its run.
+    ///
+    /// # Errors
+    /// When the ledger fails. What was recorded stays, and the run can be resumed.
+    pub async fn hold(
+        &self,
+        desk: &Desk,
+        docket: &Docket,
+        indexed: Indexed,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Name, Stop> {
+        let run = entropy::run_id();
+        let seed = entropy::bytes();
+        let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &docket.artifact_type).await?;
+        let (text, redactions) = self.redactor.redact(&docket.artifact.text);
+        let input = Part::new(PartKind::Artifact, &*docket.artifact.shown, text);
+        let data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
+        let opening = Opening { data, inputs: vec![input], priors };
+        self.convening(desk, run.clone(), seed, observer).open(opening).await?;
+        desk.conclude(&run).await?;
+        Ok(run)
+    }
+
+    /// The body of `run.opened`.
+    #[expect(clippy::too_many_arguments, reason = "one record that names everything a run starts from")]
+    fn opened(
+        &self,
+        desk: &Desk,
+        docket: &Docket,
+        input: &Part,
+        priors: &[Json],
+        seed: &[u8; 32],
+        redactions: usize,
+        indexed: Indexed,
+    ) -> Map<String, Json> {
+        let artifact = &docket.artifact;
+        let about = self.executor.executor.about();
+        let path = |path: Option<&std::path::Path>| path.map(|path| path.to_string_lossy().into_owned());
+        quorate_kernel::consultation::object(json!({
+            "protocol": VERSION,
+            "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
+            "setup": self.setup,
+            "fingerprint": self.fingerprint(desk, &artifact.sha256).json(),
+            "seed": entropy::hex(seed),
+            "subject": artifact.shown,
+            "artifact_path": path(artifact.path.as_deref()),
+            "artifact_sha256": artifact.sha256,
+            "artifact_type": docket.artifact_type,
+            "tier": docket.tier,
+            "inputs": [{"kind": input.kind.as_str(), "name": &*input.name, "sha256": entropy::sha256_hex(input.text.as_bytes())}],
+            "priors": priors,
+            "redactions": redactions,
+            "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model}],
+            "config": path(desk.workspace.council_path.as_deref()),
+            "log_path": path(Some(&desk.workspace.log)),
+            "log_bytes": indexed.bytes,
+        }))
+    }
+}

@@ -1,0 +1,123 @@
+//! Why a use case did not give a result: coded refusals, and the exit class they belong to.
+
+use quorate_diagnostics::{Body, RefusalCode, Report, codes};
+use quorate_kernel::driver;
+use quorate_kernel::history;
+use quorate_kernel::ports::ledger;
+
+/// The exit classes that every command shares (INTERFACES).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// What was named is not there.
+    NotFound,
+    /// Configuration or input is unusable.
+    Configuration,
+    /// The command line is wrong.
+    Usage,
+    /// A bug of ours.
+    Bug,
+}
+
+impl Class {
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Class::NotFound => 4,
+            Class::Configuration => 5,
+            Class::Usage => 64,
+            Class::Bug => 70,
+        }
+    }
+}
+
+/// A use case that stopped.
+#[derive(Debug)]
+pub struct Stop {
+    /// How the process is to exit.
+    pub class: Class,
+    /// What is to be said; refuses.
+    pub report: Box<Report>,
+}
+
+impl Stop {
+    /// One refusal.
+    pub fn new(class: Class, code: RefusalCode, body: Body) -> Self {
+        let mut report = Report::new();
+        report.refuse(code, body);
+        Stop { class, report: Box::new(report) }
+    }
+
+    /// A report that refuses.
+    pub fn report(class: Class, report: Report) -> Self {
+        Stop { class, report: Box::new(report) }
+    }
+
+    /// Something is unusable.
+    pub fn configuration(code: RefusalCode, body: Body) -> Self {
+        Stop::new(Class::Configuration, code, body)
+    }
+
+    /// Something is not there.
+    pub fn not_found(code: RefusalCode, body: Body) -> Self {
+        Stop::new(Class::NotFound, code, body)
+    }
+}
+
+impl From<ledger::Error> for Stop {
+    fn from(error: ledger::Error) -> Self {
+        match error {
+            ledger::Error::Moved { run } => Stop::configuration(
+                codes::RUN_MOVED,
+                Body::new(format!("run {run} was moved on by another process"))
+                    .help(format!("see what it came to with `quorate show {run}`")),
+            ),
+            ledger::Error::Corrupt { .. } => {
+                Stop::configuration(codes::LEDGER_CORRUPT, Body::new(chain(&error)))
+            }
+            ledger::Error::Unavailable { .. } => {
+                Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)))
+            }
+        }
+    }
+}
+
+impl From<history::Error> for Stop {
+    fn from(error: history::Error) -> Self {
+        match error {
+            history::Error::Unknown(run) => {
+                Stop::not_found(codes::RUN_UNKNOWN, Body::new(format!("there is no run {run}")))
+            }
+            history::Error::Erased { .. } => {
+                Stop::configuration(codes::BODY_EVICTED, Body::new(error.to_string()))
+            }
+            history::Error::Unreadable { .. } => {
+                Stop::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+            }
+        }
+    }
+}
+
+impl From<driver::Error> for Stop {
+    fn from(error: driver::Error) -> Self {
+        match error {
+            driver::Error::Ledger(error) => error.into(),
+            driver::Error::Diverged { .. } => {
+                Stop::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
+            }
+            driver::Error::Stalled(_) | driver::Error::NoSeat { .. } => {
+                Stop::new(Class::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+            }
+        }
+    }
+}
+
+/// An error with what caused it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,248 @@
+//! Sweep: review everything below the watched paths that is due and not yet judged.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::observe::{Nobody, Observer};
+use quorate_protocol::policy::Verdict;
+
+use super::artifact::{self, Subject};
+use super::desk::Desk;
+use super::disk::{self, Found};
+use super::review;
+use super::sitting::{Docket, Options, Sitting};
+use super::stop::Stop;
+use super::workspace::shown;
+
+/// What is to be swept, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Files changed before this time are passed over, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// Whether what was judged already is judged again.
+    pub judged: Judged,
+    /// Whether anybody is asked.
+    pub mode: Mode,
+    /// How many reviews are held at once.
+    pub jobs: usize,
+    /// How each is held.
+    pub options: Options,
+}
+
+/// What happens to content that this very council has judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// It is skipped.
+    Skipped,
+    /// `--force`.
+    Again,
+}
+
+/// Whether anybody is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Reviews are held.
+    Hold,
+    /// `--dry-run`: only said what would be.
+    DryRun,
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// The file, as a user in this directory would name it.
+    pub path: String,
+    /// Its tier; 0 where it was not read.
+    pub tier: u8,
+    /// Its type.
+    pub artifact_type: String,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It was reviewed.
+    Judged {
+        /// The run.
+        run: String,
+        /// The verdict.
+        verdict: Verdict,
+    },
+    /// It would be reviewed.
+    Due,
+    /// Its tier is not reviewed.
+    TierSkipped,
+    /// Its tier is sampled, and it is not in the sample.
+    NotSampled,
+    /// This council has judged this content.
+    AlreadyJudged,
+    /// It could not be reviewed.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Told of a sweep's course.
+pub trait Watcher: Send + Sync {
+    /// So many reviews are to be held.
+    fn planned(&self, reviews: usize);
+    /// A review starts.
+    fn started(&self, path: &str);
+    /// A review ended.
+    fn ended(&self, swept: &Swept);
+}
+
+/// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many.
+///
+/// # Errors
+/// When there is nothing to sweep, the executor is refused, or the ledger fails.
+pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Result<Vec<Swept>, Stop> {
+    let sitting = Sitting::new(desk, &request.options)?;
+    let mut all = Vec::new();
+    let mut due = Vec::new();
+    let judged = match request.judged {
+        Judged::Skipped => desk.store.judged(&sitting.fingerprint(desk, "").council()).await?,
+        Judged::Again => BTreeSet::new(),
+    };
+    let mut planned = BTreeSet::new();
+    for found in files(desk, request)? {
+        match sort(desk, &found, &judged, &mut planned, request.judged) {
+            Sorted::Now(swept) => all.push(swept),
+            Sorted::Due(swept, docket) => match request.mode {
+                Mode::DryRun => all.push(swept),
+                Mode::Hold => due.push((swept, docket)),
+            },
+        }
+    }
+    watcher.planned(due.len());
+    let reviews =
+        futures::stream::iter(due).map(|(swept, docket)| one(desk, &sitting, swept, docket, watcher));
+    let mut reviews = reviews.buffer_unordered(request.jobs.max(1));
+    while let Some(swept) = reviews.next().await {
+        let swept = swept?;
+        watcher.ended(&swept);
+        all.push(swept);
+    }
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(all)
+}
+
+fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
+    let council = &desk.workspace.council;
+    if council.watch.paths.is_empty() {
+        let body = Body::new("there is nothing to sweep: no `watch.paths` in council.yaml");
+        return Err(Stop::configuration(
+            codes::COUNCIL_INVALID,
+            body.help("add `watch: {paths: [./drafts/]}`"),
+        ));
+    }
+    let mut files = Vec::new();
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    for written in &council.watch.paths {
+        let path = council.dir.join(Path::new(written));
+        match disk::walk(&path) {
+            Ok(found) => files.extend(found.into_iter().filter(|one| seen.insert(one.path.clone()))),
+            Err(error) => {
+                desk.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")))
+            }
+        }
+    }
+    let own = [&desk.workspace.log, &desk.workspace.ledger];
+    files.retain(|one| {
+        request.since_ms.is_none_or(|since| one.changed_ms >= since) && !own.contains(&&one.path)
+    });
+    Ok(files)
+}
+
+enum Sorted {
+    Now(Swept),
+    Due(Swept, Docket),
+}
+
+/// What a file's tier, content and history say.
+fn sort(
+    desk: &Desk,
+    found: &Found,
+    judged: &BTreeSet<String>,
+    planned: &mut BTreeSet<String>,
+    again: Judged,
+) -> Sorted {
+    use quorate_manifest::council::tiers::Tier;
+    let path = shown(&desk.environment, &found.path);
+    let relative = relative(desk, &found.path);
+    let classified = desk.workspace.council.tiers.classify(&relative);
+    let swept = |fate| Swept {
+        path: path.clone(),
+        tier: classified.tier.number(),
+        artifact_type: classified.artifact_type.clone(),
+        fate,
+    };
+    if classified.tier == Tier::Two {
+        return Sorted::Now(swept(Fate::TierSkipped));
+    }
+    let artifact = match artifact::read(&Subject::File(found.path.clone()), &desk.environment.directory) {
+        Ok(artifact) => artifact::Artifact { shown: path.clone(), ..artifact },
+        Err(stop) => {
+            let why = stop.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
+            return Sorted::Now(swept(Fate::Failed { why }));
+        }
+    };
+    if !review::due(classified.tier, &relative, &artifact.sha256) {
+        return Sorted::Now(swept(Fate::NotSampled));
+    }
+    if judged.contains(&artifact.sha256)
+        || (!planned.insert(artifact.sha256.clone()) && again == Judged::Skipped)
+    {
+        return Sorted::Now(swept(Fate::AlreadyJudged));
+    }
+    let docket =
+        Docket { artifact, artifact_type: classified.artifact_type.clone(), tier: classified.tier.number() };
+    Sorted::Due(swept(Fate::Due), docket)
+}
+
+fn relative(desk: &Desk, path: &Path) -> String {
+    let dir = &desk.workspace.council.dir;
+    let relative = path.strip_prefix(dir).unwrap_or(path);
+    let parts = relative.components().filter(|part| !matches!(part, std::path::Component::CurDir));
+    parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+async fn one(
+    desk: &Desk,
+    sitting: &Sitting,
+    mut swept: Swept,
+    docket: Docket,
+    watcher: &dyn Watcher,
+) -> Result<Swept, Stop> {
+    watcher.started(&swept.path);
+    let observer: Arc<dyn Observer> = Arc::new(Nobody);
+    let indexed = desk.index().await?;
+    let run = sitting.hold(desk, &docket, indexed, observer).await?;
+    let report = desk.report(&run).await?;
+    swept.fate = match report.verdict {
+        Some(verdict) => Fate::Judged { run: run.to_string(), verdict },
+        None => Fate::Failed { why: format!("run {run} has no verdict") },
+    };
+    Ok(swept)
+}
+
+/// The worst exit class of a sweep: 0 when everything due was judged, 3 when something is INCOMPLETE or failed.
+pub fn exit_code(all: &[Swept]) -> u8 {
+    let bad = |one: &Swept| match &one.fate {
+        Fate::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
+        Fate::Failed { .. } => true,
+        _ => false,
+    };
+    if all.iter().any(bad) { 3 } else { 0 }
+}
+
+/// Now, less a span.
+pub fn since(desk: &Desk, text: &str) -> Result<Option<i64>, super::since::Error> {
+    super::since::parse(text, desk.environment.clock.now_ms())
+}
