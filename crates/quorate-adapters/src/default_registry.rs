@@ -16,6 +16,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     for preset in agent_cli::PRESETS {
         registry.preset(preset.name, agent_cli::KIND);
     }
+    registry.fallback(rubric::KIND);
     registry.command(agent_cli::KIND);
     public_runtimes::register(&mut registry);
     Ok(registry)

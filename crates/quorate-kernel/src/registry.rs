@@ -15,6 +15,7 @@ pub struct Registry {
     presets: BTreeMap<&'static str, &'static str>,
     runtimes: BTreeMap<&'static str, Constructor>,
     command: Option<&'static str>,
+    fallback: Option<&'static str>,
 }
 
 /// A kind was registered twice.
@@ -50,6 +51,11 @@ impl Registry {
         self.command = Some(kind);
     }
 
+    /// Says which kind answers where nobody says another; it needs no settings.
+    pub fn fallback(&mut self, kind: &'static str) {
+        self.fallback = Some(kind);
+    }
+
     /// Adds a `runtime.type` of the public `council.yaml`, whose block has other keys than ours.
     pub fn runtime_type(&mut self, name: &'static str, new: Constructor) {
         self.runtimes.insert(name, new);
@@ -68,6 +74,11 @@ impl Registry {
     /// The kind that a table means which names a `command` and no kind.
     pub fn command_kind(&self) -> Option<&'static str> {
         self.command
+    }
+
+    /// The kind that answers where nobody says another.
+    pub fn fallback_kind(&self) -> Option<&'static str> {
+        self.fallback
     }
 
     /// The constructor of a public runtime type; the executor kinds serve as runtime types too.

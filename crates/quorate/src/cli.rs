@@ -22,12 +22,16 @@ mod sweep;
 mod terminal;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 use crate::service::environment::Environment;
 use exit::Exit;
 use terminal::Terminal;
+
+/// How long members that were dropped may take to end.
+const ENDING: Duration = Duration::from_millis(2_500);
 
 /// Councils of agents whose decisions you can audit.
 #[derive(Debug, Parser)]
@@ -72,7 +76,8 @@ pub fn run() -> ExitCode {
         Err(error) => return exit::bug(&error),
     };
     let exit = runtime.block_on(dispatch(arguments.command));
-    // Nothing is waited for that a command left behind; members were ended when it returned.
+    // What was dropped under way is being ended; it gets its two seconds.
+    quorate_adapters::process::settle(ENDING);
     runtime.shutdown_background();
     exit.into()
 }

@@ -56,6 +56,10 @@ impl Executor for Rubric {
         About { kind: KIND, asks_a_model: false, model: None }
     }
 
+    fn reads(&self) -> Vec<(String, String)> {
+        self.reads.clone()
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let text = self.answer(&invocation.member, &invocation.step, &invocation.role, &invocation.parts)?;
         Ok(Reply { text, ..Reply::default() })

@@ -2,7 +2,6 @@
 
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::clock::Clock as _;
 use quorate_ledger::council_log::stats::Filter;
 
 use super::arguments::PlaceArguments;

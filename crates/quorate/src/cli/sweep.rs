@@ -2,7 +2,6 @@
 
 use clap::Args;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::clock::Clock as _;
 
 use super::arguments::{PlaceArguments, ReviewArguments, Tabular};
 use super::exit::{Exit, stopped};

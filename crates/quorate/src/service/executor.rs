@@ -17,8 +17,6 @@ use super::workspace::Workspace;
 
 /// The deadline of an invocation where nobody says another.
 pub const TIMEOUT: Duration = Duration::from_secs(180);
-/// Who answers where nobody says another.
-pub const FALLBACK: &str = "rubric";
 
 /// An executor that was chosen.
 #[derive(Clone)]
@@ -54,7 +52,7 @@ pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Durati
         (Some(name), ..) => by_name(&registry, host, name, None)?,
         (None, Some(table), _) => by_runtime(&registry, table, &workspace.council.dir)?,
         (None, None, Some((name, place))) => by_name(&registry, host, name, Some(place))?,
-        (None, None, None) => by_name(&registry, host, FALLBACK, None)?,
+        (None, None, None) => by_name(&registry, host, registry.fallback_kind().unwrap_or_default(), None)?,
     };
     chosen.timeout = timeout.unwrap_or(chosen.timeout);
     Ok(chosen)
@@ -191,6 +189,6 @@ fn help(body: Body, help: Option<String>) -> Body {
 fn known(registry: &Registry, host: &Host) -> String {
     let mut names: Vec<String> = host.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
-    names.push(FALLBACK.to_owned());
+    names.extend(registry.fallback_kind().map(str::to_owned));
     format!("the executors are {}; others are tables `[executors.<name>]` of quorate.toml", names.join(", "))
 }

@@ -7,6 +7,8 @@ use quorate_kernel::ports::executor::{Refused, Settings};
 use serde_json::Value;
 
 use super::banned::Banned;
+use quorate_kernel::entropy::sha256_hex;
+
 use super::goals::Goals;
 
 const KEYS: [&str; 3] = ["banned", "banned_defaults", "goals"];
@@ -20,6 +22,8 @@ pub(super) struct Rubric {
     pub(super) banned: Banned,
     /// The goals document, where the settings name one.
     pub(super) goals: Option<Goals>,
+    /// Path and hash of every file that the settings name.
+    pub(super) reads: Vec<(String, String)>,
 }
 
 /// Reads the block.
@@ -44,12 +48,17 @@ pub(super) fn read(settings: &Settings) -> Result<Rubric, Refused> {
         Refused::key("banned", format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason))
             .with_help("write a phrase as it is, or a regular expression between slashes")
     })?;
+    let mut reads = Vec::new();
     let goals = match value("goals") {
         None => None,
-        Some(Value::String(path)) => Some(Goals::read(&document(&settings.dir, path)?)),
+        Some(Value::String(path)) => {
+            let text = document(&settings.dir, path)?;
+            reads.push((path.clone(), sha256_hex(text.as_bytes())));
+            Some(Goals::read(&text))
+        }
         Some(_) => return Err(Refused::key("goals", "`goals` must be the path of a goals document")),
     };
-    Ok(Rubric { banned, goals })
+    Ok(Rubric { banned, goals, reads })
 }
 
 fn phrases(value: &Value) -> Result<Vec<String>, Refused> {

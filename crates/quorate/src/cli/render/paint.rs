@@ -120,7 +120,7 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// Foreign text on one line, runs of white space as one space.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -89,3 +89,64 @@ pub(super) fn start(one: &report::Finding) -> Option<Position> {
     let number = |number: u64| usize::try_from(number.max(1)).ok();
     Some(Position { line: number(one.line?)?, column: number(one.column?)? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{hold, incomplete, one_round, open, revise, ship};
+    use super::*;
+
+    fn run(report: &Report) -> Value {
+        let document: Value = serde_json::from_str(&sarif(report)).unwrap();
+        assert_eq!(document["version"], "2.1.0");
+        assert_eq!(document["runs"].as_array().map(Vec::len), Some(1));
+        document["runs"][0].clone()
+    }
+
+    #[test]
+    fn every_result_has_a_rule_a_message_and_a_region_that_is_one() {
+        for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
+            let run = run(&report);
+            let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+            let results = run["results"].as_array().unwrap();
+            assert_eq!(results.len(), report.findings.len());
+            for result in results {
+                let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+                assert_eq!(rules[index]["id"], result["ruleId"]);
+                assert!(matches!(result["level"].as_str(), Some("error" | "warning" | "note")));
+                assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+                let location = &result["locations"][0]["physicalLocation"];
+                assert_eq!(location["artifactLocation"]["uri"], "drafts/launch.md");
+                let Some(region) = location.get("region") else { continue };
+                let number = |key: &str| region[key].as_u64().unwrap();
+                assert!(number("startLine") >= 1 && number("startColumn") >= 1);
+                assert!((number("endLine"), number("endColumn")) >= (number("startLine"), number("startColumn")));
+            }
+        }
+    }
+
+    #[test]
+    fn regions_count_characters_and_carry_the_words() {
+        let run = run(&hold());
+        assert_eq!(
+            run["results"][0]["locations"][0]["physicalLocation"]["region"],
+            json!({"startLine": 4, "startColumn": 44, "endLine": 4, "endColumn": 55, "snippet": {"text": "日本語も「速い」です。"}})
+        );
+        assert_eq!(run["results"][0]["level"], "error");
+        assert!(run["results"][1]["locations"][0]["physicalLocation"].get("region").is_none());
+        assert_eq!(run["results"][1]["properties"]["grounded"], false);
+        assert_eq!(run["properties"]["verdict"], "HOLD");
+        assert_eq!(run["properties"]["override"]["verdict"], "SHIP");
+    }
+
+    #[test]
+    fn levels_follow_verdict_and_block() {
+        let levels = |report: &Report| -> Vec<String> {
+            let run = run(report);
+            run["results"].as_array().unwrap().iter().map(|one| one["level"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(levels(&revise()), ["warning", "warning", "note", "warning", "note"]);
+        let shipped = Report { verdict: Some(Verdict::Ship), ..revise() };
+        assert!(levels(&shipped).iter().all(|level| level == "note"));
+        assert_eq!(run(&incomplete())["invocations"][0]["executionSuccessful"], false);
+    }
+}

@@ -1,0 +1,139 @@
+//! What is seen on standard error while members work. It is cleared at the end, so that the verdict stands alone; where
+//! nobody watches there is nothing, and it costs nothing.
+
+mod council;
+mod lines;
+mod pulse;
+mod screen;
+mod sweep;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quorate_kernel::observe::Observer;
+
+use crate::service::sweep::{Swept, Watcher};
+use screen::Screen;
+
+/// One review: a line for each member of the step that is on.
+pub struct Progress {
+    run: Mutex<Option<String>>,
+    shown: Shown<council::Council, lines::Council>,
+}
+
+/// A sweep: one bar for all drafts.
+pub struct SweepProgress {
+    shown: Shown<sweep::Sweep, lines::Sweep>,
+}
+
+/// What is shown on which screen.
+enum Shown<L, P> {
+    Nothing,
+    Lines(P),
+    Live(L),
+}
+
+impl Progress {
+    /// `watched`: whether standard error is a terminal.
+    pub fn new(watched: bool) -> Progress {
+        let shown = match Screen::of_stderr(watched) {
+            Screen::Off => Shown::Nothing,
+            Screen::Lines => Shown::Lines(lines::Council::new()),
+            Screen::Live(glyphs) => Shown::Live(council::Council::new(glyphs, screen::stderr())),
+        };
+        Progress { run: Mutex::new(None), shown }
+    }
+
+    /// The run, once it is recorded: from then on it can be resumed.
+    pub fn run(&self) -> Option<String> {
+        locked(&self.run).clone()
+    }
+
+    /// Takes everything off the screen.
+    pub fn clear(&self) {
+        if let Shown::Live(live) = &self.shown {
+            live.clear();
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn opened(&self, run: &str) {
+        *locked(&self.run) = Some(run.to_owned());
+    }
+
+    fn asked(&self, id: &str, member: &str, step: &str) {
+        match &self.shown {
+            Shown::Nothing => {}
+            Shown::Lines(lines) => lines.asked(id),
+            Shown::Live(live) => live.asked(id, member, step),
+        }
+    }
+
+    fn asked_again(&self, id: &str, why: &str) {
+        match &self.shown {
+            Shown::Nothing => {}
+            Shown::Lines(lines) => lines.asked_again(id, why),
+            Shown::Live(live) => live.asked_again(id, why),
+        }
+    }
+
+    fn ended(&self, id: &str, status: &str, took: Duration) {
+        match &self.shown {
+            Shown::Nothing => {}
+            Shown::Lines(lines) => lines.ended(id, status, took),
+            Shown::Live(live) => live.ended(id, status, took),
+        }
+    }
+}
+
+impl SweepProgress {
+    /// `watched`: whether standard error is a terminal.
+    pub fn new(watched: bool) -> SweepProgress {
+        let shown = match Screen::of_stderr(watched) {
+            Screen::Off => Shown::Nothing,
+            Screen::Lines => Shown::Lines(lines::Sweep::default()),
+            Screen::Live(glyphs) => Shown::Live(sweep::Sweep::new(glyphs, screen::stderr())),
+        };
+        SweepProgress { shown }
+    }
+
+    /// Takes everything off the screen.
+    pub fn clear(&self) {
+        if let Shown::Live(live) = &self.shown {
+            live.clear();
+        }
+    }
+}
+
+impl Watcher for SweepProgress {
+    fn planned(&self, reviews: usize) {
+        match &self.shown {
+            Shown::Nothing => {}
+            Shown::Lines(lines) => lines.planned(reviews),
+            Shown::Live(live) => live.planned(reviews),
+        }
+    }
+
+    fn started(&self, path: &str) {
+        if let Shown::Live(live) = &self.shown {
+            live.started(path);
+        }
+    }
+
+    fn ended(&self, swept: &Swept) {
+        match &self.shown {
+            Shown::Nothing => {}
+            Shown::Lines(lines) => lines.ended(swept),
+            Shown::Live(live) => live.ended(&swept.path),
+        }
+    }
+}
+
+/// What a panicking thread left behind is still good enough to be shown.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! An audit: the counts of the log as tables with rates. One file for each format; what they share is here.
+
+mod human;
+mod json;
+mod markdown;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_ledger::council_log::stats::Seat;
+
+use super::paint::line;
+use super::wording::{amount, day, duration, instant};
+use crate::service::audit::Audit;
+
+pub use human::human;
+pub use json::json;
+pub use markdown::markdown;
+
+/// The verdicts that have a column; everything else that a log may say is counted as other.
+const VERDICTS: [&str; 4] = ["SHIP", "REVISE", "HOLD", "INCOMPLETE"];
+/// So many weeks are shown, the newest.
+const WEEKS: usize = 26;
+
+/// Counts of the verdicts in their columns, and of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Tally {
+    columns: [u64; 4],
+    other: u64,
+}
+
+impl Tally {
+    fn of<'c>(counts: impl IntoIterator<Item = &'c BTreeMap<String, u64>>) -> Tally {
+        let mut tally = Tally::default();
+        for (verdict, count) in counts.into_iter().flatten() {
+            match VERDICTS.iter().position(|one| verdict.eq_ignore_ascii_case(one)) {
+                Some(column) => tally.columns[column] += count,
+                None => tally.other += count,
+            }
+        }
+        tally
+    }
+
+    fn all(self) -> u64 {
+        self.columns.iter().sum::<u64>() + self.other
+    }
+}
+
+/// A share in percent: `–` of nothing.
+fn percent(part: u64, of: u64) -> String {
+    match of {
+        0 => super::seat::NOTHING.to_owned(),
+        of => format!("{:.0}%", part as f64 * 100.0 / of as f64),
+    }
+}
+
+/// What was counted, in sentences.
+fn summary(audit: &Audit) -> Vec<String> {
+    if !audit.present {
+        return vec![format!("There is no log at {} yet: every review adds a line.", line(&audit.log))];
+    }
+    let stats = &audit.stats;
+    let reviews = stats.reviews();
+    let mut out = vec![format!("{} in {}{}.", amount(reviews, "review"), line(&audit.log), filter(audit))];
+    if reviews > 0 {
+        let (counting, calls) = stats.calls;
+        let each = calls.checked_div(counting).map_or_else(String::new, |_| format!(", {:.1} a review", calls as f64 / counting as f64));
+        let mean = Duration::from_millis(stats.elapsed_ms / reviews);
+        let time = format!("{} ({} a review)", duration(Duration::from_millis(stats.elapsed_ms)), duration(mean));
+        out.push(format!("{}{each}; {time}.", amount(calls, "call")));
+        out.push(format!("{} by people ({} of reviews).", amount(stats.overrides, "override"), percent(stats.overrides, reviews)));
+    }
+    if audit.corrupt > 0 {
+        out.push(format!("{} of the log cannot be read and {} not counted.", amount(audit.corrupt, "line"), if audit.corrupt == 1 { "is" } else { "are" }));
+    }
+    out
+}
+
+fn filter(audit: &Audit) -> String {
+    let mut out = String::new();
+    if let Some(since) = audit.filter.since_ms {
+        out.push_str(&format!(" since {}", instant(since)));
+    }
+    if let Some(verdict) = &audit.filter.verdict {
+        out.push_str(&format!(", verdict {}", line(verdict)));
+    }
+    if let Some(artifact_type) = &audit.filter.artifact_type {
+        out.push_str(&format!(", type {}", line(artifact_type)));
+    }
+    out
+}
+
+/// A table in words: headings and rows, the first column a name.
+struct Table {
+    title: &'static str,
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+/// Verdicts by type, deliberators, weeks. Those without rows are left out.
+fn tables(audit: &Audit) -> Vec<Table> {
+    let tables = [verdicts(audit), seats(audit), weeks(audit)];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn verdicts(audit: &Audit) -> Table {
+    let types = &audit.stats.verdicts;
+    let other = Tally::of(types.values()).other > 0;
+    let row = |(name, counts): (&String, &BTreeMap<String, u64>)| row(line(name), Tally::of([counts]), other);
+    let mut rows: Vec<Vec<String>> = types.iter().map(row).collect();
+    if rows.len() > 1 {
+        rows.push(self::row("all".to_owned(), Tally::of(types.values()), other));
+    }
+    Table { title: "Verdicts by type", headings: columns("type", other), rows }
+}
+
+fn weeks(audit: &Audit) -> Table {
+    let weeks = &audit.stats.weeks;
+    let other = weeks.values().any(|types| Tally::of(types.values()).other > 0);
+    let shown = weeks.iter().skip(weeks.len().saturating_sub(WEEKS));
+    let rows = shown.map(|(monday, types)| row(day(*monday), Tally::of(types.values()), other)).collect();
+    Table { title: "Drift by week", headings: columns("week of", other), rows }
+}
+
+fn columns(first: &'static str, other: bool) -> Vec<&'static str> {
+    let mut headings = vec![first, "reviews"];
+    headings.extend(VERDICTS);
+    headings.extend(other.then_some("other"));
+    headings
+}
+
+fn row(name: String, tally: Tally, other: bool) -> Vec<String> {
+    let share = |count: u64| if count == 0 { "0".to_owned() } else { format!("{count} ({})", percent(count, tally.all())) };
+    let mut row = vec![name, tally.all().to_string()];
+    row.extend(tally.columns.map(share));
+    row.extend(other.then(|| share(tally.other)));
+    row
+}
+
+fn seats(audit: &Audit) -> Table {
+    let row = |(name, seat): (&String, &Seat)| {
+        let mut row = vec![line(name), seat.reviews.to_string()];
+        row.extend(rates(seat).map(|(_, count)| percent(count, seat.reviews)));
+        row
+    };
+    Table {
+        title: "Deliberators",
+        headings: vec!["deliberator", "reviews", "block", "irreducible", "flip R1→R2", "did not fit", "timed out"],
+        rows: audit.stats.seats.iter().map(row).collect(),
+    }
+}
+
+/// What a deliberator's rates count.
+fn rates(seat: &Seat) -> [(&'static str, u64); 5] {
+    [
+        ("block", seat.blocks),
+        ("irreducible", seat.irreducible),
+        ("flip", seat.flipped),
+        ("schema_failed", seat.schema_failed),
+        ("timed_out", seat.timed_out),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! An audit as one JSON object: every count, and the rates that follow, `null` where there is nothing to divide by.
+
+use serde_json::{Map, Value, json};
+
+use super::super::wording::{day, instant};
+use super::rates;
+use crate::service::audit::Audit;
+
+/// The object.
+pub fn json(audit: &Audit) -> String {
+    let stats = &audit.stats;
+    let reviews = stats.reviews();
+    let deliberators: Vec<Value> = stats.seats.iter().map(|(id, seat)| {
+        let mut object = Map::from_iter([("id".to_owned(), json!(id)), ("reviews".to_owned(), json!(seat.reviews))]);
+        for (name, count) in rates(seat) {
+            object.insert(name.to_owned(), json!(count));
+            object.insert(format!("{name}_rate"), rate(count, seat.reviews));
+        }
+        Value::Object(object)
+    }).collect();
+    let weeks: Vec<Value> = stats.weeks.iter().map(|(monday, types)| json!({"week": day(*monday), "verdicts": types})).collect();
+    let (counting, calls) = stats.calls;
+    let object = json!({
+        "log": audit.log,
+        "present": audit.present,
+        "corrupt_lines": audit.corrupt,
+        "filter": {
+            "since": audit.filter.since_ms.map(instant),
+            "verdict": audit.filter.verdict,
+            "artifact_type": audit.filter.artifact_type,
+        },
+        "reviews": reviews,
+        "verdicts": stats.verdicts,
+        "deliberators": deliberators,
+        "weeks": weeks,
+        "calls": calls,
+        "calls_per_review": rate(calls, counting),
+        "elapsed_ms": stats.elapsed_ms,
+        "elapsed_ms_per_review": rate(stats.elapsed_ms, reviews),
+        "overrides": stats.overrides,
+        "override_rate": rate(stats.overrides, reviews),
+    });
+    format!("{object:#}\n")
+}
+
+/// Four digits after the point.
+fn rate(part: u64, of: u64) -> Value {
+    match of {
+        0 => Value::Null,
+        of => json!((part as f64 * 10_000.0 / of as f64).round() / 10_000.0),
+    }
+}

@@ -1,0 +1,75 @@
+//! One audit in every format.
+
+use std::collections::BTreeMap;
+
+use quorate_diagnostics::render::Look;
+use quorate_ledger::council_log::stats::{Filter, Seat, Stats};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn counts(all: [u64; 4]) -> BTreeMap<String, u64> {
+    let named = VERDICTS.iter().zip(all).filter(|(_, count)| *count > 0);
+    named.map(|(verdict, count)| ((*verdict).to_owned(), count)).collect()
+}
+
+fn audit() -> Audit {
+    let types = |post, memo| BTreeMap::from([("blog_post".to_owned(), counts(post)), ("memo|2".to_owned(), counts(memo))]);
+    let stats = Stats {
+        verdicts: types([6, 3, 2, 1], [0, 1, 0, 0]),
+        seats: BTreeMap::from([
+            ("evidence".to_owned(), Seat { reviews: 13, blocks: 5, irreducible: 2, flipped: 3, schema_failed: 0, timed_out: 1 }),
+            ("skeptic".to_owned(), Seat { reviews: 12, blocks: 0, irreducible: 0, flipped: 0, schema_failed: 1, timed_out: 0 }),
+        ]),
+        weeks: BTreeMap::from([(20_514, types([5, 0, 1, 1], [0, 0, 0, 0])), (20_521, types([1, 3, 1, 0], [0, 1, 0, 0]))]),
+        calls: (10, 92),
+        elapsed_ms: 755_000,
+        overrides: 2,
+    };
+    let filter = Filter { since_ms: Some(1_772_000_000_000), ..Filter::default() };
+    Audit { log: "council_log.jsonl".to_owned(), filter, stats, corrupt: 1, present: true }
+}
+
+#[test]
+fn for_people() {
+    insta::assert_snapshot!(human(&audit(), Look::default()), @"");
+}
+
+#[test]
+fn for_pasting() {
+    insta::assert_snapshot!(markdown(&audit()), @"");
+}
+
+#[test]
+fn for_programs() {
+    let object: Value = serde_json::from_str(&json(&audit())).unwrap();
+    assert_eq!(
+        object["deliberators"][0],
+        json!({
+            "id": "evidence", "reviews": 13, "block": 5, "block_rate": 0.3846, "irreducible": 2,
+            "irreducible_rate": 0.1538, "flip": 3, "flip_rate": 0.2308, "schema_failed": 0, "schema_failed_rate": 0.0,
+            "timed_out": 1, "timed_out_rate": 0.0769,
+        })
+    );
+    assert_eq!(object["weeks"][1]["week"], "2026-03-09");
+    assert_eq!(object["calls_per_review"], 9.2);
+    assert_eq!(object["override_rate"], 0.1538);
+}
+
+#[test]
+fn nothing_to_count() {
+    let empty = Audit { stats: Stats::default(), filter: Filter::default(), corrupt: 0, ..audit() };
+    assert_eq!(human(&empty, Look::default()), "0 reviews in council_log.jsonl.\n");
+    let absent = Audit { present: false, ..empty };
+    assert_eq!(human(&absent, Look::default()), "There is no log at council_log.jsonl yet: every review adds a line.\n");
+    assert_eq!(serde_json::from_str::<Value>(&json(&absent)).unwrap()["override_rate"], Value::Null);
+}
+
+#[test]
+fn long_histories_are_cut() {
+    let mut long = audit();
+    long.stats.weeks = (0..40).map(|week| (20_514 + week * 7, BTreeMap::from([("post".to_owned(), counts([1, 0, 0, 0]))]))).collect();
+    let shown = human(&long, Look::default());
+    assert!(shown.contains("… and 14 weeks before"), "{shown}");
+    assert!(!shown.contains("2026-03-02") && shown.contains("2026-12-"), "{shown}");
+}

@@ -1,0 +1,13 @@
+//! The `quorate` binary: sets the process up and hands over to [`quorate::cli`].
+
+use std::process::ExitCode;
+
+use quorate_adapters::process;
+
+fn main() -> ExitCode {
+    // The helper that ends members when this process is killed runs from the same file.
+    process::run_guard_if_asked();
+    process::adopt_orphans();
+    process::enable_guard();
+    quorate::cli::run()
+}
