@@ -10,7 +10,8 @@ use anyhow::{Context as _, bail};
 
 /// Holds the workspace against every rule.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("xtask lies in crates/")?.to_owned();
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("xtask lies in crates/")?.to_owned();
     let sources = sources(&root)?;
     let mut complaints = arrows::check(&root)?;
     complaints.extend(files::check(&root, &sources)?);

@@ -93,6 +93,8 @@ pub(super) async fn call(
     loop {
         match next {
             Next::Done(result) => {
+                // An escape in the answer's JSON can hide what a pattern looks for until it is read.
+                let result = result.map(|answer| asking.clean(&table.redactor, answer));
                 let ended = asking.end(result, &first_prompt, started.elapsed(), last.as_ref());
                 return Ok((invoke.id, Asked { attempt: last, ended }));
             }
@@ -181,6 +183,12 @@ impl Asking {
         let (next, complaints) = self.ask.attempted(&how);
         let number = self.spent.calls;
         (next, Attempt { id: invoke.id.clone(), number, why, status, text, complaints, took })
+    }
+
+    fn clean(&mut self, redactor: &Redactor, answer: quorate_protocol::Json) -> quorate_protocol::Json {
+        let (answer, redacted) = redactor.redact_json(answer);
+        self.redactions += redacted;
+        answer
     }
 
     fn end(

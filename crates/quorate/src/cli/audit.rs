@@ -18,7 +18,9 @@ use crate::service::{runs, since};
 ///
 /// Reads `council_log.jsonl`, lines of the public Agent Council included.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown")]
+#[command(
+    after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown"
+)]
 pub(super) struct Arguments {
     /// How far back: 24h, 7d, 2w, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "all")]
@@ -65,7 +67,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let since_ms = match since::parse(&arguments.since, environment.clock.now_ms()) {
         Ok(since_ms) => since_ms,
-        Err(error) => return stopped(&Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())), format, terminal),
+        Err(error) => {
+            return stopped(
+                &Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())),
+                format,
+                terminal,
+            );
+        }
     };
     let verdict = arguments.verdict.map(|verdict| match verdict {
         VerdictArgument::Ship => "SHIP",
@@ -73,7 +81,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         VerdictArgument::Hold => "HOLD",
         VerdictArgument::Incomplete => "INCOMPLETE",
     });
-    let filter = Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
+    let filter =
+        Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
     let desk = match runs::desk(environment, &arguments.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),

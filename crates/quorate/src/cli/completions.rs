@@ -8,7 +8,9 @@ use super::terminal::Terminal;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  quorate completions bash > ~/.local/share/bash-completion/completions/quorate")]
+#[command(
+    after_help = "Example:\n  quorate completions bash > ~/.local/share/bash-completion/completions/quorate"
+)]
 pub(super) struct Arguments {
     /// The shell
     #[arg(value_enum)]

@@ -36,8 +36,12 @@ impl From<Exit> for ExitCode {
 /// Says why a use case stopped, on standard error; with a machine's format on standard output.
 pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit {
     match format {
-        Format::Human | Format::Markdown => terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr)),
-        Format::Json | Format::Sarif | Format::Github => terminal.data(&render::diagnostics(&stop.report, format, terminal.stdout)),
+        Format::Human | Format::Markdown => {
+            terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
+        }
+        Format::Json | Format::Sarif | Format::Github => {
+            terminal.data(&render::diagnostics(&stop.report, format, terminal.stdout))
+        }
     }
     Exit(stop.class.code())
 }

@@ -10,7 +10,9 @@ use crate::service::stop::Stop;
 
 /// Explain a diagnostic's code
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate explain quorate:prompt_missing\n  quorate explain            lists all codes")]
+#[command(
+    after_help = "Examples:\n  quorate explain quorate:prompt_missing\n  quorate explain            lists all codes"
+)]
 pub(super) struct Arguments {
     /// The code, with or without its prefix; without it all codes are listed
     #[arg(value_name = "CODE")]
@@ -19,7 +21,9 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     let Some(code) = &arguments.code else {
-        let line = |page: &codes::Page| format!("{:<32} {:<8} {}\n", page.code, page.severity.as_str(), page.summary());
+        let line = |page: &codes::Page| {
+            format!("{:<32} {:<8} {}\n", page.code, page.severity.as_str(), page.summary())
+        };
         terminal.data(&codes::all().iter().map(line).collect::<String>());
         return Exit::DONE;
     };

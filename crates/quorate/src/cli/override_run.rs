@@ -16,7 +16,9 @@ use crate::service::{overriding, runs};
 /// The council's verdict stays as it is; the decision, the reason and who took it are recorded with it, in the ledger
 /// and as a line of the log. `quorate audit` counts how often that happens.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\"")]
+#[command(
+    after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\""
+)]
 pub(super) struct Arguments {
     /// The run's id, or the beginning of it
     #[arg(value_name = "RUN")]

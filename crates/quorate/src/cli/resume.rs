@@ -20,7 +20,9 @@ use crate::service::runs;
 /// Asks only for what has no answer yet; what was answered is not paid for again. The council, its prompts, the
 /// executor's settings and the text must be as they were. The exit code is the verdict, as for `review`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30")]
+#[command(
+    after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30"
+)]
 pub(super) struct Arguments {
     /// The run's id, or the beginning of it
     #[arg(value_name = "RUN")]
@@ -36,7 +38,8 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) = match runs::open_as_it_was(environment, arguments.places.places(), &arguments.run).await {
+    let (desk, run) = match runs::open_as_it_was(environment, arguments.places.places(), &arguments.run).await
+    {
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };

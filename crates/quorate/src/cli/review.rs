@@ -27,7 +27,9 @@ use crate::service::stop::Stop;
 /// The exit code is the verdict: 0 SHIP, 1 REVISE, 2 HOLD, 3 INCOMPLETE, 4 not found, 5 unusable configuration or
 /// input, 6 skipped by its tier (with --tiered), 64 wrong command line.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif")]
+#[command(
+    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
+)]
 pub(super) struct Arguments {
     /// The text, or - for standard input
     #[arg(value_name = "FILE")]
@@ -63,7 +65,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         tiered: if arguments.tiered { Tiered::Obeyed } else { Tiered::Shown },
         options: arguments.review.options(),
     };
-    let (desk, artifact) = match review::open(environment, &arguments.places.places(), &request.subject).await {
+    let (desk, artifact) = match review::open(environment, &arguments.places.places(), &request.subject).await
+    {
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };
@@ -75,7 +78,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(Ok(Reviewed::Judged(report))) => judged(&report, &desk, format, terminal),
         Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => {
             warnings(&desk, terminal);
-            terminal.talk(&format!("skipped: tier {tier} (type {artifact_type}) is not reviewed; leave --tiered out to review it"));
+            terminal.talk(&format!(
+                "skipped: tier {tier} (type {artifact_type}) is not reviewed; leave --tiered out to review it"
+            ));
             Exit::SKIPPED
         }
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),

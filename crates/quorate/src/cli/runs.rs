@@ -29,7 +29,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Tabular::Human => Format::Human,
         Tabular::Json => Format::Json,
     };
-    let desk = match runs::desk(environment, &arguments.places.places()).await {
+    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };

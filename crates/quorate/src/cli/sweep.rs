@@ -22,7 +22,9 @@ use crate::service::{runs, since};
 ///
 /// Exits with 0 when everything due was judged, whatever the verdicts, and with 3 when something could not be.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json")]
+#[command(
+    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json"
+)]
 pub(super) struct Arguments {
     /// Only files changed since then: 24h, 7d, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "24h")]
@@ -52,7 +54,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let since_ms = match since::parse(&arguments.since, environment.clock.now_ms()) {
         Ok(since_ms) => since_ms,
-        Err(error) => return stopped(&Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())), format, terminal),
+        Err(error) => {
+            return stopped(
+                &Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())),
+                format,
+                terminal,
+            );
+        }
     };
     let request = Request {
         since_ms,
@@ -70,7 +78,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     progress.clear();
     let exit = match swept {
         Err(Interrupted) => {
-            terminal.talk("interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest");
+            terminal.talk(
+                "interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest",
+            );
             Exit::INTERRUPTED
         }
         Ok(Ok(all)) => {

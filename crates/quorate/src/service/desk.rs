@@ -31,16 +31,8 @@ impl Desk {
     /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
     ///
     /// # Errors
-    /// When the ledger cannot be opened, or the log cannot be written.
+    /// When the ledger cannot be opened.
     pub async fn open(environment: Environment, mut workspace: Workspace) -> Result<Desk, Stop> {
-        super::disk::can_append(&workspace.log).map_err(|error| {
-            let body =
-                Body::new(format!("cannot append to {}: {error}", shown(&environment, &workspace.log)));
-            Stop::configuration(
-                codes::LOG_UNWRITABLE,
-                body.help("make it writable, or set `logging.log_path` in council.yaml"),
-            )
-        })?;
         let opened = Store::open(&workspace.ledger).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.set_aside {
@@ -58,6 +50,23 @@ impl Desk {
             Desk { environment, workspace, store: Arc::new(opened.store), warnings: Mutex::new(report) };
         desk.reconcile().await?;
         Ok(desk)
+    }
+
+    /// Refuses early what could not be logged later.
+    ///
+    /// # Errors
+    /// When the log cannot be appended to.
+    pub fn can_log(&self) -> Result<(), Stop> {
+        super::disk::can_append(&self.workspace.log).map_err(|error| {
+            let body = Body::new(format!(
+                "cannot append to {}: {error}",
+                shown(&self.environment, &self.workspace.log)
+            ));
+            Stop::configuration(
+                codes::LOG_UNWRITABLE,
+                body.help("make it writable, or set `logging.log_path` in council.yaml"),
+            )
+        })
     }
 
     /// Everything that is to be said besides the result, once.

@@ -2,6 +2,7 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind, Ledger as _};
+use quorate_kernel::redact::Redactor;
 use quorate_ledger::council_log::view;
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
@@ -27,9 +28,11 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
             .help(format!("`quorate resume {run}` goes on with it"));
         return Err(Stop::configuration(codes::RUN_OPEN, body));
     };
+    let redactor = Redactor::new(&desk.workspace.council.logging.redact_patterns)
+        .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
     let data = quorate_kernel::consultation::object(json!({
         "verdict": verdict.as_str(),
-        "reason": reason.trim(),
+        "reason": redactor.redact(reason.trim()).0,
         "by": desk.environment.user,
         "council_verdict": council,
     }));

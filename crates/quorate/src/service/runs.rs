@@ -1,5 +1,6 @@
 //! The runs of a ledger: listing them, and opening the desk for one.
 
+use quorate_diagnostics::{Body, codes};
 use quorate_ledger::runs::Run;
 use quorate_protocol::Name;
 
@@ -26,6 +27,21 @@ pub async fn desk(environment: &Environment, places: &Places) -> Result<Desk, St
     Desk::open(environment.clone(), workspace).await
 }
 
+/// Opens the desk of the working directory, unless there is no ledger yet: looking makes none.
+///
+/// # Errors
+/// When configuration or ledger are unusable, or there is no ledger.
+pub async fn desk_to_look(environment: &Environment, places: &Places) -> Result<Desk, Stop> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    if !workspace.ledger.is_file() {
+        let ledger = workspace::shown(environment, &workspace.ledger);
+        let body = Body::new(format!("there is no ledger {ledger} yet"));
+        let help = "review something first, or name a ledger with `--ledger`";
+        return Err(Stop::not_found(codes::RUN_UNKNOWN, body.help(help)));
+    }
+    Desk::open(environment.clone(), workspace).await
+}
+
 /// Opens the desk of the working directory for one run.
 ///
 /// # Errors
@@ -35,7 +51,7 @@ pub async fn open_here(
     places: &Places,
     prefix: &str,
 ) -> Result<(Desk, Name), Stop> {
-    let desk = desk(environment, places).await?;
+    let desk = desk_to_look(environment, places).await?;
     let run = desk.find(prefix).await?.run;
     Ok((desk, run))
 }

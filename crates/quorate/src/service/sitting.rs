@@ -64,6 +64,7 @@ impl Sitting {
     /// # Errors
     /// When the executor is refused.
     pub fn new(desk: &Desk, options: &Options) -> Result<Sitting, Stop> {
+        desk.can_log()?;
         let workspace = &desk.workspace;
         let council = &workspace.council;
         let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
@@ -145,8 +146,12 @@ impl Sitting {
         let run = entropy::run_id();
         let seed = entropy::bytes();
         let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &docket.artifact_type).await?;
-        let (text, redactions) = self.redactor.redact(&docket.artifact.text);
-        let input = Part::new(PartKind::Artifact, &*docket.artifact.shown, text);
+        let (text, mut redactions) = self.redactor.redact(&docket.artifact.text);
+        let (shown, in_name) = self.redactor.redact(&docket.artifact.shown);
+        let (priors, in_priors) = self.redactor.redact_json(Json::Array(priors));
+        let priors = priors.as_array().cloned().unwrap_or_default();
+        redactions += in_name + in_priors;
+        let input = Part::new(PartKind::Artifact, &*shown, text);
         let data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
         let opening = Opening { data, inputs: vec![input], priors };
         self.convening(desk, run.clone(), seed, observer).open(opening).await?;
@@ -175,8 +180,8 @@ impl Sitting {
             "setup": self.setup,
             "fingerprint": self.fingerprint(desk, &artifact.sha256).json(),
             "seed": entropy::hex(seed),
-            "subject": artifact.shown,
-            "artifact_path": path(artifact.path.as_deref()),
+            "subject": &*input.name,
+            "artifact_path": path(artifact.path.as_deref()).map(|path| self.redactor.redact(&path).0),
             "artifact_sha256": artifact.sha256,
             "artifact_type": docket.artifact_type,
             "tier": docket.tier,

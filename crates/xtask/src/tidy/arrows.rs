@@ -15,7 +15,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("quorate-ledger", &["quorate-diagnostics", "quorate-manifest", "quorate-protocol", "quorate-kernel"]),
     (
         "quorate",
-        &["quorate-diagnostics", "quorate-manifest", "quorate-protocol", "quorate-kernel", "quorate-adapters", "quorate-ledger"],
+        &[
+            "quorate-diagnostics",
+            "quorate-manifest",
+            "quorate-protocol",
+            "quorate-kernel",
+            "quorate-adapters",
+            "quorate-ledger",
+        ],
     ),
     (
         "quorate-testkit",
@@ -28,12 +35,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const IMPURE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand", "jiff", "sqlx", "regex"];
 
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
-    let metadata = MetadataCommand::new().current_dir(root).no_deps().exec().context("reading cargo metadata")?;
+    let metadata =
+        MetadataCommand::new().current_dir(root).no_deps().exec().context("reading cargo metadata")?;
     let mut complaints = Vec::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
         let Some((_, allowed)) = ALLOWED.iter().find(|(one, _)| *one == name) else {
-            complaints.push(format!("the crate {name} has no place among the arrows (xtask/src/tidy/arrows.rs)"));
+            complaints
+                .push(format!("the crate {name} has no place among the arrows (xtask/src/tidy/arrows.rs)"));
             continue;
         };
         let normal = package.dependencies.iter().filter(|one| one.kind == DependencyKind::Normal);
@@ -43,7 +52,8 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
                 complaints.push(format!("{name} must not depend on {}", dependency.name));
             }
             if name == "quorate-protocol" && IMPURE.contains(&&*dependency.name) {
-                complaints.push(format!("the protocol crate is pure; it must not depend on {}", dependency.name));
+                complaints
+                    .push(format!("the protocol crate is pure; it must not depend on {}", dependency.name));
             }
         }
         let folder = package.manifest_path.parent().and_then(|dir| dir.file_name());

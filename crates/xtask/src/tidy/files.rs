@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use super::Source;
 
 const LONGEST: usize = 500;
-const EMPTY_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "common", "types", "manager", "imp", "misc"];
+const EMPTY_NAMES: &[&str] =
+    &["utils", "util", "helpers", "helper", "common", "types", "manager", "imp", "misc"];
 
 pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     let mut complaints = Vec::new();

@@ -3,10 +3,16 @@
 use super::Source;
 
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let kinds: Vec<&str> = sources.iter().filter(|one| one.path.starts_with("crates/quorate-adapters/src")).flat_map(declared).collect();
+    let kinds: Vec<&str> = sources
+        .iter()
+        .filter(|one| one.path.starts_with("crates/quorate-adapters/src"))
+        .flat_map(declared)
+        .collect();
     let inward = |source: &&Source| {
         source.path.contains("/src/")
-            && !["crates/quorate-adapters/", "crates/quorate-testkit/", "crates/xtask/"].iter().any(|dir| source.path.starts_with(dir))
+            && !["crates/quorate-adapters/", "crates/quorate-testkit/", "crates/xtask/"]
+                .iter()
+                .any(|dir| source.path.starts_with(dir))
             && !source.path.ends_with("tests.rs")
             && !source.path.ends_with("fixture.rs")
     };

@@ -20,7 +20,8 @@ pub(super) struct Council {
     pulse: Mutex<Option<Pulse>>,
 }
 
-struct Board {
+/// What stands on the screen.
+pub(super) struct Board {
     lines: MultiProgress,
     glyphs: Glyphs,
     /// Where it is drawn, until the first beat draws it.
@@ -50,9 +51,7 @@ enum State {
 impl Council {
     /// Draws on the target from the first beat on.
     pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Council {
-        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        let board = Board { lines, glyphs, target: Some(target), step: None };
-        Council { board: Arc::new(Mutex::new(board)), pulse: Mutex::new(None) }
+        Council { board: Arc::new(Mutex::new(Board::new(glyphs, target))), pulse: Mutex::new(None) }
     }
 
     pub(super) fn asked(&self, id: &str, member: &str, step: &str) {
@@ -65,10 +64,7 @@ impl Council {
     }
 
     pub(super) fn asked_again(&self, id: &str, why: &str) {
-        let board = locked(&self.board);
-        if let Some(member) = board.step.as_ref().and_then(|step| step.members.iter().find(|one| one.id == id)) {
-            member.bar.set_message(format!("asked again: {}", cut(&line(why), WHY)));
-        }
+        locked(&self.board).asked_again(id, why);
     }
 
     pub(super) fn ended(&self, id: &str, status: &str, took: Duration) {
@@ -81,12 +77,6 @@ impl Council {
         drop(pulse);
         locked(&self.board).clear();
     }
-
-    /// What a beat does, for tests that do not wait for one.
-    #[cfg(test)]
-    pub(super) fn beat(&self) {
-        locked(&self.board).beat();
-    }
 }
 
 impl Drop for Council {
@@ -96,19 +86,32 @@ impl Drop for Council {
 }
 
 impl Board {
-    fn asked(&mut self, id: &str, member: &str, word: &str) {
+    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Board {
+        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
+        Board { lines, glyphs, target: Some(target), step: None }
+    }
+
+    pub(super) fn asked(&mut self, id: &str, member: &str, word: &str) {
         if self.step.as_ref().is_none_or(|step| step.word != word) {
             self.close();
             let heading = self.add("{prefix:.bold}{msg}").with_prefix(named(&line(word)));
             self.step = Some(Step { word: word.to_owned(), heading, members: Vec::new() });
         }
-        let bar = self.add("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}").with_prefix(line(member));
+        let bar =
+            self.add("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}").with_prefix(line(member));
         if let Some(step) = &mut self.step {
             step.members.push(Member { id: id.to_owned(), bar, state: State::Thinking });
         }
     }
 
-    fn ended(&mut self, id: &str, word: &str, took: Duration) {
+    pub(super) fn asked_again(&self, id: &str, why: &str) {
+        if let Some(member) = self.step.as_ref().and_then(|step| step.members.iter().find(|one| one.id == id))
+        {
+            member.bar.set_message(format!("asked again: {}", cut(&line(why), WHY)));
+        }
+    }
+
+    pub(super) fn ended(&mut self, id: &str, word: &str, took: Duration) {
         let glyphs = self.glyphs;
         let members = self.step.as_mut().map(|step| &mut step.members);
         let Some(member) = members.and_then(|all| all.iter_mut().find(|one| one.id == id)) else { return };
@@ -117,7 +120,9 @@ impl Board {
             _ => (glyphs.lacking(), "red"),
         };
         member.state = if word == "answered" { State::Answered } else { State::Absent };
-        member.bar.set_style(style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}")).tick_strings(&[mark, mark]));
+        member.bar.set_style(
+            style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}")).tick_strings(&[mark, mark]),
+        );
         let took = if took.is_zero() { String::new() } else { format!(" {}", duration(took)) };
         member.bar.finish_with_message(format!("{}{took}", status(&line(word))));
     }
@@ -138,7 +143,8 @@ impl Board {
         self.lines.add(ProgressBar::no_length()).with_style(style)
     }
 
-    fn beat(&mut self) {
+    /// Turns the spinners; the first time it brings everything onto the screen.
+    pub(super) fn beat(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }
@@ -149,7 +155,7 @@ impl Board {
         }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.close();
         // Standard error may be gone; then there is nothing to clear.
         let _ = self.lines.clear();

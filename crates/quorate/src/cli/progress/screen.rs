@@ -36,7 +36,10 @@ impl Screen {
 
     /// The screen of a terminal with this `TERM` and this locale.
     fn of_terminal(term: Option<&str>, locale: Option<&str>) -> Screen {
-        let unicode = cfg!(windows) || locale.map(str::to_ascii_lowercase).is_some_and(|name| name.contains("utf-8") || name.contains("utf8"));
+        let unicode = cfg!(windows)
+            || locale
+                .map(str::to_ascii_lowercase)
+                .is_some_and(|name| name.contains("utf-8") || name.contains("utf8"));
         match term {
             Some("dumb") => Screen::Lines,
             Some("linux") => Screen::Live(Glyphs::Ascii),
@@ -93,7 +96,10 @@ mod tests {
     fn terminals_differ() {
         assert_eq!(Screen::of_stderr(false), Screen::Off);
         assert_eq!(Screen::of_terminal(Some("dumb"), Some("en_GB.UTF-8")), Screen::Lines);
-        assert_eq!(Screen::of_terminal(Some("xterm-256color"), Some("en_GB.UTF-8")), Screen::Live(Glyphs::Unicode));
+        assert_eq!(
+            Screen::of_terminal(Some("xterm-256color"), Some("en_GB.UTF-8")),
+            Screen::Live(Glyphs::Unicode)
+        );
         assert_eq!(Screen::of_terminal(Some("linux"), Some("en_GB.UTF-8")), Screen::Live(Glyphs::Ascii));
         #[cfg(not(windows))]
         assert_eq!(Screen::of_terminal(None, Some("C")), Screen::Live(Glyphs::Ascii));

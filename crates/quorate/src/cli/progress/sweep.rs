@@ -16,7 +16,8 @@ pub(super) struct Sweep {
     pulse: Mutex<Option<Pulse>>,
 }
 
-struct Board {
+/// What stands on the screen.
+pub(super) struct Board {
     lines: MultiProgress,
     bar: ProgressBar,
     target: Option<ProgressDrawTarget>,
@@ -26,49 +27,27 @@ struct Board {
 impl Sweep {
     /// Draws on the target from the first beat on.
     pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Sweep {
-        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        let style = style("{spinner:.cyan} {bar:24} {pos}/{len} {elapsed} {wide_msg:.dim}");
-        let bar = lines.add(ProgressBar::new(0)).with_style(style.tick_chars(glyphs.spinner()).progress_chars(glyphs.bar()));
-        let board = Board { lines, bar, target: Some(target), under_way: Vec::new() };
-        Sweep { board: Arc::new(Mutex::new(board)), pulse: Mutex::new(None) }
+        Sweep { board: Arc::new(Mutex::new(Board::new(glyphs, target))), pulse: Mutex::new(None) }
     }
 
     pub(super) fn planned(&self, reviews: usize) {
-        locked(&self.board).bar.set_length(reviews as u64);
+        locked(&self.board).planned(reviews);
         let board = self.board.clone();
         *locked(&self.pulse) = Some(Pulse::start(move || locked(&board).beat()));
     }
 
     pub(super) fn started(&self, path: &str) {
-        let mut board = locked(&self.board);
-        board.under_way.push(line(path));
-        board.said();
+        locked(&self.board).started(path);
     }
 
     pub(super) fn ended(&self, path: &str) {
-        let mut board = locked(&self.board);
-        let path = line(path);
-        if let Some(at) = board.under_way.iter().position(|one| *one == path) {
-            board.under_way.remove(at);
-        }
-        board.bar.inc(1);
-        board.said();
+        locked(&self.board).ended(path);
     }
 
     pub(super) fn clear(&self) {
         let pulse = locked(&self.pulse).take();
         drop(pulse);
-        let board = locked(&self.board);
-        board.bar.finish_and_clear();
-        // Standard error may be gone; then there is nothing to clear.
-        let _ = board.lines.clear();
-        board.lines.set_draw_target(ProgressDrawTarget::hidden());
-    }
-
-    /// What a beat does, for tests that do not wait for one.
-    #[cfg(test)]
-    pub(super) fn beat(&self) {
-        locked(&self.board).beat();
+        locked(&self.board).clear();
     }
 }
 
@@ -79,11 +58,45 @@ impl Drop for Sweep {
 }
 
 impl Board {
+    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Board {
+        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
+        let style = style("{spinner:.cyan} {bar:24} {pos}/{len} {elapsed} {wide_msg:.dim}");
+        let style = style.tick_chars(glyphs.spinner()).progress_chars(glyphs.bar());
+        let bar = lines.add(ProgressBar::new(0)).with_style(style);
+        Board { lines, bar, target: Some(target), under_way: Vec::new() }
+    }
+
+    pub(super) fn planned(&self, reviews: usize) {
+        self.bar.set_length(reviews as u64);
+    }
+
+    pub(super) fn started(&mut self, path: &str) {
+        self.under_way.push(line(path));
+        self.said();
+    }
+
+    pub(super) fn ended(&mut self, path: &str) {
+        let path = line(path);
+        if let Some(at) = self.under_way.iter().position(|one| *one == path) {
+            self.under_way.remove(at);
+        }
+        self.bar.inc(1);
+        self.said();
+    }
+
+    pub(super) fn clear(&self) {
+        self.bar.finish_and_clear();
+        // Standard error may be gone; then there is nothing to clear.
+        let _ = self.lines.clear();
+        self.lines.set_draw_target(ProgressDrawTarget::hidden());
+    }
+
     fn said(&self) {
         self.bar.set_message(self.under_way.join(", "));
     }
 
-    fn beat(&mut self) {
+    /// Turns the spinner; the first time it brings the bar onto the screen.
+    pub(super) fn beat(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }

@@ -10,14 +10,17 @@ use super::screen::Glyphs;
 use super::*;
 use crate::service::sweep::Fate;
 
-/// A terminal of 60 columns that knows which lines it shows.
+const WIDTH: usize = 60;
+
+/// A terminal of sixty columns that knows what it shows.
 #[derive(Debug, Clone, Default)]
 struct Terminal(Arc<Mutex<Screenful>>);
 
 #[derive(Debug, Default)]
 struct Screenful {
-    lines: Vec<String>,
+    rows: Vec<Vec<char>>,
     row: usize,
+    column: usize,
     writes: usize,
 }
 
@@ -28,9 +31,9 @@ impl Terminal {
 
     fn shown(&self) -> String {
         let screen = self.0.lock().unwrap();
-        let lines: Vec<String> = screen.lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
-        let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty()).collect();
-        lines.join("\n")
+        let rows = screen.rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
+        // On a slow machine a second may pass.
+        rows.collect::<Vec<_>>().join("\n").trim_end().replace(" 1s", " 0s")
     }
 
     fn writes(&self) -> usize {
@@ -44,17 +47,31 @@ impl Terminal {
 }
 
 impl Screenful {
-    fn line(&mut self) -> &mut String {
-        while self.lines.len() <= self.row {
-            self.lines.push(String::new());
+    fn write(&mut self, text: &str) {
+        self.writes += 1;
+        for c in anstream::adapter::strip_str(text).to_string().chars() {
+            match c {
+                '\r' => self.column = 0,
+                '\n' => (self.row, self.column) = (self.row + 1, 0),
+                c => self.put(c),
+            }
         }
-        &mut self.lines[self.row]
+    }
+
+    /// The line goes on below only when there is more to write, as on a real terminal.
+    fn put(&mut self, c: char) {
+        if self.column == WIDTH {
+            (self.row, self.column) = (self.row + 1, 0);
+        }
+        self.rows.resize(self.rows.len().max(self.row + 1), vec![' '; WIDTH]);
+        self.rows[self.row][self.column] = c;
+        self.column += 1;
     }
 }
 
 impl TermLike for Terminal {
     fn width(&self) -> u16 {
-        60
+        WIDTH as u16
     }
 
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {
@@ -65,31 +82,30 @@ impl TermLike for Terminal {
         self.with(|screen| screen.row += n)
     }
 
-    fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-        Ok(())
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.with(|screen| screen.column = (screen.column + n).min(WIDTH))
     }
 
-    fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-        Ok(())
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.with(|screen| screen.column = screen.column.saturating_sub(n))
     }
 
     fn write_line(&self, text: &str) -> io::Result<()> {
-        self.with(|screen| {
-            screen.writes += 1;
-            screen.line().push_str(text);
-            screen.row += 1;
-        })
+        self.with(|screen| screen.write(&format!("{text}\n")))
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        self.with(|screen| {
-            screen.writes += 1;
-            screen.line().push_str(text);
-        })
+        self.with(|screen| screen.write(text))
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        self.with(|screen| screen.line().clear())
+        self.with(|screen| {
+            screen.column = 0;
+            let row = screen.row;
+            if let Some(row) = screen.rows.get_mut(row) {
+                row.fill(' ');
+            }
+        })
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -100,20 +116,32 @@ impl TermLike for Terminal {
 #[test]
 fn a_line_for_each_member_of_the_step_that_is_on() {
     let terminal = Terminal::default();
-    let council = council::Council::new(Glyphs::Ascii, terminal.target());
+    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
     for member in ["skeptic", "evidence"] {
         council.asked(&format!("r1/{member}"), member, "r1");
     }
     council.beat();
-    insta::assert_snapshot!(terminal.shown(), @"");
+    insta::assert_snapshot!(terminal.shown(), @"
+    round 1
+      / skeptic            0s
+      / evidence           0s
+    ");
     council.asked_again("r1/skeptic", "`would_block` is\nmissing");
     council.ended("r1/evidence", "timed_out", Duration::from_secs(90));
     council.beat();
-    insta::assert_snapshot!(terminal.shown(), @"");
+    insta::assert_snapshot!(terminal.shown(), @"
+    round 1
+      - skeptic            0s asked again: `would_block` is miss
+      x evidence         timed out 1 min 30 s
+    ");
     council.ended("r1/skeptic", "answered", Duration::from_millis(3200));
     council.asked("adjudicate", "adjudicator", "adjudicate");
     council.beat();
-    insta::assert_snapshot!(terminal.shown(), @"");
+    insta::assert_snapshot!(terminal.shown(), @"
+    round 1: 1 of 2 answered
+    adjudication
+      / adjudicator        0s
+    ");
     council.ended("r1/nobody", "late", Duration::ZERO);
     council.clear();
     assert_eq!(terminal.shown(), "");
@@ -122,23 +150,32 @@ fn a_line_for_each_member_of_the_step_that_is_on() {
 #[test]
 fn what_is_over_before_the_first_beat_is_never_drawn() {
     let terminal = Terminal::default();
-    let council = council::Council::new(Glyphs::Unicode, terminal.target());
+    let mut council = council::Board::new(Glyphs::Unicode, terminal.target());
     council.asked("r1/skeptic", "skeptic", "r1");
     council.ended("r1/skeptic", "answered", Duration::ZERO);
-    drop(council);
+    council.clear();
     assert_eq!(terminal.writes(), 0);
+}
+
+#[test]
+fn a_pulse_ends_with_its_owner() {
+    let beats = Arc::new(());
+    let own = beats.clone();
+    let pulse = pulse::Pulse::start(move || drop(own.clone()));
+    drop(pulse);
+    assert_eq!(Arc::strong_count(&beats), 1);
 }
 
 #[test]
 fn a_bar_for_a_sweep() {
     let terminal = Terminal::default();
-    let sweep = sweep::Sweep::new(Glyphs::Ascii, terminal.target());
+    let mut sweep = sweep::Board::new(Glyphs::Ascii, terminal.target());
     sweep.planned(4);
     sweep.started("a.md");
     sweep.started("b.md");
     sweep.ended("a.md");
     sweep.beat();
-    insta::assert_snapshot!(terminal.shown(), @"");
+    insta::assert_snapshot!(terminal.shown(), @"- ======>                  1/4 0s b.md");
     sweep.clear();
     assert_eq!(terminal.shown(), "");
 }

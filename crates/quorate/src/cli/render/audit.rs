@@ -62,16 +62,26 @@ fn summary(audit: &Audit) -> Vec<String> {
     let stats = &audit.stats;
     let reviews = stats.reviews();
     let mut out = vec![format!("{} in {}{}.", amount(reviews, "review"), line(&audit.log), filter(audit))];
-    if reviews > 0 {
+    if let Some(mean) = stats.elapsed_ms.checked_div(reviews) {
         let (counting, calls) = stats.calls;
-        let each = calls.checked_div(counting).map_or_else(String::new, |_| format!(", {:.1} a review", calls as f64 / counting as f64));
-        let mean = Duration::from_millis(stats.elapsed_ms / reviews);
-        let time = format!("{} ({} a review)", duration(Duration::from_millis(stats.elapsed_ms)), duration(mean));
+        let each = calls
+            .checked_div(counting)
+            .map_or_else(String::new, |_| format!(", {:.1} a review", calls as f64 / counting as f64));
+        let [all, mean] = [stats.elapsed_ms, mean].map(|ms| duration(Duration::from_millis(ms)));
+        let time = format!("{all} ({mean} a review)");
         out.push(format!("{}{each}; {time}.", amount(calls, "call")));
-        out.push(format!("{} by people ({} of reviews).", amount(stats.overrides, "override"), percent(stats.overrides, reviews)));
+        out.push(format!(
+            "{} by people ({} of reviews).",
+            amount(stats.overrides, "override"),
+            percent(stats.overrides, reviews)
+        ));
     }
     if audit.corrupt > 0 {
-        out.push(format!("{} of the log cannot be read and {} not counted.", amount(audit.corrupt, "line"), if audit.corrupt == 1 { "is" } else { "are" }));
+        out.push(format!(
+            "{} of the log cannot be read and {} not counted.",
+            amount(audit.corrupt, "line"),
+            if audit.corrupt == 1 { "is" } else { "are" }
+        ));
     }
     out
 }
@@ -130,7 +140,9 @@ fn columns(first: &'static str, other: bool) -> Vec<&'static str> {
 }
 
 fn row(name: String, tally: Tally, other: bool) -> Vec<String> {
-    let share = |count: u64| if count == 0 { "0".to_owned() } else { format!("{count} ({})", percent(count, tally.all())) };
+    let share = |count: u64| {
+        if count == 0 { "0".to_owned() } else { format!("{count} ({})", percent(count, tally.all())) }
+    };
     let mut row = vec![name, tally.all().to_string()];
     row.extend(tally.columns.map(share));
     row.extend(other.then(|| share(tally.other)));
@@ -145,7 +157,15 @@ fn seats(audit: &Audit) -> Table {
     };
     Table {
         title: "Deliberators",
-        headings: vec!["deliberator", "reviews", "block", "irreducible", "flip R1→R2", "did not fit", "timed out"],
+        headings: vec![
+            "deliberator",
+            "reviews",
+            "block",
+            "irreducible",
+            "flip R1→R2",
+            "did not fit",
+            "timed out",
+        ],
         rows: audit.stats.seats.iter().map(row).collect(),
     }
 }

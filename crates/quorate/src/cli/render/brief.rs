@@ -52,7 +52,8 @@ pub(super) struct Point<'r> {
 impl<'r> Brief<'r> {
     /// The brief of a report, cut to what is shown.
     pub(super) fn of(report: &'r Report) -> Brief<'r> {
-        let (grounded, floating): (Vec<_>, Vec<_>) = report.findings.iter().partition(|one| one.span.is_some());
+        let (grounded, floating): (Vec<_>, Vec<_>) =
+            report.findings.iter().partition(|one| one.span.is_some());
         let mut brief = Brief {
             places: gather(grounded, |place, finding| meets(place.span.as_ref(), finding.span)),
             ungrounded: gather(floating, |place, finding| place.quote == line(&finding.quote)),

@@ -66,7 +66,10 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            '.' | ')' if !out.is_empty() && out.bytes().all(|byte| byte.is_ascii_digit()) => {
+            '.' | ')'
+                if rest.peek().is_none_or(|next| *next == ' ')
+                    && out.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 out.push('\\');
                 out.push(c);
             }
@@ -103,6 +106,7 @@ mod tests {
         check("https://a.example www.b.example", "https:&#8203;//a.example www&#8203;.b.example");
         check("# a\n\n- b", "\\# a - b");
         check("1. a", "1\\. a");
+        check("2.5", "2.5");
         check("", "");
     }
 

@@ -34,7 +34,8 @@ pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<
     Finding {
         by: by.to_owned(),
         line: before.map(|before| before.matches('\n').count() as u64 + 1),
-        column: before.map(|before| before.rsplit('\n').next().unwrap_or_default().chars().count() as u64 + 1),
+        column: before
+            .map(|before| before.rsplit('\n').next().unwrap_or_default().chars().count() as u64 + 1),
         span: start.map(|start| (start, start + quote.len())),
         quote: quote.to_owned(),
         issue: issue.to_owned(),
@@ -78,7 +79,10 @@ pub(super) fn ship() -> Report {
 pub(super) fn revise() -> Report {
     let mut second = says("revise", 2.0, true, false);
     if let Some(answer) = &mut second.answer {
-        answer.insert("concessions".to_owned(), json!(["The register of the opening is the voice member's concern.", "b"]));
+        answer.insert(
+            "concessions".to_owned(),
+            json!(["The register of the opening is the voice member's concern.", "b"]),
+        );
         answer.insert("escalations".to_owned(), json!("Two others stopped at the same sentence."));
     }
     let finding = |by, quote, issue, fix| found(TEXT, by, quote, issue, fix);
@@ -176,7 +180,12 @@ pub(super) fn one_round() -> Report {
         rounds: 1,
         text: None,
         deliberators: vec![
-            seat("skeptic", answered(json!({"would_block": true, "scores": {"a": 2, "b": 3}})), absent("not_asked", None), "round1"),
+            seat(
+                "skeptic",
+                answered(json!({"would_block": true, "scores": {"a": 2, "b": 3}})),
+                absent("not_asked", None),
+                "round1",
+            ),
             seat("evidence", absent("over_budget", None), absent("not_asked", None), "missing"),
         ],
         findings: vec![found(TEXT, "skeptic", "90%", "No base.", None)],

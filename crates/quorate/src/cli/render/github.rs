@@ -15,7 +15,13 @@ pub fn github(report: &Report) -> String {
         out.push_str(&annotation(level, file(report), sarif::start(finding), &title, &message(finding)));
         out.push('\n');
     }
-    out.push_str(&annotation(level::of_verdict(report.verdict), file(report), None, &title(report), &verdict(report)));
+    out.push_str(&annotation(
+        level::of_verdict(report.verdict),
+        file(report),
+        None,
+        &title(report),
+        &verdict(report),
+    ));
     out.push('\n');
     out
 }

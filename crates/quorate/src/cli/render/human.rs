@@ -23,7 +23,8 @@ pub fn human(report: &Report, look: Look) -> String {
         overridden(report, look.width),
         notes(report, look.width),
     ];
-    let sections: Vec<&str> = sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
+    let sections: Vec<&str> =
+        sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
     finish(&sections.join("\n\n"), look)
 }
 
@@ -46,7 +47,10 @@ fn head(report: &Report, width: usize) -> String {
     match report.verdict {
         Some(_) => out.push_str(&prose(&report.because, 0, width)),
         None => {
-            let how = format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run);
+            let how = format!(
+                "Nothing is decided yet. `quorate resume {}` goes on from what was answered.",
+                report.run
+            );
             out.push_str(&prose(&how, 0, width));
         }
     }
@@ -69,9 +73,14 @@ fn facts(report: &Report) -> [(&'static str, String); 3] {
     let asked = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     if let Some((read, written)) = report.tokens {
-        spent.push_str(&format!(", {} read, {} written", amount(read, "token"), super::wording::grouped(written)));
+        spent.push_str(&format!(
+            ", {} read, {} written",
+            amount(read, "token"),
+            super::wording::grouped(written)
+        ));
     }
-    let mut kind = format!("{}, tier {}, policy {}", line(&report.artifact_type), report.tier, line(&report.policy));
+    let mut kind =
+        format!("{}, tier {}, policy {}", line(&report.artifact_type), report.tier, line(&report.policy));
     if report.prior_verdicts_consulted > 0 {
         kind.push_str(&format!(", {} consulted", amount(report.prior_verdicts_consulted, "earlier verdict")));
     }
@@ -87,31 +96,40 @@ fn deliberators(report: &Report, width: usize) -> String {
     let row = |one| seat::row(report, one).into_iter().map(shown).collect();
     let rows: Vec<Vec<String>> = report.deliberators.iter().map(row).collect();
     let mut out = table(&seat::headings(report.rounds), rows, 2, width);
-    let absences = seat::absences(report);
-    if !absences.is_empty() {
+    let beside = [seat::reactions(report), seat::absences(report)].concat();
+    if !beside.is_empty() {
         out.push('\n');
     }
-    for (who, why) in absences {
-        out.push_str(&hanging(&format!("{who}:"), &why, 2, width));
+    for (who, what) in beside {
+        out.push_str(&hanging("-", &format!("{who}: {what}"), 2, width));
     }
     out
 }
 
 fn reasoning(report: &Report, width: usize) -> String {
-    let said = (report.reasoning != report.because && !report.reasoning.trim().is_empty()).then_some(&*report.reasoning);
+    let said = (report.reasoning != report.because && !report.reasoning.trim().is_empty())
+        .then_some(&*report.reasoning);
     titled("Reasoning", said, width)
 }
 
 fn overridden(report: &Report, width: usize) -> String {
     let Some(person) = &report.overridden else { return String::new() };
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
-    let text = format!("{} decided {}; the council's verdict stays {council}.", line(&person.by), line(&person.verdict));
+    let text = format!(
+        "{} decided {}; the council's verdict stays {council}.",
+        line(&person.by),
+        line(&person.verdict)
+    );
     heading("A person's decision") + &prose(&text, 2, width) + &prose(&person.reason, 2, width)
 }
 
 /// What the head has said already is not said again.
 fn notes(report: &Report, width: usize) -> String {
-    let said = |note: &&String| !(!report.model_asked && note.starts_with("No model was asked"));
-    let items: Vec<String> = report.notes.iter().filter(said).map(|note| hanging("-", &line(note), 2, width)).collect();
+    let said = |note: &&String| report.model_asked || !note.starts_with("No model was asked");
+    let items: Vec<String> =
+        report.notes.iter().filter(said).map(|note| hanging("-", &line(note), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items.concat() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,18 @@
 //! Laying text out in columns: tables, wrapped prose, and lines that hang from a label. The table crate knows how wide
 //! characters are, so prose is a table too.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width, presets};
 
 use super::paint::{Paint, clean};
 
 /// Lines longer than this are hard to read, however wide the terminal is.
 const READABLE: usize = 100;
-/// What a column needs at least.
+/// Nothing is laid out narrower than this.
 const NARROWEST: usize = 24;
+/// Words longer than this are broken in a table.
+const LONGEST: u16 = 28;
+/// The spaces between two columns.
+const GAP: u16 = 2;
 
 /// Wraps paragraphs, each line after `indent` spaces. Empty lines part paragraphs, list items hang from their marks,
 /// and other line breaks are spaces.
@@ -43,19 +47,51 @@ fn columns(cells: Vec<String>, indent: usize, width: usize) -> String {
     lines(&table, indent)
 }
 
-/// A table with its headings underlined and two spaces between columns, adapted to the width.
+/// A table with its headings underlined and two spaces between columns. Columns narrow to their longest words; where
+/// even those do not fit, each row becomes a list of its cells.
 pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
+    let least = least(headings, &rows);
+    let needed = least.iter().map(|width| usize::from(*width)).sum::<usize>()
+        + usize::from(GAP) * least.len().saturating_sub(1);
+    if needed > width.saturating_sub(indent) {
+        return records(headings, &rows, indent, width);
+    }
     let mut table = plain(indent, width);
-    table.load_style(TableStyle::new().header_separator(presets::UTF8_FULL.top_border.left('─').right('─').junction('─')));
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_header(headings.iter().map(|heading| Paint::Strong.on(heading)));
     table.add_rows(rows);
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, if at + 1 < headings.len() { 2 } else { 0 }));
-        if at == 0 {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
+    let last = headings.len().saturating_sub(1);
+    for ((at, column), least) in table.column_iter_mut().enumerate().zip(least) {
+        let gap = if at < last { GAP } else { 0 };
+        column.set_padding((0, gap));
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least + gap)));
     }
     lines(&table, indent)
+}
+
+/// How narrow each column can be: as its longest word, or the whole of the first column.
+fn least(headings: &[&str], rows: &[Vec<String>]) -> Vec<u16> {
+    let mut words = Table::new();
+    let apart = |(at, cell): (usize, &str)| if at == 0 { cell.to_owned() } else { cell.replace(' ', "\n") };
+    words.add_row(headings.iter().copied().enumerate().map(apart));
+    words.add_rows(rows.iter().map(|row| row.iter().map(String::as_str).enumerate().map(apart)));
+    words.column_max_content_widths().into_iter().map(|width| width.min(LONGEST)).collect()
+}
+
+/// Rows as lists: the first cell above, the others below it with their headings.
+fn records(headings: &[&str], rows: &[Vec<String>], indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    for row in rows {
+        let mut cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+        if let Some((_, first)) = cells.next() {
+            out.push_str(&columns(vec![first.clone()], indent, width));
+        }
+        for (heading, cell) in cells {
+            let label = if heading.is_empty() { String::new() } else { format!("{heading}:") };
+            out.push_str(&hanging(&label, cell, indent + 2, width));
+        }
+    }
+    out
 }
 
 fn plain(indent: usize, width: usize) -> Table {
@@ -105,7 +141,9 @@ fn blocks(text: &str) -> Vec<Block> {
                     blocks.push(Block::Gap);
                 }
             }
-            (Some((mark, text)), _) => blocks.push(Block::Item { mark: mark.to_owned(), text: text.to_owned() }),
+            (Some((mark, text)), _) => {
+                blocks.push(Block::Item { mark: mark.to_owned(), text: text.to_owned() })
+            }
             (None, Some(Block::Item { text, .. } | Block::Paragraph(text))) => {
                 text.push(' ');
                 text.push_str(&words);
@@ -119,7 +157,8 @@ fn blocks(text: &str) -> Vec<Block> {
 /// Whether a word begins a list item: `-`, `*`, `+`, `•`, `3.` or `3)`.
 fn is_item(word: &str) -> bool {
     let number = word.strip_suffix(['.', ')']).unwrap_or_default();
-    matches!(word, "-" | "*" | "+" | "•") || (!number.is_empty() && number.len() < 4 && number.bytes().all(|byte| byte.is_ascii_digit()))
+    matches!(word, "-" | "*" | "+" | "•")
+        || (!number.is_empty() && number.len() < 4 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -136,12 +175,20 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns() {
-        assert_eq!(prose("日本語 日本語 日本語 日本語 日本語", 0, 24), "日本語 日本語 日本語\n日本語 日本語\n");
+        assert_eq!(
+            prose("日本語 日本語 日本語 日本語 日本語", 0, 24),
+            "日本語 日本語 日本語\n日本語 日本語\n"
+        );
     }
 
     #[test]
     fn marks_take_no_column() {
-        let text = format!("{} {} {}", Paint::Bad.on("aaaaaaaaaaa"), Paint::Bad.on("bbbbbbb"), Paint::Bad.on("cccc"));
+        let text = format!(
+            "{} {} {}",
+            Paint::Bad.on("aaaaaaaaaaa"),
+            Paint::Bad.on("bbbbbbb"),
+            Paint::Bad.on("cccc")
+        );
         assert_eq!(columns(vec![text.clone()], 0, 24), format!("{text}\n"));
     }
 }

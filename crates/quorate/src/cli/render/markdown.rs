@@ -24,7 +24,8 @@ pub fn markdown(report: &Report) -> String {
         notes(report),
         foot(report),
     ];
-    let sections: Vec<&str> = sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
+    let sections: Vec<&str> =
+        sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
     sections.join("\n\n") + "\n"
 }
 
@@ -32,7 +33,9 @@ fn head(report: &Report) -> String {
     let word = report.verdict.map_or("OPEN", Verdict::as_str);
     let because = match report.verdict {
         Some(_) => inline(&report.because),
-        None => format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run),
+        None => {
+            format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run)
+        }
     };
     let person = report.overridden.as_ref().map_or_else(String::new, |person| {
         format!("\n\nA person decided **{}**: see below.", inline(&person.verdict))
@@ -47,12 +50,12 @@ fn table(report: &Report) -> String {
         let cells: Vec<String> = seat::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
-    let absences = seat::absences(report);
-    if !absences.is_empty() {
+    let beside = [seat::reactions(report), seat::absences(report)].concat();
+    if !beside.is_empty() {
         out.push('\n');
     }
-    for (who, why) in absences {
-        out.push_str(&format!("- {}: {}\n", inline(&who), inline(&why)));
+    for (who, what) in beside {
+        out.push_str(&format!("- {}: {}\n", inline(&who), inline(&what)));
     }
     out
 }
@@ -72,23 +75,29 @@ fn brief(report: &Report) -> String {
         out.push_str(&item(report, place, at + 1));
     }
     if !brief.ungrounded.is_empty() {
-        out.push_str("\nUngrounded: these quotes do not stand in the text.\n");
+        out.push_str("\nUngrounded: these quotes are not in the text.\n");
     }
     for (at, place) in brief.ungrounded.iter().enumerate() {
         out.push_str(&item(report, place, brief.places.len() + at + 1));
     }
     if brief.more > 0 {
         let more = amount(brief.more as u64, "more finding");
-        out.push_str(&format!("\n… and {more} beyond the first {SHOWN} places: `quorate show {} --format json` lists all.\n", report.run));
+        out.push_str(&format!(
+            "\n… and {more} beyond the first {SHOWN} places: `quorate show {} --format json` lists all.\n",
+            report.run
+        ));
     }
     out
 }
 
 fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
-    let named = |by: &&str| format!("**{}**{}", inline(by), if seat::blocks(report, by) { " (blocks)" } else { "" });
+    let named =
+        |by: &&str| format!("**{}**{}", inline(by), if seat::blocks(report, by) { " (blocks)" } else { "" });
     let names: Vec<String> = place.by.iter().map(named).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let at = place.at.map_or_else(String::new, |(line, column)| format!("{}, ", code(&format!("{}:{line}:{column}", report.artifact))));
+    let at = place.at.map_or_else(String::new, |(line, column)| {
+        format!("{}, ", code(&format!("{}:{line}:{column}", report.artifact)))
+    });
     let mut out = format!("\n{number}. {at}{names}\n\n   > {}\n\n", inline(&cut(&place.quote, QUOTE)));
     for Point { by, issue, fix } in &place.points {
         let who = if *by == place.by { String::new() } else { format!("{}: ", inline(&list(by))) };
@@ -102,7 +111,10 @@ fn overridden(report: &Report) -> String {
     let Some(person) = &report.overridden else { return String::new() };
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
     let (by, verdict) = (inline(&person.by), inline(&person.verdict));
-    format!("### A person's decision\n\n{by} decided **{verdict}**; the council's verdict stays {council}.\n\n{}", paragraphs(&person.reason))
+    format!(
+        "### A person's decision\n\n{by} decided **{verdict}**; the council's verdict stays {council}.\n\n{}",
+        paragraphs(&person.reason)
+    )
 }
 
 fn notes(report: &Report) -> String {

@@ -16,7 +16,11 @@ pub fn human(replay: &Replay) -> String {
     let verdict = |word: &Option<String>| word.as_deref().map_or_else(|| "no verdict".to_owned(), line);
     let differences = &replay.result.differences;
     if differences.is_empty() {
-        return format!("identical: run {} comes to {} again, nobody asked\n", replay.run, verdict(&replay.replayed));
+        return format!(
+            "identical: run {} comes to {} again, nobody asked\n",
+            replay.run,
+            verdict(&replay.replayed)
+        );
     }
     let mut out = format!(
         "different: run {} recorded {}, and {} follows now ({})\n",
@@ -33,7 +37,8 @@ pub fn human(replay: &Replay) -> String {
 
 /// `{run, identical, recorded, replayed, differences: [{kind, recorded, replayed}]}`.
 pub fn json(replay: &Replay) -> String {
-    let one = |one: &Difference| json!({"kind": one.kind, "recorded": one.recorded, "replayed": one.replayed});
+    let one =
+        |one: &Difference| json!({"kind": one.kind, "recorded": one.recorded, "replayed": one.replayed});
     let object = json!({
         "run": &*replay.run,
         "identical": replay.result.differences.is_empty(),
@@ -46,8 +51,14 @@ pub fn json(replay: &Replay) -> String {
 
 /// The fields that differ; the whole where one side has no such record.
 fn described(difference: &Difference) -> String {
-    let (Some(Json::Object(recorded)), Some(Json::Object(replayed))) = (&difference.recorded, &difference.replayed) else {
-        let which = if difference.recorded.is_none() { "not recorded, but follows now" } else { "recorded, but does not follow" };
+    let (Some(Json::Object(recorded)), Some(Json::Object(replayed))) =
+        (&difference.recorded, &difference.replayed)
+    else {
+        let which = if difference.recorded.is_none() {
+            "not recorded, but follows now"
+        } else {
+            "recorded, but does not follow"
+        };
         return format!("  {}: {which}\n", line(&difference.kind));
     };
     let mut keys: Vec<&String> = recorded.keys().chain(replayed.keys()).collect();
@@ -80,7 +91,10 @@ mod tests {
 
     #[test]
     fn identical_or_where_it_differs() {
-        assert_eq!(human(&replayed(Vec::new())), "identical: run r7k2m9q4xa1bc comes to REVISE again, nobody asked\n");
+        assert_eq!(
+            human(&replayed(Vec::new())),
+            "identical: run r7k2m9q4xa1bc comes to REVISE again, nobody asked\n"
+        );
         let differences = vec![
             Difference {
                 kind: "rule".to_owned(),
@@ -89,6 +103,12 @@ mod tests {
             },
             Difference { kind: "outcome".to_owned(), recorded: None, replayed: Some(json!({})) },
         ];
-        insta::assert_snapshot!(human(&replayed(differences)), @"");
+        insta::assert_snapshot!(human(&replayed(differences)), @"
+        different: run r7k2m9q4xa1bc recorded REVISE, and REVISE follows now (2 differences)
+          rule.blocks
+            recorded: 1
+            replayed: 2
+          outcome: not recorded, but follows now
+        ");
     }
 }

@@ -1,5 +1,7 @@
 //! The runs of a ledger, as a table and as JSON.
 
+use std::collections::BTreeSet;
+
 use quorate_diagnostics::render::Look;
 use quorate_ledger::runs::Run;
 use serde_json::{Value, json};
@@ -8,16 +10,22 @@ use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
 
-/// The shortest id that is shown; longer where another run of the list begins the same.
+/// The shortest beginning of an id that is shown.
 const SHORT: usize = 7;
+/// A whole id.
+const LONG: usize = 13;
 
 /// The table, in the order given.
 pub fn human(runs: &[Run], look: Look) -> String {
     if runs.is_empty() {
         return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
     }
-    let rows = runs.iter().map(|run| row(run, short(run, runs))).collect();
-    finish(&table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, look.width), look)
+    let length = short(runs);
+    let rows = runs.iter().map(|run| row(run, run.run.get(..length).unwrap_or(&run.run))).collect();
+    finish(
+        &table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, look.width),
+        look,
+    )
 }
 
 /// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open}]}`.
@@ -49,11 +57,13 @@ fn row(run: &Run, short: &str) -> Vec<String> {
     ]
 }
 
-/// The beginning of a run's id that no other run of the list has.
-fn short<'r>(run: &'r Run, runs: &[Run]) -> &'r str {
-    let unique = |prefix: &&str| runs.iter().filter(|other| other.run.starts_with(*prefix)).count() == 1;
-    let prefixes = (SHORT..run.run.len()).filter_map(|length| run.run.get(..length));
-    prefixes.into_iter().find(unique).unwrap_or(&run.run)
+/// The shortest length at which the ids of a list differ.
+fn short(runs: &[Run]) -> usize {
+    let differ = |length: &usize| {
+        let prefixes: BTreeSet<&str> = runs.iter().filter_map(|run| run.run.get(..*length)).collect();
+        prefixes.len() == runs.len()
+    };
+    (SHORT..LONG).find(differ).unwrap_or(LONG)
 }
 
 #[cfg(test)]
@@ -80,7 +90,13 @@ mod tests {
 
     #[test]
     fn a_row_for_each_run() {
-        insta::assert_snapshot!(human(&runs(), Look::default()), @"");
+        insta::assert_snapshot!(human(&runs(), Look::default()), @"
+        run       opened (UTC)      verdict  override  type       artifact
+        ──────────────────────────────────────────────────────────────────────────
+        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP      blog_post  drafts/launch.md
+        r7k2m9q5  2026-03-04 05:05  open               blog_post  drafts/日本.md
+        rzzzzzz4  2026-03-04 05:05  HOLD               blog_post  -
+        ");
         assert!(human(&[], Look::default()).starts_with("No runs yet"));
     }
 

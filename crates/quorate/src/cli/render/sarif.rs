@@ -14,7 +14,8 @@ use crate::service::report::{self, Report};
 pub fn sarif(report: &Report) -> String {
     let lines = report.text.as_deref().map(LineIndex::new);
     let rules: Vec<Rule> = report.deliberators.iter().map(|one| rule(&one.id)).collect();
-    let findings: Vec<Finding> = report.findings.iter().map(|one| finding(report, lines.as_ref(), one)).collect();
+    let findings: Vec<Finding> =
+        report.findings.iter().map(|one| finding(report, lines.as_ref(), one)).collect();
     let mut log = log(&rules, &findings);
     let run = &mut log["runs"][0];
     run["automationDetails"] = json!({ "id": format!("quorate/review/{}", report.run) });
@@ -50,7 +51,11 @@ fn properties(report: &Report) -> Value {
 }
 
 fn rule(deliberator: &str) -> Rule {
-    Rule { id: id(deliberator), summary: format!("What the council's deliberator `{deliberator}` finds."), help: String::new() }
+    Rule {
+        id: id(deliberator),
+        summary: format!("What the council's deliberator `{deliberator}` finds."),
+        help: String::new(),
+    }
 }
 
 /// The rule of a deliberator.
@@ -119,7 +124,9 @@ mod tests {
                 let Some(region) = location.get("region") else { continue };
                 let number = |key: &str| region[key].as_u64().unwrap();
                 assert!(number("startLine") >= 1 && number("startColumn") >= 1);
-                assert!((number("endLine"), number("endColumn")) >= (number("startLine"), number("startColumn")));
+                assert!(
+                    (number("endLine"), number("endColumn")) >= (number("startLine"), number("startColumn"))
+                );
             }
         }
     }
@@ -142,7 +149,12 @@ mod tests {
     fn levels_follow_verdict_and_block() {
         let levels = |report: &Report| -> Vec<String> {
             let run = run(report);
-            run["results"].as_array().unwrap().iter().map(|one| one["level"].as_str().unwrap().to_owned()).collect()
+            run["results"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["level"].as_str().unwrap().to_owned())
+                .collect()
         };
         assert_eq!(levels(&revise()), ["warning", "warning", "note", "warning", "note"]);
         let shipped = Report { verdict: Some(Verdict::Ship), ..revise() };

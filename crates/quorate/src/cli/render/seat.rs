@@ -10,7 +10,10 @@ use crate::service::report::{Answer, Deliberator, Report};
 /// Stands where there is nothing to say.
 pub(super) const NOTHING: &str = "–";
 /// How much of a concession or an escalation is shown.
-const GIST: usize = 72;
+const GIST: usize = 160;
+
+/// Where an answer says how it was moved, and the word for it.
+const REACTIONS: [(&str, &str); 2] = [("concessions", "concedes"), ("escalations", "escalates")];
 
 /// A cell of the table, with what it means.
 pub(super) struct Cell {
@@ -31,7 +34,10 @@ pub(super) fn headings(rounds: u8) -> Vec<&'static str> {
 /// A deliberator's cells, one for each heading.
 pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
     let seat = Seat::of(report.rounds, one);
-    let mut cells = vec![Cell { text: line(&one.id), paint: Some(Paint::Strong) }, heard(&one.round1, seat.first.as_ref())];
+    let mut cells = vec![
+        Cell { text: line(&one.id), paint: Some(Paint::Strong) },
+        heard(&one.round1, seat.first.as_ref()),
+    ];
     if report.rounds > 1 {
         cells.push(heard(&one.round2, seat.second.as_ref()));
     }
@@ -39,7 +45,9 @@ pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
     cells.push(plain(counted.and_then(|position| position.score).map_or_else(|| NOTHING.to_owned(), score)));
     cells.push(flag(counted.map(|position| position.would_block)));
     cells.push(flag(counted.map(|position| position.irreducible)));
-    if one.ungrounded && let Some(cell) = cells.iter_mut().rev().nth(1) {
+    if one.ungrounded
+        && let Some(cell) = cells.iter_mut().rev().nth(1)
+    {
         cell.text.push_str(", ungrounded");
     }
     if report.rounds > 1 {
@@ -52,6 +60,20 @@ pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
 pub(super) fn blocks(report: &Report, member: &str) -> bool {
     let one = report.deliberators.iter().find(|one| one.id == member);
     one.is_some_and(|one| Seat::of(report.rounds, one).counted().is_some_and(|position| position.would_block))
+}
+
+/// The first concession and the first escalation of each, and how many more there are.
+pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for one in &report.deliberators {
+        for (key, verb) in REACTIONS {
+            let said = said(&one.round2, key);
+            let Some(first) = said.first() else { continue };
+            let more = if said.len() > 1 { format!(" (and {} more)", said.len() - 1) } else { String::new() };
+            all.push((format!("{} {verb}", line(&one.id)), format!("{}{more}", cut(first, GIST))));
+        }
+    }
+    all
 }
 
 /// Why an answer is not there, where its record says more than the status.
@@ -102,8 +124,10 @@ impl<'r> Seat<'r> {
             ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
             (_, Some(first), Some(second)) => {
                 let mut changes = moved(first, second);
-                changes.extend(reaction("concedes", &self.one.round2, "concessions"));
-                changes.extend(reaction("escalates", &self.one.round2, "escalations"));
+                for (key, verb) in REACTIONS {
+                    let count = said(&self.one.round2, key).len();
+                    changes.extend((count > 0).then(|| format!("{verb} {count}")));
+                }
                 if changes.is_empty() { vec!["nothing".to_owned()] } else { changes }
             }
             (_, None, Some(_)) if self.rounds > 1 => vec!["answered in round 2 alone".to_owned()],
@@ -137,15 +161,14 @@ fn moved(first: &Position, second: &Position) -> Vec<String> {
     changes
 }
 
-/// The first of a member's concessions or escalations, and how many more there are.
-fn reaction(verb: &str, answer: &Answer, key: &str) -> Option<String> {
-    let said: Vec<String> = match answer.field(key)? {
-        Json::Array(all) => all.iter().map(gist).filter(|text| !text.is_empty()).collect(),
-        other => vec![gist(other)].into_iter().filter(|text| !text.is_empty()).collect(),
+/// What a member says in its second answer about the others' first ones.
+fn said(answer: &Answer, key: &str) -> Vec<String> {
+    let all = match answer.field(key) {
+        None => Vec::new(),
+        Some(Json::Array(all)) => all.iter().map(gist).collect(),
+        Some(one) => vec![gist(one)],
     };
-    let first = said.first()?.trim_end_matches('.');
-    let more = if said.len() > 1 { format!(" (+{})", said.len() - 1) } else { String::new() };
-    Some(format!("{verb}: {}{more}", cut(first, GIST)))
+    all.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
 /// A text, or the first text of an object.
@@ -172,7 +195,11 @@ fn heard(answer: &Answer, position: Option<&Position>) -> Cell {
         None => plain(block.to_owned()),
         Some(lean) => {
             let paint = Some(Paint::of_word(lean.as_str()));
-            let text = if position.would_block { format!("{}, blocks", lean.as_str()) } else { lean.as_str().to_owned() };
+            let text = if position.would_block {
+                format!("{}, blocks", lean.as_str())
+            } else {
+                lean.as_str().to_owned()
+            };
             Cell { text, paint }
         }
     }

@@ -39,7 +39,8 @@ fn row(one: &Swept) -> Option<Vec<String>> {
 /// One sentence: how many files there are and what became of them.
 fn summary(all: &[Swept]) -> String {
     let count = |is: &dyn Fn(&Fate) -> bool| all.iter().filter(|one| is(&one.fate)).count();
-    let judged = |wanted: Verdict| count(&|fate| matches!(fate, Fate::Judged { verdict, .. } if *verdict == wanted));
+    let judged =
+        |wanted: Verdict| count(&|fate| matches!(fate, Fate::Judged { verdict, .. } if *verdict == wanted));
     let parts = [
         (judged(Verdict::Ship), "SHIP"),
         (judged(Verdict::Revise), "REVISE"),
@@ -51,7 +52,8 @@ fn summary(all: &[Swept]) -> String {
         (count(&|fate| *fate == Fate::NotSampled), "not in the sample"),
         (count(&|fate| *fate == Fate::TierSkipped), "of a tier that is not reviewed"),
     ];
-    let said: Vec<String> = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let said: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let files = amount(all.len() as u64, "file");
     if said.is_empty() { format!("{files}.") } else { format!("{files}: {}.", said.join(", ")) }
 }
@@ -77,15 +79,27 @@ mod tests {
 
     #[test]
     fn what_was_judged_is_listed_and_the_rest_counted() {
-        let swept = |path: &str, fate| Swept { path: path.to_owned(), tier: 1, artifact_type: "post".to_owned(), fate };
+        let swept = |path: &str, fate| Swept {
+            path: path.to_owned(),
+            tier: 1,
+            artifact_type: "post".to_owned(),
+            fate,
+        };
         let all = [
             swept("a.md", Fate::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship }),
             swept("b.md", Fate::Failed { why: "not UTF-8".to_owned() }),
             swept("c.md", Fate::TierSkipped),
             swept("d.md", Fate::AlreadyJudged),
         ];
-        insta::assert_snapshot!(human(&all, Look::default()), @"");
-        insta::assert_snapshot!(human(&[], Look::default()), @"");
+        insta::assert_snapshot!(human(&all, Look::default()), @"
+        verdict  artifact  type  tier  run
+        ────────────────────────────────────────────
+        SHIP     a.md      post  1     r7k2m9q4xa1bc
+        failed   b.md      post  1     not UTF-8
+
+        4 files: 1 SHIP, 1 failed, 1 judged before, 1 of a tier that is not reviewed.
+        ");
+        insta::assert_snapshot!(human(&[], Look::default()), @"0 files.");
         let object: Value = serde_json::from_str(&json(&all)).unwrap();
         assert_eq!(object["files"][0]["verdict"], "SHIP");
         assert_eq!(object["files"][2]["fate"], "tier_skipped");

@@ -50,7 +50,8 @@ pub(super) fn day(day: i64) -> String {
 
 fn strftime(ms: i64, format: &str) -> String {
     // A time that no calendar has can only come from a damaged record, which must still be shown.
-    Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |time| time.strftime(format).to_string())
+    Timestamp::from_millisecond(ms)
+        .map_or_else(|_| format!("{ms} ms"), |time| time.strftime(format).to_string())
 }
 
 /// An amount with its noun, `s` added where it is not one.
@@ -63,7 +64,7 @@ pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -97,8 +98,12 @@ mod tests {
 
     #[test]
     fn durations_say_what_matters() {
-        let said = [0, 21, 999, 1000, 3249, 59_999, 60_000, 245_000, 3_600_000].map(|ms| duration(Duration::from_millis(ms)));
-        assert_eq!(said, ["0 ms", "21 ms", "999 ms", "1.0 s", "3.2 s", "59.9 s", "1 min 00 s", "4 min 05 s", "1 h 00 min"]);
+        let said = [0, 21, 999, 1000, 3249, 59_999, 60_000, 245_000, 3_600_000]
+            .map(|ms| duration(Duration::from_millis(ms)));
+        assert_eq!(
+            said,
+            ["0 ms", "21 ms", "999 ms", "1.0 s", "3.2 s", "59.9 s", "1 min 00 s", "4 min 05 s", "1 h 00 min"]
+        );
     }
 
     #[test]
@@ -111,7 +116,10 @@ mod tests {
 
     #[test]
     fn amounts_and_lists() {
-        assert_eq!([amount(1, "call"), amount(0, "call"), amount(1_234_567, "token")], ["1 call", "0 calls", "1,234,567 tokens"]);
+        assert_eq!(
+            [amount(1, "call"), amount(0, "call"), amount(1_234_567, "token")],
+            ["1 call", "0 calls", "1,234,567 tokens"]
+        );
         assert_eq!([list(&[]), list(&["a"]), list(&["a", "b", "c"])], ["", "a", "a, b and c"]);
         assert_eq!([cut("abc", 3), cut("abcd", 3), cut("a bcd", 3)], ["abc", "ab…", "a…"]);
     }

@@ -10,7 +10,8 @@ use crate::service::audit::Audit;
 /// How long a bar is.
 const BAR: usize = 20;
 /// What fills a bar, verdict by verdict.
-const FILL: [(char, Paint); 4] = [('█', Paint::Good), ('▓', Paint::Fair), ('▒', Paint::Bad), ('░', Paint::Absent)];
+const FILL: [(char, Paint); 4] =
+    [('█', Paint::Good), ('▓', Paint::Fair), ('▒', Paint::Bad), ('░', Paint::Absent)];
 
 /// The whole audit.
 pub fn human(audit: &Audit, look: Look) -> String {
@@ -18,18 +19,23 @@ pub fn human(audit: &Audit, look: Look) -> String {
     for mut one in tables(audit) {
         let weekly = one.title == "Drift by week";
         if weekly {
-            one.headings.push("SHIP █ REVISE ▓ HOLD ▒ INCOMPLETE ░");
+            one.headings.push("mix");
             let weeks = &audit.stats.weeks;
             let shown = weeks.values().skip(weeks.len().saturating_sub(WEEKS));
             for (row, types) in one.rows.iter_mut().zip(shown) {
                 row.push(bar(Tally::of(types.values())));
             }
         }
-        out.push_str(&format!("\n{}\n", Paint::Strong.on(one.title)));
+        let legend = if weekly { ": █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE" } else { "" };
+        out.push_str(&format!("\n{}{legend}\n", Paint::Strong.on(one.title)));
         out.push_str(&table(&one.headings, one.rows, 2, look.width));
         if weekly && audit.stats.weeks.len() > WEEKS {
             let earlier = audit.stats.weeks.len() - WEEKS;
-            out.push_str(&prose(&format!("… and {earlier} weeks before: `quorate audit --format json` lists all."), 2, look.width));
+            out.push_str(&prose(
+                &format!("… and {earlier} weeks before: `quorate audit --format json` lists all."),
+                2,
+                look.width,
+            ));
         }
     }
     finish(&out, look)

@@ -10,15 +10,21 @@ use crate::service::audit::Audit;
 pub fn json(audit: &Audit) -> String {
     let stats = &audit.stats;
     let reviews = stats.reviews();
-    let deliberators: Vec<Value> = stats.seats.iter().map(|(id, seat)| {
-        let mut object = Map::from_iter([("id".to_owned(), json!(id)), ("reviews".to_owned(), json!(seat.reviews))]);
-        for (name, count) in rates(seat) {
-            object.insert(name.to_owned(), json!(count));
-            object.insert(format!("{name}_rate"), rate(count, seat.reviews));
-        }
-        Value::Object(object)
-    }).collect();
-    let weeks: Vec<Value> = stats.weeks.iter().map(|(monday, types)| json!({"week": day(*monday), "verdicts": types})).collect();
+    let deliberators: Vec<Value> = stats
+        .seats
+        .iter()
+        .map(|(id, seat)| {
+            let mut object =
+                Map::from_iter([("id".to_owned(), json!(id)), ("reviews".to_owned(), json!(seat.reviews))]);
+            for (name, count) in rates(seat) {
+                object.insert(name.to_owned(), json!(count));
+                object.insert(format!("{name}_rate"), rate(count, seat.reviews));
+            }
+            Value::Object(object)
+        })
+        .collect();
+    let weeks: Vec<Value> =
+        stats.weeks.iter().map(|(monday, types)| json!({"week": day(*monday), "verdicts": types})).collect();
     let (counting, calls) = stats.calls;
     let object = json!({
         "log": audit.log,

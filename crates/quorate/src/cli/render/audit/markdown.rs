@@ -12,7 +12,12 @@ pub fn markdown(audit: &Audit) -> String {
     }
     out.push('\n');
     for table in tables(audit) {
-        out.push_str(&format!("\n### {}\n\n| {} |\n| --- |{}\n", table.title, table.headings.join(" | "), " ---: |".repeat(table.headings.len() - 1)));
+        out.push_str(&format!(
+            "\n### {}\n\n| {} |\n| --- |{}\n",
+            table.title,
+            table.headings.join(" | "),
+            " ---: |".repeat(table.headings.len() - 1)
+        ));
         for row in &table.rows {
             let cells: Vec<String> = row.iter().map(|cell| inline(cell)).collect();
             out.push_str(&format!("| {} |\n", cells.join(" | ")));

@@ -27,13 +27,17 @@ pub(super) fn brief(report: &Report, look: Look) -> String {
     }
     if !brief.ungrounded.is_empty() {
         out.push('\n');
-        out.push_str(&heading("Ungrounded: these quotes do not stand in the text"));
+        out.push_str(&heading("Ungrounded: not in the text"));
     }
     for (at, place) in brief.ungrounded.iter().enumerate() {
         out.push_str(&item(report, place, brief.places.len() + at + 1, look));
     }
     if brief.more > 0 {
-        let more = format!("… and {} beyond the first {SHOWN} places: `quorate show {} --format json` lists all.", amount(brief.more as u64, "more finding"), report.run);
+        let more = format!(
+            "… and {} beyond the first {SHOWN} places: `quorate show {} --format json` lists all.",
+            amount(brief.more as u64, "more finding"),
+            report.run
+        );
         out.push('\n');
         out.push_str(&prose(&more, 2, look.width));
     }
@@ -41,10 +45,12 @@ pub(super) fn brief(report: &Report, look: Look) -> String {
 }
 
 fn item(report: &Report, place: &Place<'_>, number: usize, look: Look) -> String {
-    let named = |by: &&str| if seat::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() };
+    let named =
+        |by: &&str| if seat::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() };
     let names: Vec<String> = place.by.iter().map(named).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut out = format!("\n{number:>3}. {}\n", Paint::Strong.on(&names));
+    let mut out =
+        format!("\n{}", hanging(&format!("{number:>3}."), &Paint::Strong.on(&names), 0, look.width));
     out.push_str(&source(report, place, look));
     let everybody = |point: &Point<'_>| point.by == place.by;
     for point in &place.points {

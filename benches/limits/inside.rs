@@ -1,0 +1,73 @@
+//! What is measured inside a process: indexing a log, and looking up earlier verdicts in it. Says its numbers as
+//! nanoseconds on standard output.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use quorate_ledger::Store;
+use quorate_ledger::council_log::{self, priors};
+
+use crate::log_lines::{TYPES, artifact_type};
+use crate::{Failure, process};
+
+/// The first argument of a process that measures itself.
+pub const ARGUMENT: &str = "__inside";
+const LOOKUPS: usize = 200;
+
+/// Measures in a process of its own.
+pub fn measure(what: &str, dir: &Path) -> Result<Duration, Failure> {
+    let output = Command::new(std::env::current_exe()?).args([ARGUMENT, what]).arg(dir).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(Duration::from_nanos(String::from_utf8(output.stdout)?.trim().parse()?))
+}
+
+/// Is the process of its own.
+pub fn main(arguments: &[String]) -> ExitCode {
+    let [what, dir] = arguments else { return ExitCode::FAILURE };
+    let ledger = PathBuf::from(dir).join("ledger.db");
+    let log = PathBuf::from(dir).join("council_log.jsonl");
+    let measured = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from);
+    let measured = measured.and_then(|runtime| match &**what {
+        "index" => runtime.block_on(index(&ledger, &log)),
+        _ => runtime.block_on(lookup(&ledger, &log)),
+    });
+    match measured {
+        Ok(took) => {
+            println!("{}", took.as_nanos());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn index(ledger: &Path, log: &Path) -> Result<Duration, Failure> {
+    let store = Store::open(ledger).await?.store;
+    let start = Instant::now();
+    council_log::sync(&store, log).await?;
+    let took = start.elapsed();
+    store.close().await;
+    Ok(took)
+}
+
+/// What a review does: holds the log against its index, then takes the newest verdicts of its type.
+async fn lookup(ledger: &Path, log: &Path) -> Result<Duration, Failure> {
+    let store = Store::open(ledger).await?.store;
+    let mut all = Vec::with_capacity(LOOKUPS);
+    for (_, number) in (0..LOOKUPS).zip((0..TYPES).cycle()) {
+        let start = Instant::now();
+        let indexed = council_log::sync(&store, log).await?;
+        let found = priors::priors(&store, log, indexed, &artifact_type(number)).await?;
+        all.push(start.elapsed());
+        if found.len() != priors::LIMIT as usize {
+            return Err(format!("{} verdicts were found, not {}", found.len(), priors::LIMIT).into());
+        }
+    }
+    store.close().await;
+    Ok(process::middle(all))
+}

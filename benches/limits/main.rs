@@ -1,0 +1,83 @@
+//! The speed limits that this project set itself, measured from the outside in one run on one machine: what, measured,
+//! limit, ratio, and beside it what can be measured of others here. Nothing is asserted; whoever reads decides.
+//!
+//! `scripts/bench` builds and starts it. Timings are medians. Files come from the page cache, since they were just
+//! written. A step that has to be free of everything else runs in a process of its own, which is this same program
+//! with [`inside::ARGUMENT`].
+
+#![expect(clippy::disallowed_methods, reason = "processes, files and time are what is measured here")]
+
+mod critical_path;
+mod inside;
+mod large_log;
+mod log_lines;
+mod place;
+mod process;
+mod public_tool;
+mod single_review;
+mod sizes;
+mod sweep;
+mod syncs;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use place::Place;
+use public_tool::PublicTool;
+use table::Table;
+
+/// Why something could not be measured.
+type Failure = Box<dyn std::error::Error>;
+
+/// What all measurements share.
+struct Bench {
+    /// Where they put their files.
+    place: Place,
+    /// The program under measurement.
+    quorate: PathBuf,
+    /// The public tool, where somebody gave one.
+    public: Option<PublicTool>,
+    table: Table,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
+    if let [first, rest @ ..] = &arguments[..]
+        && first == inside::ARGUMENT
+    {
+        return inside::main(rest);
+    }
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let peer = match arguments {
+        [] => None,
+        [flag, dir] if flag == "--peer" => Some(PathBuf::from(dir)),
+        _ => return Err("usage: scripts/bench [--peer DIR]".into()),
+    };
+    let place = Place::new()?;
+    let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
+    let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
+    let mut bench = Bench { place, quorate, public, table: Table::default() };
+    let steps: [fn(&mut Bench) -> Result<(), Failure>; 6] = [
+        single_review::measure,
+        critical_path::measure,
+        syncs::measure,
+        large_log::measure,
+        sweep::measure,
+        sizes::measure,
+    ];
+    for step in steps {
+        step(&mut bench)?;
+    }
+    print!("{}", bench.table);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! A process, measured from its start to its end.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+
+/// What a process took.
+#[derive(Debug, Clone, Copy)]
+pub struct Took {
+    /// From before it was started until it was gone.
+    pub wall: Duration,
+    /// The most memory that it had at once, in KiB.
+    pub peak_kib: u64,
+    /// How it exited; -1 where a signal ended it.
+    pub code: i32,
+}
+
+/// Runs it to its end; what it says is dropped.
+pub fn run(command: &mut Command) -> Result<Took, Failure> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let child = command.spawn()?;
+    let (status, peak_kib) = wait(child.id())?;
+    let wall = start.elapsed();
+    let code = std::os::unix::process::ExitStatusExt::from_raw(status);
+    let code: std::process::ExitStatus = code;
+    Ok(Took { wall, peak_kib, code: code.code().unwrap_or(-1) })
+}
+
+/// Waits for a child; the standard library's way of it does not tell the memory.
+#[expect(
+    unsafe_code,
+    reason = "only the system knows what a process used, and says it once, when it is gone"
+)]
+fn wait(pid: u32) -> Result<(i32, u64), Failure> {
+    let mut status = 0;
+    // SAFETY: zero is a valid value for each of the plain numbers that `rusage` is made of.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live values of ours that the call fills in, and nobody else waits for the child.
+    let waited = unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage) };
+    if waited < 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    Ok((status, u64::try_from(usage.ru_maxrss).unwrap_or(0)))
+}
+
+/// Runs a command so many times and gives the medians. `prepare` comes before each, unmeasured; an exit with another
+/// code than the expected ones is a failure.
+pub fn median(
+    times: usize,
+    expected: &[i32],
+    mut prepare: impl FnMut() -> Result<Command, Failure>,
+) -> Result<Took, Failure> {
+    let mut walls = Vec::with_capacity(times);
+    let mut peaks = Vec::with_capacity(times);
+    for _ in 0..times {
+        let mut command = prepare()?;
+        let took = run(&mut command)?;
+        if !expected.contains(&took.code) {
+            return Err(format!("{command:?} exited with {}", took.code).into());
+        }
+        walls.push(took.wall);
+        peaks.push(took.peak_kib);
+    }
+    Ok(Took { wall: middle(walls), peak_kib: middle(peaks), code: 0 })
+}
+
+/// The median.
+pub fn middle<T: Ord + Copy>(mut all: Vec<T>) -> T {
+    all.sort_unstable();
+    all[all.len() / 2]
+}
+
+/// A command that runs in a directory.
+pub fn command(program: &Path, dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(dir).args(arguments).env_remove("QUORATE_LEDGER");
+    command
+}
