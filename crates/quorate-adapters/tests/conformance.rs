@@ -55,9 +55,11 @@ async fn a_script_answers_hangs_and_fails() {
 #[tokio::test]
 async fn a_command_answers_hangs_and_fails() {
     let dir = tempfile::tempdir().unwrap();
-    let member = |name: &str, script: &str| executor("agent-cli", dir.path(), command(dir.path(), name, script));
+    let member =
+        |name: &str, script: &str| executor("agent-cli", dir.path(), command(dir.path(), name, script));
     answers(&*member("fits.sh", r#"cat >/dev/null; echo '{"would_block": false}'"#)).await;
     ends_by_its_deadline(&*member("hangs.sh", "exec sleep 60")).await;
     says_that_it_failed(&*member("fails.sh", "exit 3")).await;
-    says_that_it_failed(&*executor("agent-cli", dir.path(), json!({"command": "no-such-command-anywhere"}))).await;
+    says_that_it_failed(&*executor("agent-cli", dir.path(), json!({"command": "no-such-command-anywhere"})))
+        .await;
 }

@@ -13,6 +13,7 @@ pub mod entropy;
 pub mod history;
 pub mod observe;
 pub mod ports;
+pub mod probe;
 pub mod prompt;
 pub mod redact;
 pub mod registry;

@@ -47,7 +47,7 @@ pub struct Opened {
 
 impl Store {
     /// Opens a ledger, making it (and a private `.quorate/` directory, if that is where it is to be) when it is not
-    /// there. A file that SQLite cannot read is moved to `aside/` and a new ledger is started.
+    /// there. A broken ledger is moved to `aside/` and a new one is started.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -60,24 +60,37 @@ impl Store {
         made.map_err(|error| unavailable(format!("cannot make {}", dir.display()), error))?;
         match connect(path).await {
             Ok(connection) => Ok(Opened { store: Store::new(path, connection), set_aside: None }),
+            Err(error) if is_corrupt(&error) && is_called_like_a_ledger(path) => {
+                Store::start_anew(path, dir).await
+            }
             Err(error) if is_corrupt(&error) => {
-                let piece = aside::take(dir, path)
-                    .map_err(|error| unavailable(format!("cannot set {} aside", path.display()), error))?;
-                for suffix in ["-wal", "-shm"] {
-                    let mut beside = path.as_os_str().to_owned();
-                    beside.push(suffix);
-                    let beside = PathBuf::from(beside);
-                    if beside.exists() {
-                        aside::take(dir, &beside).map_err(|error| {
-                            unavailable(format!("cannot set {} aside", beside.display()), error)
-                        })?;
-                    }
-                }
-                let connection = connect(path).await.map_err(|error| sql(path, error))?;
-                Ok(Opened { store: Store::new(path, connection), set_aside: Some(piece) })
+                Err(unavailable(format!("{} is no ledger", path.display()), error))
             }
             Err(error) => Err(sql(path, error)),
         }
+    }
+
+    /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
+    /// process may have been faster. What lies beside it goes first: once the file itself is gone, others make a new
+    /// one with a log of its own.
+    async fn start_anew(path: &Path, dir: &Path) -> Result<Opened, Error> {
+        let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
+        let _lock = lock.map_err(|error| unavailable(format!("cannot lock {}", dir.display()), error))?;
+        let mut set_aside = None;
+        if connect(path).await.is_err_and(|error| is_corrupt(&error)) {
+            let beside = ["-wal", "-shm"].map(|suffix| {
+                let mut beside = path.as_os_str().to_owned();
+                beside.push(suffix);
+                PathBuf::from(beside)
+            });
+            for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
+                let piece = aside::take(dir, file)
+                    .map_err(|error| unavailable(format!("cannot set {} aside", file.display()), error))?;
+                set_aside = Some(piece);
+            }
+        }
+        let connection = connect(path).await.map_err(|error| sql(path, error))?;
+        Ok(Opened { store: Store::new(path, connection), set_aside })
     }
 
     fn new(path: &Path, connection: SqliteConnection) -> Self {
@@ -135,6 +148,10 @@ async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut *transaction).await?.get(0);
     if version == 0 {
+        let tables = sqlx::query("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *transaction).await?;
+        if tables.get::<i64, _>(0) > 0 {
+            return Err(sqlx::Error::Configuration("it is a database of something else".into()));
+        }
         sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
         sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
     }
@@ -145,6 +162,14 @@ async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
 fn is_corrupt(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     matches!(code.as_deref(), Some("26" | "11"))
+}
+
+/// Whether a file that is no database may be moved out of the way. A draft that was named as the ledger by mistake
+/// stays where it is.
+fn is_called_like_a_ledger(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("db" | "sqlite" | "sqlite3"))
+        || path.parent().and_then(Path::file_name).is_some_and(|dir| dir == ".quorate")
 }
 
 fn sql(path: &Path, error: sqlx::Error) -> Error {

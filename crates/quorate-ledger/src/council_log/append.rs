@@ -18,8 +18,9 @@ pub struct Appended {
     pub set_aside: Option<Piece>,
 }
 
-/// Appends `line` (one JSON object without line break) unless a line of the same span and event stands after byte
-/// `since`. `aside_dir` is where `aside/` is.
+/// Appends `line` (one JSON object without line break) unless it stands after byte `since` already: a line of the same
+/// span and event and, since a person may decide twice, for an override of the same time. `aside_dir` is where
+/// `aside/` is.
 ///
 /// # Errors
 /// When the log cannot be written; then nothing was.
@@ -34,8 +35,7 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     file.lock()?;
     let set_aside = mend_tail(&mut file, log, aside_dir)?;
     let wanted = Line::read(line.as_bytes());
-    let there =
-        wanted.is_some_and(|wanted| stands(&mut file, since, &wanted.span, wanted.event).unwrap_or(false));
+    let there = wanted.is_some_and(|wanted| stands(&mut file, since, &wanted).unwrap_or(false));
     if !there {
         let mut whole = String::with_capacity(line.len() + 1);
         whole.push_str(line);
@@ -89,16 +89,23 @@ fn last_line_start(file: &mut File, length: u64) -> Result<u64> {
     Ok(0)
 }
 
-/// Whether a line of this span and event stands after a byte. A log that is shorter than that was replaced and is
-/// read whole.
-fn stands(file: &mut File, since: u64, span: &str, event: Event) -> Result<bool> {
+/// Whether a line stands after a byte. A log that is shorter than that was replaced and is read whole.
+fn stands(file: &mut File, since: u64, wanted: &Line) -> Result<bool> {
+    let span = &*wanted.span;
+    if span.is_empty() {
+        return Ok(false);
+    }
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(if since > length { 0 } else { since }))?;
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     let names_it = |line: &&[u8]| line.windows(span.len()).any(|window| window == span.as_bytes());
     let lines = text.split(|byte| *byte == b'\n').filter(names_it).filter_map(Line::read);
-    Ok(!span.is_empty() && lines.into_iter().any(|line| line.span == span && line.event == event))
+    let is_it = |line: Line| {
+        let same_time = line.event != Event::Override || line.at_ms == wanted.at_ms;
+        line.span == span && line.event == wanted.event && same_time
+    };
+    Ok(lines.into_iter().any(is_it))
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@ use quorate_kernel::clock::parse_rfc3339;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+/// The longest time that one review is counted with, in milliseconds: a year. A line that says more is wrong, and a
+/// few of them would be more than a sum can hold.
+const LONGEST_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
+
 /// What the index keeps of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
@@ -166,7 +170,9 @@ impl Wire {
                 .unwrap_or_else(|| "unknown_type".into()),
             verdict: verdict.map_or_else(|| "UNKNOWN".into(), |word| word.to_uppercase()),
             at_ms: self.ts.as_deref().and_then(time).unwrap_or(0),
-            elapsed_ms: self.elapsed_seconds.map_or(0, |seconds| (seconds * 1000.0) as i64),
+            elapsed_ms: self
+                .elapsed_seconds
+                .map_or(0, |seconds| (seconds * 1000.0).clamp(0.0, LONGEST_MS) as i64),
             calls: self.calls.map_or(-1, i64::from),
             seats,
         }

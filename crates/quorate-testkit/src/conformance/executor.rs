@@ -1,47 +1,13 @@
 //! What every executor must do (see the port's text).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::answer;
-use quorate_kernel::entropy;
-use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
-use quorate_kernel::prompt::Layout;
-use quorate_protocol::answers::Schema;
-use quorate_protocol::{Invoke, Part, PartKind};
+use quorate_kernel::ports::executor::{Executor, Failure};
+use quorate_kernel::probe::{self, question};
 
 /// How long past its deadline an executor may take.
 const GRACE: Duration = Duration::from_millis(2_500);
-
-/// A question that any executor can be asked.
-pub fn question(timeout: Duration) -> Invocation {
-    let parts = vec![Part::new(
-        PartKind::Artifact,
-        "specimen.md",
-        "The meeting moved to Tuesday at ten. Please tell the others.",
-    )];
-    let invoke = Invoke {
-        id: "r1/skeptic".into(),
-        member: "skeptic".into(),
-        step: "r1".into(),
-        parts: parts.clone(),
-        schema: Schema::FirstAnswer,
-    };
-    let role = "# Skeptic";
-    let layout = Layout { nonce: entropy::nonce(&[0; 32]) };
-    Invocation {
-        run: "rconformance".into(),
-        id: invoke.id.clone(),
-        member: invoke.member.clone(),
-        step: invoke.step.clone(),
-        attempt: 1,
-        prompt: layout.prompt(&invoke, &[], role).into(),
-        parts: parts.into(),
-        role: role.into(),
-        schema: Arc::new(invoke.schema.json()),
-        deadline: tokio::time::Instant::now() + timeout,
-    }
-}
 
 /// An executor that works answers in time, and again in the same way.
 ///
@@ -50,7 +16,7 @@ pub fn question(timeout: Duration) -> Invocation {
 pub async fn answers(executor: &dyn Executor) {
     for _ in 0..2 {
         let reply = executor.invoke(question(Duration::from_secs(20))).await.expect("an answer");
-        answer::extract(Schema::FirstAnswer, &reply.text).expect("an answer that fits the schema");
+        answer::extract(probe::SCHEMA, &reply.text).expect("an answer that fits the schema");
     }
     assert!(!executor.about().kind.is_empty());
 }

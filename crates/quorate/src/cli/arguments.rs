@@ -4,9 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use quorate_diagnostics::{Body, codes};
 use quorate_protocol::policy::Policy;
 
+use super::render::Format;
+use crate::service::environment::Environment;
+use crate::service::since;
 use crate::service::sitting::Options;
+use crate::service::stop::{Class, Stop};
 use crate::service::workspace::Places;
 
 /// Where configuration and ledger are.
@@ -72,6 +77,21 @@ pub(super) enum Tabular {
     Human,
     /// One JSON object
     Json,
+}
+
+impl From<Tabular> for Format {
+    fn from(format: Tabular) -> Format {
+        match format {
+            Tabular::Human => Format::Human,
+            Tabular::Json => Format::Json,
+        }
+    }
+}
+
+/// Reads a `--since`: how far back, in milliseconds since the Unix epoch; `None` for all.
+pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>, Stop> {
+    since::parse(text, environment.clock.now_ms())
+        .map_err(|error| Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())))
 }
 
 /// A duration as quorate.toml writes it.

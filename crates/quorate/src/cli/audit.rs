@@ -1,18 +1,16 @@
 //! `quorate audit`.
 
 use clap::{Args, ValueEnum};
-use quorate_diagnostics::{Body, codes};
 use quorate_ledger::council_log::stats::Filter;
 
-use super::arguments::PlaceArguments;
+use super::arguments::{PlaceArguments, since};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::audit::{self, Request};
 use crate::service::environment::Environment;
-use crate::service::stop::{Class, Stop};
-use crate::service::{runs, since};
+use crate::service::runs;
 
 /// Say what the log tells of the council: verdicts, behaviour, drift, overrides
 ///
@@ -65,15 +63,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         AuditFormat::Json => Format::Json,
         AuditFormat::Human | AuditFormat::Markdown => Format::Human,
     };
-    let since_ms = match since::parse(&arguments.since, environment.clock.now_ms()) {
+    let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(error) => {
-            return stopped(
-                &Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())),
-                format,
-                terminal,
-            );
-        }
+        Err(stop) => return stopped(&stop, format, terminal),
     };
     let verdict = arguments.verdict.map(|verdict| match verdict {
         VerdictArgument::Ship => "SHIP",

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::arguments::{PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
-use super::render::{self, Format};
+use super::render;
 use super::terminal::Terminal;
 use crate::service::doctor::{self, Check, State};
 use crate::service::environment::Environment;
@@ -30,10 +30,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = match arguments.format {
-        Tabular::Human => Format::Human,
-        Tabular::Json => Format::Json,
-    };
+    let format = arguments.format.into();
     let timeout = Duration::from_secs(arguments.seconds);
     let checks = match doctor::doctor(environment, &arguments.places.places(), timeout).await {
         Ok(checks) => checks,

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments::{PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
-use super::render::{self, Format};
+use super::render;
 use super::review::failed;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -28,10 +28,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = match arguments.format {
-        Tabular::Human => Format::Human,
-        Tabular::Json => Format::Json,
-    };
+    let format = arguments.format.into();
     let (desk, run) = match runs::open_here(environment, &arguments.places.places(), &arguments.run).await {
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),

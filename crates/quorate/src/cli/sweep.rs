@@ -1,19 +1,17 @@
 //! `quorate sweep`.
 
 use clap::Args;
-use quorate_diagnostics::{Body, codes};
 
-use super::arguments::{PlaceArguments, ReviewArguments, Tabular};
+use super::arguments::{PlaceArguments, ReviewArguments, Tabular, since};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::SweepProgress;
-use super::render::{self, Format};
+use super::render;
 use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::stop::{Class, Stop};
+use crate::service::runs;
 use crate::service::sweep::{self, Judged, Mode, Request};
-use crate::service::{runs, since};
 
 /// Review everything below watch.paths that is due and not judged yet
 ///
@@ -48,19 +46,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = match arguments.format {
-        Tabular::Human => Format::Human,
-        Tabular::Json => Format::Json,
-    };
-    let since_ms = match since::parse(&arguments.since, environment.clock.now_ms()) {
+    let format = arguments.format.into();
+    let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(error) => {
-            return stopped(
-                &Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())),
-                format,
-                terminal,
-            );
-        }
+        Err(stop) => return stopped(&stop, format, terminal),
     };
     let request = Request {
         since_ms,

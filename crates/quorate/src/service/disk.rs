@@ -49,10 +49,12 @@ pub fn can_append(path: &Path) -> std::io::Result<()> {
     if path.exists() {
         return std::fs::OpenOptions::new().append(true).open(path).map(|_| ());
     }
-    let parent = path.ancestors().skip(1).find(|dir| dir.is_dir()).unwrap_or(Path::new("."));
-    match std::fs::metadata(parent)?.permissions().readonly() {
-        true => Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied)),
-        false => Ok(()),
+    let parent = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    let metadata = std::fs::metadata(parent)?;
+    match (metadata.is_dir(), metadata.permissions().readonly()) {
+        (false, _) => Err(std::io::Error::from(std::io::ErrorKind::NotADirectory)),
+        (true, true) => Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied)),
+        (true, false) => Ok(()),
     }
 }
 

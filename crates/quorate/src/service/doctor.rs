@@ -1,14 +1,10 @@
 //! Doctor: is everything there that a review needs? Each executor is really called once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::answer;
-use quorate_kernel::entropy;
-use quorate_kernel::ports::executor::{Failure, Invocation};
-use quorate_kernel::prompt::Layout;
-use quorate_protocol::answers::Schema;
-use quorate_protocol::{Invoke, Part, PartKind};
+use quorate_kernel::ports::executor::Failure;
+use quorate_kernel::probe;
 
 use super::environment::Environment;
 use super::executor::{self, Chosen};
@@ -37,9 +33,6 @@ pub enum State {
     /// It does not work.
     Bad,
 }
-
-/// What a member is asked about.
-const SPECIMEN: &str = "The meeting moved to Tuesday at ten. Please tell the others.";
 
 /// Looks at everything. `timeout` is each executor's deadline.
 ///
@@ -119,36 +112,14 @@ async fn executors(workspace: &Workspace, timeout: Duration) -> Vec<Check> {
 }
 
 async fn call(title: String, chosen: &Chosen, timeout: Duration) -> Check {
-    let parts = vec![Part::new(PartKind::Artifact, "specimen", SPECIMEN)];
-    let invoke = Invoke {
-        id: "doctor".into(),
-        member: "skeptic".into(),
-        step: "r1".into(),
-        parts: parts.clone(),
-        schema: Schema::FirstAnswer,
-    };
-    let role = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
-    let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let started = tokio::time::Instant::now();
-    let invocation = Invocation {
-        run: "doctor".into(),
-        id: invoke.id.clone(),
-        member: invoke.member.clone(),
-        step: invoke.step.clone(),
-        attempt: 1,
-        prompt: layout.prompt(&invoke, &[], role).into(),
-        parts: parts.into(),
-        role: role.into(),
-        schema: Arc::new(invoke.schema.json()),
-        deadline: started + timeout,
-    };
-    let replied = chosen.executor.invoke(invocation).await;
+    let replied = chosen.executor.invoke(probe::question(timeout)).await;
     let took = started.elapsed().as_millis();
     let about = chosen.executor.about();
     let kind =
         if about.asks_a_model { about.kind.to_owned() } else { format!("{}, asks no model", about.kind) };
     match replied {
-        Ok(reply) => match answer::extract(Schema::FirstAnswer, &reply.text) {
+        Ok(reply) => match answer::extract(probe::SCHEMA, &reply.text) {
             Ok(_) => {
                 Check { name: title, state: State::Good, detail: format!("answered in {took} ms ({kind})") }
             }

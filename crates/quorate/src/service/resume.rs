@@ -21,6 +21,8 @@ use super::stop::Stop;
 pub struct Start {
     /// The council's file; `None` for the built-in one.
     pub config: Option<PathBuf>,
+    /// `quorate.toml`; `None` where there was none.
+    pub host: Option<PathBuf>,
     /// The executor's name.
     pub executor: Option<String>,
     /// The policy.
@@ -35,6 +37,7 @@ pub fn start(history: &History) -> Start {
     let policy = history.opened.get("setup").and_then(|setup| setup.get("policy")).and_then(Json::as_str);
     Start {
         config: text("config").map(PathBuf::from),
+        host: text("host").map(PathBuf::from),
         executor: name.map(str::to_owned),
         policy: policy
             .and_then(|name| Policy::ALL.into_iter().find(|one| one.id().split('/').next() == Some(name))),

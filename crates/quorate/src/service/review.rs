@@ -1,6 +1,6 @@
 //! Review one artifact.
 
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use quorate_kernel::observe::Observer;
@@ -78,7 +78,10 @@ pub async fn review(
     observer: Arc<dyn Observer>,
 ) -> Result<Reviewed, Stop> {
     let sitting = Sitting::new(desk, &request.options)?;
-    let relative = relative(&desk.workspace.council.dir, &artifact);
+    let relative = match &artifact.path {
+        Some(path) => relative(&desk.workspace.council.dir, path),
+        None => artifact.shown.clone(),
+    };
     let classified = desk.workspace.council.tiers.classify(&relative);
     let tier = request.tier.unwrap_or(classified.tier);
     let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
@@ -100,11 +103,25 @@ pub fn due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     }
 }
 
-/// The artifact's path as tier rules see it: relative to the council's directory, with `/`.
-pub fn relative(dir: &Path, artifact: &Artifact) -> String {
-    let Some(path) = &artifact.path else { return artifact.shown.clone() };
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let (path, dir) = (absolute(path), absolute(dir));
-    let relative = path.strip_prefix(&dir).unwrap_or(&path);
-    relative.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+/// A path as tier rules and sampling see it: relative to the council's directory, with `/`, and the same however the
+/// path was written.
+pub fn relative(dir: &Path, path: &Path) -> String {
+    let (path, dir) = (steps(path), steps(dir));
+    let shared = path.iter().zip(&dir).take_while(|(one, other)| one == other).count();
+    let up = dir[shared..].iter().map(|_| "..".to_owned());
+    up.chain(path[shared..].iter().cloned()).collect::<Vec<_>>().join("/")
+}
+
+/// The names on the way from the root, `.` and `..` taken out.
+fn steps(path: &Path) -> Vec<String> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut steps = Vec::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => drop(steps.pop()),
+            Component::Normal(name) => steps.push(name.to_string_lossy().into_owned()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    steps
 }

@@ -1,5 +1,7 @@
 //! The runs of a ledger: listing them, and opening the desk for one.
 
+use std::path::Path;
+
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::runs::Run;
 use quorate_protocol::Name;
@@ -66,15 +68,18 @@ pub async fn open_as_it_was(
     prefix: &str,
 ) -> Result<(Desk, Name), Stop> {
     let (desk, run) = open_here(environment, &places, prefix).await?;
-    if places.config.is_some() {
-        return Ok((desk, run));
-    }
     let started = resume::start(&desk.history(&run).await?);
-    if started.config == desk.workspace.council_path {
+    let config = places.config.or(started.config);
+    let places = Places { config, ledger: Some(desk.workspace.ledger.clone()) };
+    let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
+    let workspace = workspace::load(environment, &places, start)?;
+    let same = |desk: &Desk| {
+        (&desk.workspace.council_path, &desk.workspace.host_path)
+            == (&workspace.council_path, &workspace.host_path)
+    };
+    if same(&desk) {
         return Ok((desk, run));
     }
-    let ledger = desk.workspace.ledger.clone();
     desk.close().await;
-    let places = Places { config: started.config, ledger: Some(ledger) };
-    Ok((self::desk(environment, &places).await?, run))
+    Ok((Desk::open(environment.clone(), workspace).await?, run))
 }

@@ -190,6 +190,7 @@ impl Sitting {
             "redactions": redactions,
             "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model}],
             "config": path(desk.workspace.council_path.as_deref()),
+            "host": path(desk.workspace.host_path.as_deref()),
             "log_path": path(Some(&desk.workspace.log)),
             "log_bytes": indexed.bytes,
         }))

@@ -175,7 +175,7 @@ fn sort(
 ) -> Sorted {
     use quorate_manifest::council::tiers::Tier;
     let path = shown(&desk.environment, &found.path);
-    let relative = relative(desk, &found.path);
+    let relative = review::relative(&desk.workspace.council.dir, &found.path);
     let classified = desk.workspace.council.tiers.classify(&relative);
     let swept = |fate| Swept {
         path: path.clone(),
@@ -204,13 +204,6 @@ fn sort(
     let docket =
         Docket { artifact, artifact_type: classified.artifact_type.clone(), tier: classified.tier.number() };
     Sorted::Due(swept(Fate::Due), docket)
-}
-
-fn relative(desk: &Desk, path: &Path) -> String {
-    let dir = &desk.workspace.council.dir;
-    let relative = path.strip_prefix(dir).unwrap_or(path);
-    let parts = relative.components().filter(|part| !matches!(part, std::path::Component::CurDir));
-    parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
 async fn one(

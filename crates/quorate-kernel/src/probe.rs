@@ -1,0 +1,41 @@
+//! A harmless question that any executor can be asked: by `doctor`, and by the port's conformance suite.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_protocol::answers::Schema;
+use quorate_protocol::{Invoke, Part, PartKind};
+
+use crate::entropy;
+use crate::ports::executor::Invocation;
+use crate::prompt::Layout;
+
+/// The form that the answer has to have.
+pub const SCHEMA: Schema = Schema::FirstAnswer;
+
+const SPECIMEN: &str = "The meeting moved to Tuesday at ten. Please tell the others.";
+const ROLE: &str = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
+
+/// The question, to be answered within `timeout`.
+pub fn question(timeout: Duration) -> Invocation {
+    let invoke = Invoke {
+        id: "r1/skeptic".into(),
+        member: "skeptic".into(),
+        step: "r1".into(),
+        parts: vec![Part::new(PartKind::Artifact, "specimen.md", SPECIMEN)],
+        schema: SCHEMA,
+    };
+    let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
+    Invocation {
+        run: "probe".into(),
+        prompt: layout.prompt(&invoke, &[], ROLE).into(),
+        id: invoke.id,
+        member: invoke.member,
+        step: invoke.step,
+        attempt: 1,
+        parts: invoke.parts.into(),
+        role: ROLE.into(),
+        schema: Arc::new(invoke.schema.json()),
+        deadline: tokio::time::Instant::now() + timeout,
+    }
+}
