@@ -15,7 +15,7 @@ const ANSWERS: &str = r#"{
   "adjudicate": {"final_verdict": "SHIP", "reasoning": "Nobody blocks."}
 }"#;
 
-pub fn measure(bench: &mut Bench) -> Result<(), Failure> {
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let dir = bench.place.dir("critical-path")?;
     launch_post(&dir)?;
     std::fs::write(dir.join("quorate.toml"), HOST)?;

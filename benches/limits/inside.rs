@@ -12,11 +12,11 @@ use crate::log_lines::{TYPES, artifact_type};
 use crate::{Failure, process};
 
 /// The first argument of a process that measures itself.
-pub const ARGUMENT: &str = "__inside";
+pub(super) const ARGUMENT: &str = "__inside";
 const LOOKUPS: usize = 200;
 
 /// Measures in a process of its own.
-pub fn measure(what: &str, dir: &Path) -> Result<Duration, Failure> {
+pub(super) fn measure(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let output = Command::new(std::env::current_exe()?).args([ARGUMENT, what]).arg(dir).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
@@ -25,7 +25,7 @@ pub fn measure(what: &str, dir: &Path) -> Result<Duration, Failure> {
 }
 
 /// Is the process of its own.
-pub fn main(arguments: &[String]) -> ExitCode {
+pub(super) fn main(arguments: &[String]) -> ExitCode {
     let [what, dir] = arguments else { return ExitCode::FAILURE };
     let ledger = PathBuf::from(dir).join("ledger.db");
     let log = PathBuf::from(dir).join("council_log.jsonl");

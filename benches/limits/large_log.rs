@@ -10,7 +10,7 @@ use crate::{Bench, Failure, inside};
 const LINES: u64 = 100_000;
 const TIMES: usize = 11;
 
-pub fn measure(bench: &mut Bench) -> Result<(), Failure> {
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let dir = bench.place.dir("large-log")?;
     let quorate_dir = dir.join(".quorate");
     let (ledger, log) = (quorate_dir.join("ledger.db"), quorate_dir.join("council_log.jsonl"));

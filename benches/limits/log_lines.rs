@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 
 /// How many types of artifact there are.
-pub const TYPES: u64 = 20;
+pub(super) const TYPES: u64 = 20;
 const SEATS: [&str; 4] = ["skeptic", "voice_identity", "evidence", "strategy"];
 const ISSUES: [&str; 4] = [
     "“40%” is a claim without a source near it, and it does not say compared with what.",
@@ -22,12 +22,12 @@ const START_S: i64 = 1_777_593_600;
 const SPAN_S: u64 = 180 * 24 * 3600;
 
 /// The name of a type of artifact.
-pub fn artifact_type(number: u64) -> String {
+pub(super) fn artifact_type(number: u64) -> String {
     format!("type_{:02}", number % TYPES)
 }
 
 /// Writes so many lines.
-pub fn write(path: &Path, count: u64) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, count: u64) -> Result<(), Failure> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }

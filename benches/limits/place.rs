@@ -11,18 +11,18 @@ const TEXTS: [&str; 3] = [
 ];
 
 /// A directory of this run.
-pub struct Place(PathBuf);
+pub(super) struct Place(PathBuf);
 
 impl Place {
     /// Makes it.
-    pub fn new() -> Result<Place, Failure> {
+    pub(super) fn new() -> Result<Place, Failure> {
         let dir = std::env::temp_dir().join(format!("quorate-bench-{}", std::process::id()));
         std::fs::create_dir(&dir)?;
         Ok(Place(dir))
     }
 
     /// A new directory in it.
-    pub fn dir(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub(super) fn dir(&self, name: &str) -> Result<PathBuf, Failure> {
         let dir = self.0.join(name);
         std::fs::create_dir_all(&dir)?;
         Ok(dir)
@@ -36,7 +36,7 @@ impl Drop for Place {
 }
 
 /// Writes so many drafts, no two the same.
-pub fn drafts(dir: &Path, count: usize) -> Result<(), Failure> {
+pub(super) fn drafts(dir: &Path, count: usize) -> Result<(), Failure> {
     std::fs::create_dir_all(dir)?;
     for (number, text) in (0..count).zip(TEXTS.iter().cycle()) {
         std::fs::write(dir.join(format!("draft-{number:04}.md")), format!("{text}\nDraft {number}.\n"))?;
@@ -45,14 +45,14 @@ pub fn drafts(dir: &Path, count: usize) -> Result<(), Failure> {
 }
 
 /// Writes the text that single reviews are of.
-pub fn launch_post(dir: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn launch_post(dir: &Path) -> Result<PathBuf, Failure> {
     let path = dir.join("launch-post.md");
     std::fs::write(&path, TEXTS[0])?;
     Ok(path)
 }
 
 /// A text of about so many bytes.
-pub fn long_text(bytes: usize) -> String {
+pub(super) fn long_text(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes);
     for (number, one) in (0..).zip(TEXTS.iter().cycle()) {
         let next = format!("{one}\nPart {number}.\n\n");

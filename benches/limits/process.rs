@@ -8,17 +8,17 @@ use crate::Failure;
 
 /// What a process took.
 #[derive(Debug, Clone, Copy)]
-pub struct Took {
+pub(super) struct Took {
     /// From before it was started until it was gone.
-    pub wall: Duration,
+    pub(super) wall: Duration,
     /// The most memory that it had at once, in KiB.
-    pub peak_kib: u64,
+    pub(super) peak_kib: u64,
     /// How it exited; -1 where a signal ended it.
-    pub code: i32,
+    pub(super) code: i32,
 }
 
 /// Runs it to its end; what it says is dropped.
-pub fn run(command: &mut Command) -> Result<Took, Failure> {
+pub(super) fn run(command: &mut Command) -> Result<Took, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let child = command.spawn()?;
@@ -48,7 +48,7 @@ fn wait(pid: u32) -> Result<(i32, u64), Failure> {
 
 /// Runs a command so many times and gives the medians. `prepare` comes before each, unmeasured; an exit with another
 /// code than the expected ones is a failure.
-pub fn median(
+pub(super) fn median(
     times: usize,
     expected: &[i32],
     mut prepare: impl FnMut() -> Result<Command, Failure>,
@@ -68,13 +68,13 @@ pub fn median(
 }
 
 /// The median.
-pub fn middle<T: Ord + Copy>(mut all: Vec<T>) -> T {
+pub(super) fn middle<T: Ord + Copy>(mut all: Vec<T>) -> T {
     all.sort_unstable();
     all[all.len() / 2]
 }
 
 /// A command that runs in a directory.
-pub fn command(program: &Path, dir: &Path, arguments: &[&str]) -> Command {
+pub(super) fn command(program: &Path, dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.current_dir(dir).args(arguments).env_remove("QUORATE_LEDGER");
     command

@@ -10,14 +10,14 @@ use crate::log_lines::artifact_type;
 use crate::process::{Took, command, median, run};
 
 /// A checkout and who runs it.
-pub struct PublicTool {
+pub(super) struct PublicTool {
     checkout: PathBuf,
     python: PathBuf,
 }
 
 /// The Python that `python3` stands for; `None` where there is none. What is on the path may be a script that looks
 /// for it, which would be measured too.
-pub fn interpreter() -> Option<PathBuf> {
+pub(super) fn interpreter() -> Option<PathBuf> {
     let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
     path.is_file().then_some(path)
@@ -35,7 +35,7 @@ assert len(found) == 5
 
 impl PublicTool {
     /// Takes a checkout.
-    pub fn new(checkout: &Path) -> Result<PublicTool, Failure> {
+    pub(super) fn new(checkout: &Path) -> Result<PublicTool, Failure> {
         let checkout = std::path::absolute(checkout)?;
         if !checkout.join("src/agent_council/cli.py").is_file() {
             return Err(format!("{} is no checkout of the public tool", checkout.display()).into());
@@ -67,7 +67,7 @@ impl PublicTool {
     }
 
     /// Its review of an artifact, on an empty log.
-    pub fn review(&self, dir: &Path, artifact: &Path, times: usize) -> Result<Took, Failure> {
+    pub(super) fn review(&self, dir: &Path, artifact: &Path, times: usize) -> Result<Took, Failure> {
         let council = self.council(dir)?.display().to_string();
         let artifact = artifact.display().to_string();
         let arguments = ["-m", "agent_council", "review", &artifact, "--tier", "1", "--config", &council];
@@ -78,7 +78,7 @@ impl PublicTool {
     }
 
     /// Its lookup of earlier verdicts, inside its process.
-    pub fn lookup(&self, log: &Path) -> Result<Duration, Failure> {
+    pub(super) fn lookup(&self, log: &Path) -> Result<Duration, Failure> {
         let log = log.display().to_string();
         let mut all = Vec::new();
         for _ in 0..3 {
@@ -89,7 +89,7 @@ impl PublicTool {
     }
 
     /// Its audit of a log.
-    pub fn audit(&self, log: &Path, arguments: &[&str]) -> Result<Took, Failure> {
+    pub(super) fn audit(&self, log: &Path, arguments: &[&str]) -> Result<Took, Failure> {
         let log = log.display().to_string();
         let since = arguments.last().filter(|_| arguments.len() > 1).copied().unwrap_or("all");
         median(3, &[0], || {
@@ -99,7 +99,7 @@ impl PublicTool {
     }
 
     /// Its sweep.
-    pub fn sweep(&self, dir: &Path, log: &Path) -> Result<Took, Failure> {
+    pub(super) fn sweep(&self, dir: &Path, log: &Path) -> Result<Took, Failure> {
         let council = self.council(dir)?.display().to_string();
         let length = std::fs::metadata(log)?.len();
         let took =

@@ -13,7 +13,7 @@ const TIMES: usize = 41;
 /// REVISE, which is what the example gets.
 const REVISE: &[i32] = &[1];
 
-pub fn measure(bench: &mut Bench) -> Result<(), Failure> {
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let dir = bench.place.dir("review")?;
     let post = launch_post(&dir)?;
     let review = || command(&bench.quorate, &dir, &["review", "launch-post.md"]);

@@ -6,7 +6,7 @@ use crate::process::{command, median, run};
 use crate::table::Measure;
 use crate::{Bench, Failure, sweep};
 
-pub fn measure(bench: &mut Bench) -> Result<(), Failure> {
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let dir = bench.place.dir("large-artifact")?;
     std::fs::write(dir.join("long.md"), long_text(2 * 1024 * 1024))?;
     let took = median(5, &[0, 1, 2], || {

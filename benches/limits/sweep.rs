@@ -14,9 +14,9 @@ const DRAFTS: usize = 50;
 const TIMES: usize = 9;
 const ARGUMENTS: &[&str] = &["sweep", "--since", "all"];
 /// Everything is of tier 1.
-pub const COUNCIL: &str = "tier_classifier:\n  default_tier: 1\nlogging:\n  log_path: ./council_log.jsonl\nwatch:\n  paths: [./drafts/]\n";
+pub(super) const COUNCIL: &str = "tier_classifier:\n  default_tier: 1\nlogging:\n  log_path: ./council_log.jsonl\nwatch:\n  paths: [./drafts/]\n";
 
-pub fn measure(bench: &mut Bench) -> Result<(), Failure> {
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let dir = bench.place.dir("sweep")?;
     drafts(&dir.join("drafts"), DRAFTS)?;
     std::fs::write(dir.join("council.yaml"), COUNCIL)?;

@@ -8,7 +8,7 @@ use crate::process::{command, run};
 use crate::table::Measure;
 use crate::{Bench, Failure};
 
-pub fn measure(bench: &mut Bench) -> Result<(), Failure> {
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let dir = bench.place.dir("syncs")?;
     launch_post(&dir)?;
     run(&mut command(&bench.quorate, &dir, &["review", "launch-post.md"]))?;

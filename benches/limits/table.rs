@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A quantity with its unit.
 #[derive(Debug, Clone, Copy)]
-pub enum Measure {
+pub(super) enum Measure {
     /// Time.
     Time(Duration),
     /// Memory, in KiB.
@@ -46,7 +46,7 @@ struct Row {
 
 /// All lines, in groups: a measurement of ours first, then what the others took for the same.
 #[derive(Default)]
-pub struct Table {
+pub(super) struct Table {
     rows: Vec<Row>,
     peers: Vec<(usize, String, Measure)>,
     notes: Vec<String>,
@@ -54,22 +54,22 @@ pub struct Table {
 
 impl Table {
     /// A measurement with its limit.
-    pub fn limited(&mut self, what: impl Into<String>, measured: Measure, limit: Measure) {
+    pub(super) fn limited(&mut self, what: impl Into<String>, measured: Measure, limit: Measure) {
         self.push(what.into(), measured, Some(limit));
     }
 
     /// A measurement that nobody set a limit to.
-    pub fn told(&mut self, what: impl Into<String>, measured: Measure) {
+    pub(super) fn told(&mut self, what: impl Into<String>, measured: Measure) {
         self.push(what.into(), measured, None);
     }
 
     /// What somebody else took for what stands in the last line.
-    pub fn peer(&mut self, who: impl Into<String>, measured: Measure) {
+    pub(super) fn peer(&mut self, who: impl Into<String>, measured: Measure) {
         self.peers.push((self.rows.len().saturating_sub(1), who.into(), measured));
     }
 
     /// What could not be measured, and why.
-    pub fn note(&mut self, note: impl Into<String>) {
+    pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 

@@ -60,7 +60,7 @@ pub struct Report {
     pub took: Duration,
     /// The last decision of a person beside it.
     pub overridden: Option<Override>,
-    /// What else should be known.
+    /// What else should be known, besides whether a model was asked.
     pub notes: Vec<String>,
 }
 
@@ -202,10 +202,6 @@ impl Report {
     }
 
     fn note(&mut self) {
-        if !self.model_asked {
-            self.notes
-                .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
-        }
         if !self.missing.is_empty() {
             self.notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
@@ -220,6 +216,13 @@ impl Report {
         if self.verdict == Some(Verdict::Incomplete) {
             self.notes.push(format!("Everything answered so far is kept: `quorate resume {}` asks again only for what is missing.", self.run));
         }
+    }
+
+    /// All notes; first, where no model was asked, that (C8).
+    pub fn all_notes(&self) -> Vec<String> {
+        let no_model =
+            || format!("No model was asked: the answers come from the `{}` executor.", self.executor);
+        (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
     }
 
     /// The exit code that the verdict gives; that of INCOMPLETE while nothing is decided.
@@ -264,7 +267,7 @@ impl Report {
             "model_asked": self.model_asked,
             "spent": spent,
             "override": self.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
-            "notes": self.notes,
+            "notes": self.all_notes(),
         })
     }
 }

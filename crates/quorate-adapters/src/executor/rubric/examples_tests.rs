@@ -21,7 +21,7 @@ struct Review {
 }
 
 fn rubric() -> Rubric {
-    Rubric { banned: Banned::new(true, &[]).expect("usable"), goals: None }
+    Rubric { banned: Banned::new(true, &[]).expect("usable"), goals: None, reads: Vec::new() }
 }
 
 fn ask(rubric: &Rubric, member: &str, step: &str, parts: &[Part]) -> Value {

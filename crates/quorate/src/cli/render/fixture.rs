@@ -109,7 +109,7 @@ pub(super) fn revise() -> Report {
         model_asked: false,
         tokens: None,
         took: Duration::from_millis(12),
-        notes: vec!["No model was asked: the answers come from the `rubric` executor.".to_owned()],
+        notes: Vec::new(),
         ..ship()
     }
 }

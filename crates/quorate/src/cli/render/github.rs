@@ -56,5 +56,6 @@ fn verdict(report: &Report) -> String {
         format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)
     });
     let brief = report.revision_brief.as_ref().map_or_else(String::new, |brief| format!("\n{brief}"));
-    format!("{because}{person}{brief}\nRun {}", report.run)
+    let notes: String = report.all_notes().iter().map(|note| format!("\n{note}")).collect();
+    format!("{because}{person}{brief}{notes}\nRun {}", report.run)
 }

@@ -123,11 +123,9 @@ fn overridden(report: &Report, width: usize) -> String {
     heading("A person's decision") + &prose(&text, 2, width) + &prose(&person.reason, 2, width)
 }
 
-/// What the head has said already is not said again.
+/// Whether a model was asked stands in the head.
 fn notes(report: &Report, width: usize) -> String {
-    let said = |note: &&String| report.model_asked || !note.starts_with("No model was asked");
-    let items: Vec<String> =
-        report.notes.iter().filter(said).map(|note| hanging("-", &line(note), 2, width)).collect();
+    let items: Vec<String> = report.notes.iter().map(|note| hanging("-", &line(note), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items.concat() }
 }
 

@@ -118,7 +118,7 @@ fn overridden(report: &Report) -> String {
 }
 
 fn notes(report: &Report) -> String {
-    let items: Vec<String> = report.notes.iter().map(|note| format!("- {}\n", inline(note))).collect();
+    let items: Vec<String> = report.all_notes().iter().map(|note| format!("- {}\n", inline(note))).collect();
     if items.is_empty() { String::new() } else { format!("### Notes\n\n{}", items.concat()) }
 }
 

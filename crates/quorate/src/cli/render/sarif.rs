@@ -46,6 +46,7 @@ fn properties(report: &Report) -> Value {
         "tier": report.tier,
         "executor": report.executor,
         "modelAsked": report.model_asked,
+        "notes": report.all_notes(),
         "override": report.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
     })
 }

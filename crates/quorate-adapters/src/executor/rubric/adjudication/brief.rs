@@ -6,6 +6,8 @@ use std::ops::Range;
 use crate::executor::rubric::document::Document;
 use crate::executor::rubric::others::{Heard, Other, listed, overlap};
 
+/// How much of a quote an item shows, in characters.
+const QUOTED: usize = 48;
 /// How many items a brief lists.
 const LISTED: usize = 20;
 
@@ -104,14 +106,23 @@ impl<'a> Item<'a> {
 
     fn say(&self) -> String {
         let place = match (self.line, self.quote.is_empty()) {
-            (Some(line), false) => format!("Line {line}, “{}”: ", self.quote),
+            (Some(line), false) => format!("Line {line}, “{}”: ", short(self.quote)),
             (Some(line), true) => format!("Line {line}: "),
-            (None, false) => format!("“{}”: ", self.quote),
+            (None, false) => format!("“{}”: ", short(self.quote)),
             (None, true) => String::new(),
         };
-        let texts: Vec<&str> = self.issues.iter().chain(&self.fixes).copied().collect();
+        // The findings say what is wrong; the brief says what to do.
+        let texts = if self.fixes.is_empty() { &self.issues } else { &self.fixes };
         // One item, one line: a brief is a list.
         let texts = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
         format!("{place}{texts} ({})", listed(&self.members))
+    }
+}
+
+/// A quote as far as it takes to find the place.
+fn short(quote: &str) -> String {
+    match quote.char_indices().nth(QUOTED) {
+        None => quote.to_owned(),
+        Some((end, _)) => format!("{}…", quote[..end].trim_end()),
     }
 }

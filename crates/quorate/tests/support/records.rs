@@ -1,0 +1,63 @@
+//! A ledger's records, read in this process as the binary reads them.
+
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_ledger::Store;
+use serde_json::Value;
+
+/// Runs to the end what only an async runtime can.
+pub fn wait<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
+}
+
+/// The ids of all runs of a ledger, newest first, with their verdicts; none where there is no ledger.
+pub fn runs(ledger: &Path) -> Vec<(String, Option<String>)> {
+    if !ledger.is_file() {
+        return Vec::new();
+    }
+    wait(async {
+        let store = Store::open(ledger).await.expect("the ledger opens").store;
+        let runs = store.runs(10_000).await.expect("it answers");
+        store.close().await;
+        runs.into_iter().map(|run| (run.run.to_string(), run.verdict)).collect()
+    })
+}
+
+/// All records of a run, each held against its hashes and its predecessor.
+pub fn records(ledger: &Path, run: &str) -> Vec<Record> {
+    wait(async {
+        let store = Store::open(ledger).await.expect("the ledger opens").store;
+        let records = store.records(&run.into()).await.expect("the chain holds");
+        store.close().await;
+        records
+    })
+}
+
+/// The fields of the records of a kind.
+pub fn of_kind(records: &[Record], kind: &str) -> Vec<Value> {
+    let of = records.iter().filter(|record| record.kind == kind);
+    of.map(|record| Value::Object(record.data.clone().expect("it is kept"))).collect()
+}
+
+/// How many consultations each invocation has.
+pub fn consultations(records: &[Record]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for one in of_kind(records, "consultation") {
+        *counts.entry(text(&one["invocation"])).or_default() += 1;
+    }
+    counts
+}
+
+/// The invocations that the runs's intents name from a record on.
+pub fn asked_from(records: &[Record], n: usize) -> Vec<String> {
+    let intents = of_kind(records.get(n..).unwrap_or_default(), "run.intent");
+    intents.iter().flat_map(|one| one["invocations"].as_array().cloned().unwrap_or_default()).map(|id| text(&id)).collect()
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
