@@ -1,5 +1,7 @@
 //! The runs of a ledger, as its index has them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 use sqlx::Row as _;
@@ -82,11 +84,26 @@ impl Store {
         self.select(sqlx::query(runs!("WHERE ended = 0 AND verdict IS NOT NULL ORDER BY seq"))).await
     }
 
+    /// Runs of a council (by fingerprint) on which nothing is decided, by subject and artifact hash; of several the
+    /// newest.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn undecided(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
+        let mut connection = self.connection().await;
+        let rows = sqlx::query("SELECT subject, artifact_sha256, run FROM run WHERE council = ? AND verdict IS NULL ORDER BY seq")
+            .bind(council)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| self.error(error))?;
+        Ok(rows.iter().map(|row| ((row.get(0), row.get(1)), row.get::<String, _>(2).into())).collect())
+    }
+
     /// The hashes of all artifacts that a council (by fingerprint) has judged, INCOMPLETE not counting.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn judged(&self, council: &str) -> Result<std::collections::BTreeSet<String>, Error> {
+    pub async fn judged(&self, council: &str) -> Result<BTreeSet<String>, Error> {
         let mut connection = self.connection().await;
         let rows = sqlx::query(
             "SELECT artifact_sha256 FROM run WHERE council = ? AND verdict IN ('SHIP', 'REVISE', 'HOLD')",

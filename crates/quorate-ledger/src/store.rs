@@ -6,6 +6,7 @@
 //! whole log file.
 
 pub mod files;
+pub mod hold;
 mod index;
 mod queue;
 

@@ -26,6 +26,12 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to)
 }
 
+/// Removes a file.
+#[expect(clippy::disallowed_methods, reason = "this module is where the ledger removes files")]
+pub fn remove(path: &Path) -> Result<()> {
+    std::fs::remove_file(path)
+}
+
 /// Makes a directory (and its parents) that only its owner can enter.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger makes directories")]
 pub fn private_dir(path: &Path) -> Result<()> {

@@ -6,6 +6,7 @@ use quorate_kernel::ports::ledger::{Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::council_log::line::Event;
 use quorate_ledger::council_log::{self, Indexed, view};
 use quorate_ledger::runs::{Found, Run};
+use quorate_ledger::store::hold::Hold;
 use quorate_ledger::{Store, aside};
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
@@ -77,6 +78,27 @@ impl Desk {
     /// Adds a warning.
     pub fn warn(&self, code: quorate_diagnostics::WarningCode, body: Body) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).warn(code, body);
+    }
+
+    /// Takes hold of a run, so that no other process takes it up meanwhile.
+    ///
+    /// # Errors
+    /// When another process has it.
+    pub fn hold(&self, run: &Name) -> Result<Hold, Stop> {
+        match Hold::take(self.store.dir(), run) {
+            Ok(Some(hold)) => Ok(hold),
+            Ok(None) => {
+                let body = Body::new(format!("run {run} is being worked on by another process"));
+                Err(Stop::configuration(
+                    codes::RUN_MOVED,
+                    body.help(format!("see later what it came to with `quorate show {run}`")),
+                ))
+            }
+            Err(error) => {
+                let body = Body::new(format!("cannot take hold of run {run}: {error}"));
+                Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body))
+            }
+        }
     }
 
     /// Brings the log's index up to date.

@@ -144,6 +144,7 @@ impl Sitting {
         observer: Arc<dyn Observer>,
     ) -> Result<Name, Stop> {
         let run = entropy::run_id();
+        let _held = desk.hold(&run)?;
         let seed = entropy::bytes();
         let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &docket.artifact_type).await?;
         let (text, mut redactions) = self.redactor.redact(&docket.artifact.text);

@@ -1,21 +1,23 @@
 //! Sweep: review everything below the watched paths that is due and not yet judged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::observe::{Nobody, Observer};
+use quorate_kernel::observe::Nobody;
+use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 
 use super::artifact::{self, Subject};
 use super::desk::Desk;
 use super::disk::{self, Found};
-use super::review;
+use super::report::Report;
 use super::sitting::{Docket, Options, Sitting};
 use super::stop::Stop;
 use super::workspace::shown;
+use super::{resume, review};
 
 /// What is to be swept, and how.
 #[derive(Debug, Clone)]
@@ -110,6 +112,7 @@ pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Res
         Judged::Skipped => desk.store.judged(&sitting.fingerprint(desk, "").council()).await?,
         Judged::Again => BTreeSet::new(),
     };
+    let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").council()).await?;
     let mut planned = BTreeSet::new();
     for found in files(desk, request)? {
         match sort(desk, &found, &judged, &mut planned, request.judged) {
@@ -121,8 +124,8 @@ pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Res
         }
     }
     watcher.planned(due.len());
-    let reviews =
-        futures::stream::iter(due).map(|(swept, docket)| one(desk, &sitting, swept, docket, watcher));
+    let work = Work { desk, sitting: &sitting, options: &request.options, undecided, watcher };
+    let reviews = futures::stream::iter(due).map(|(swept, docket)| work.one(swept, docket));
     let mut reviews = reviews.buffer_unordered(request.jobs.max(1));
     while let Some(swept) = reviews.next().await {
         let swept = swept?;
@@ -206,23 +209,41 @@ fn sort(
     Sorted::Due(swept(Fate::Due), docket)
 }
 
-async fn one(
-    desk: &Desk,
-    sitting: &Sitting,
-    mut swept: Swept,
-    docket: Docket,
-    watcher: &dyn Watcher,
-) -> Result<Swept, Stop> {
-    watcher.started(&swept.path);
-    let observer: Arc<dyn Observer> = Arc::new(Nobody);
-    let indexed = desk.index().await?;
-    let run = sitting.hold(desk, &docket, indexed, observer).await?;
-    let report = desk.report(&run).await?;
-    swept.fate = match report.verdict {
-        Some(verdict) => Fate::Judged { run: run.to_string(), verdict },
-        None => Fate::Failed { why: format!("run {run} has no verdict") },
-    };
-    Ok(swept)
+/// What all reviews of a sweep share.
+struct Work<'a> {
+    desk: &'a Desk,
+    sitting: &'a Sitting,
+    options: &'a Options,
+    /// Runs that an earlier sweep left open, by subject and artifact hash.
+    undecided: BTreeMap<(String, String), Name>,
+    watcher: &'a dyn Watcher,
+}
+
+impl Work<'_> {
+    async fn one(&self, mut swept: Swept, docket: Docket) -> Result<Swept, Stop> {
+        self.watcher.started(&swept.path);
+        let report = match self.resumed(&docket).await {
+            Some(report) => report,
+            None => {
+                let indexed = self.desk.index().await?;
+                let run = self.sitting.hold(self.desk, &docket, indexed, Arc::new(Nobody)).await?;
+                self.desk.report(&run).await?
+            }
+        };
+        swept.fate = match report.verdict {
+            Some(verdict) => Fate::Judged { run: report.run, verdict },
+            None => Fate::Failed { why: format!("run {} has no verdict", report.run) },
+        };
+        Ok(swept)
+    }
+
+    /// Goes on with a run that an interrupted sweep left open on this very text, so that nothing is paid twice. One
+    /// that cannot be resumed, or that another process is at, stays as it is.
+    async fn resumed(&self, docket: &Docket) -> Option<Report> {
+        let artifact = &docket.artifact;
+        let run = self.undecided.get(&(artifact.shown.clone(), artifact.sha256.clone()))?;
+        resume::resume(self.desk, run, self.options, Arc::new(Nobody)).await.ok()
+    }
 }
 
 /// The worst exit class of a sweep: 0 when everything due was judged, 3 when something is INCOMPLETE or failed.

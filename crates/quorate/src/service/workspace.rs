@@ -90,17 +90,16 @@ fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop
 /// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration.
 fn ledger(environment: &Environment, places: &Places, host: &Host, beside: &Path) -> Result<PathBuf, Stop> {
     let named = places.ledger.clone().or_else(|| environment.ledger.clone());
-    let path = match (named, &host.ledger) {
+    if let Some(address) = named.as_ref().filter(|path| path.to_string_lossy().contains("://")) {
+        let body =
+            Body::new(format!("{} is no file; this version keeps its ledger in a file", address.display()));
+        return Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body));
+    }
+    Ok(match (named, &host.ledger) {
         (Some(path), _) => absolute(&environment.directory, &path),
         (None, Some(written)) => absolute(&host.dir, Path::new(written)),
         (None, None) => beside.join(".quorate").join("ledger.db"),
-    };
-    if path.to_string_lossy().contains("://") {
-        let body =
-            Body::new(format!("{} is no file; this version keeps its ledger in a file", path.display()));
-        return Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body));
-    }
-    Ok(path)
+    })
 }
 
 fn take<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, Stop> {
