@@ -39,7 +39,7 @@ impl Drop for Place {
 pub(super) fn drafts(dir: &Path, count: usize) -> Result<(), Failure> {
     std::fs::create_dir_all(dir)?;
     for (number, text) in (0..count).zip(TEXTS.iter().cycle()) {
-        std::fs::write(dir.join(format!("draft-{number:04}.md")), format!("{text}\nDraft {number}.\n"))?;
+        std::fs::write(dir.join(format!("blog_post-{number:04}.md")), format!("{text}\nDraft {number}.\n"))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Sizes at the edge: the largest artifact that is reviewed, and a sweep of many small ones. There is no limit to
 //! hold them against.
 
-use crate::place::{drafts, long_text};
+use crate::place::long_text;
 use crate::process::{command, median, run};
 use crate::table::Measure;
 use crate::{Bench, Failure, sweep};
@@ -17,8 +17,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     bench.table.told("  its peak memory", Measure::Memory(took.peak_kib));
 
     let dir = bench.place.dir("many")?;
-    drafts(&dir.join("drafts"), 2_000)?;
-    std::fs::write(dir.join("council.yaml"), sweep::COUNCIL)?;
+    sweep::council(bench, &dir, 2_000)?;
     let took = run(&mut command(&bench.quorate, &dir, &["sweep", "--since", "all"]))?;
     bench.table.told("sweep of 2 000 drafts", Measure::Time(took.wall));
     bench.table.told("  its peak memory", Measure::Memory(took.peak_kib));

@@ -94,8 +94,6 @@ codes! {
     warning LOG_BEHIND = "quorate:log_behind", "quorate/log_behind.md";
     warning LEDGER_SET_ASIDE = "quorate:ledger_set_aside", "quorate/ledger_set_aside.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
-    warning FILENAME = "quorate:filename", "quorate/filename.md";
-    warning NO_MODEL = "quorate:no_model", "quorate/no_model.md";
 }
 
 impl RefusalCode {

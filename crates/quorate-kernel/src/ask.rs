@@ -84,10 +84,11 @@ impl Ask {
         !self.may_re_prompt
     }
 
-    /// Takes how the attempt ended and says what is next, with the complaints about what was said.
-    pub fn attempted(&mut self, how: &Attempted) -> (Next, Vec<String>) {
+    /// Takes how the attempt ended and says what is next, with the complaints about what was said. `material` is what
+    /// the member was shown.
+    pub fn attempted(&mut self, how: &Attempted, material: &[&str]) -> (Next, Vec<String>) {
         match how {
-            Attempted::Said(text) => match answer::extract(self.schema, text) {
+            Attempted::Said(text) => match answer::extract(self.schema, text, material) {
                 Ok(answer) => (Next::Done(Ok(answer)), Vec::new()),
                 Err(complaints) if self.may_re_prompt => {
                     self.may_re_prompt = false;
@@ -126,31 +127,31 @@ mod tests {
     fn one_re_prompt_and_no_second() {
         // X4
         let mut ask = Ask::new(Schema::FirstAnswer, 0);
-        assert!(matches!(ask.attempted(&said("no json")).0, Next::Call(Why::RePrompt(_))));
+        assert!(matches!(ask.attempted(&said("no json"), &[]).0, Next::Call(Why::RePrompt(_))));
         assert!(ask.repaired());
-        assert_eq!(ask.attempted(&said("still none")).0, Next::Done(Err(Absent::SchemaFailed)));
+        assert_eq!(ask.attempted(&said("still none"), &[]).0, Next::Done(Err(Absent::SchemaFailed)));
         let mut ask = Ask::new(Schema::FirstAnswer, 0);
-        ask.attempted(&said("no json"));
-        assert!(matches!(ask.attempted(&said(FINE)).0, Next::Done(Ok(_))));
+        ask.attempted(&said("no json"), &[]);
+        assert!(matches!(ask.attempted(&said(FINE), &[]).0, Next::Done(Ok(_))));
     }
 
     #[test]
     fn failures_are_retried_and_timeouts_are_not() {
         // X4
         let mut ask = Ask::new(Schema::FirstAnswer, 2);
-        assert_eq!(ask.attempted(&Attempted::Failed).0, Next::Wait { ms: 250 });
+        assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Wait { ms: 250 });
         assert_eq!(ask.waited(), Next::Call(Why::Retry));
-        assert_eq!(ask.attempted(&Attempted::Failed).0, Next::Wait { ms: 500 });
-        assert_eq!(ask.attempted(&Attempted::Failed).0, Next::Done(Err(Absent::Failed)));
+        assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Wait { ms: 500 });
+        assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Done(Err(Absent::Failed)));
         let mut ask = Ask::new(Schema::FirstAnswer, 5);
-        assert_eq!(ask.attempted(&Attempted::TimedOut).0, Next::Done(Err(Absent::TimedOut)));
+        assert_eq!(ask.attempted(&Attempted::TimedOut, &[]).0, Next::Done(Err(Absent::TimedOut)));
     }
 
     #[test]
     fn a_retry_after_a_re_prompt_still_quotes_the_complaints() {
         let mut ask = Ask::new(Schema::FirstAnswer, 1);
-        ask.attempted(&said("no json"));
-        ask.attempted(&Attempted::Failed);
+        ask.attempted(&said("no json"), &[]);
+        ask.attempted(&Attempted::Failed, &[]);
         assert!(matches!(ask.waited(), Next::Call(Why::RePrompt(complaints)) if !complaints.is_empty()));
     }
 }

@@ -5,6 +5,7 @@ mod call;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -180,13 +181,30 @@ struct Intent {
     supersedes: Vec<Name>,
 }
 
+/// An invocation under way.
+struct UnderWay {
+    invoke: Invoke,
+    abort: AbortHandle,
+    /// The calls made so far; at least one counts, since it was reserved.
+    made: Arc<AtomicU32>,
+}
+
+impl UnderWay {
+    /// Ends it, and says what it cost as far as that is known.
+    fn drop_it(self) -> (Invoke, Spent) {
+        self.abort.abort();
+        let calls = self.made.load(Ordering::Relaxed).max(1);
+        (self.invoke, Spent { calls, ..Spent::default() })
+    }
+}
+
 /// One process's work on a run.
 struct Session {
     convening: Convening,
     recorder: Arc<Recorder>,
     table: Arc<Table>,
     wall: Option<Instant>,
-    under_way: BTreeMap<Name, (Invoke, AbortHandle)>,
+    under_way: BTreeMap<Name, UnderWay>,
     calls: FuturesUnordered<Abortable<call::Future>>,
     /// Invocations that nobody is asked for any more.
     denied: VecDeque<(Invoke, Spent)>,
@@ -248,8 +266,8 @@ impl Session {
                 ended = self.calls.next() => {
                     let Some(Ok(result)) = ended else { continue };
                     let (id, asked) = result?;
-                    if let Some((invoke, _)) = self.under_way.remove(&id) {
-                        return Ok((invoke, asked));
+                    if let Some(under_way) = self.under_way.remove(&id) {
+                        return Ok((under_way.invoke, asked));
                     }
                 }
                 () = over => self.give_up(),
@@ -259,10 +277,7 @@ impl Session {
 
     /// The wall budget is spent: everything under way is dropped, which ends it.
     fn give_up(&mut self) {
-        for (_, (invoke, abort)) in std::mem::take(&mut self.under_way) {
-            abort.abort();
-            self.denied.push_back((invoke, Spent { calls: 1, ..Spent::default() }));
-        }
+        self.denied.extend(std::mem::take(&mut self.under_way).into_values().map(UnderWay::drop_it));
         self.calls.clear();
     }
 
@@ -344,19 +359,21 @@ impl Session {
     fn ask(&mut self, invoke: Invoke) -> Result<(), Error> {
         let seat = self.seat(&invoke.member)?.clone();
         self.convening.observer.asked(&invoke.id, &invoke.member, &invoke.step);
-        let call = call::call(self.table.clone(), self.recorder.clone(), invoke.clone(), seat);
+        let made = Arc::default();
+        let call =
+            call::call(self.table.clone(), self.recorder.clone(), invoke.clone(), seat, Arc::clone(&made));
         let (abort, registration) = AbortHandle::new_pair();
         self.calls.push(Abortable::new(Box::pin(call), registration));
-        self.under_way.insert(invoke.id.clone(), (invoke, abort));
+        self.under_way.insert(invoke.id.clone(), UnderWay { invoke, abort, made });
         Ok(())
     }
 
     async fn cancel(&mut self, id: &Name) -> Result<(), Error> {
-        let Some((invoke, abort)) = self.under_way.remove(id) else { return Ok(()) };
-        abort.abort();
+        let Some(under_way) = self.under_way.remove(id) else { return Ok(()) };
+        let (invoke, spent) = under_way.drop_it();
         let seat = self.seat(&invoke.member)?;
         let about = seat.executor.about();
-        let ended = Ended::without_answer(Absent::Cancelled, Spent { calls: 1, ..Spent::default() });
+        let ended = Ended::without_answer(Absent::Cancelled, spent);
         let entry =
             ended.entry(&invoke, &seat.executor_name, &about, seat.weight, self.convening.clock.now_ms());
         self.convening.observer.ended(id, ended.status(), Duration::ZERO);

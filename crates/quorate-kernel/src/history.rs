@@ -191,12 +191,16 @@ impl Fold {
         } else if kind == Kind::Consultation.as_str() {
             let event =
                 consultation::event(&data).ok_or("a consultation has invocation, status and answer")?;
-            if let Event::Consulted { id, .. } = &event {
-                self.under_way.remove(&**id);
-            }
+            let under_way = match &event {
+                Event::Consulted { id, .. } => self.under_way.remove(&**id),
+                Event::Opened { .. } => None,
+            };
             let calls =
                 data.get("spent").and_then(|spent| spent.get("calls")).and_then(Json::as_u64).unwrap_or(0);
-            self.calls = self.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
+            // Nobody was asked this time, for want of a call: what was under way when an earlier process died counts.
+            let before = under_way.filter(|_| calls == 0).map_or(0, |attempts| attempts + 1);
+            let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+            self.calls = self.calls.saturating_add(calls).saturating_add(before);
             self.consulted.push((Stamped { at_ms, event }, data));
         } else if kind == Kind::Rule.as_str() || kind == Kind::Outcome.as_str() {
             if kind == Kind::Outcome.as_str() {

@@ -5,7 +5,7 @@
 //! on. Material stands between markers with the run's nonce, which its authors cannot know.
 
 use quorate_protocol::answers::Schema;
-use quorate_protocol::{Invoke, Part, PartKind};
+use quorate_protocol::{Invoke, Json, Part, PartKind};
 
 /// Everything that the prompts of one run share besides the material.
 #[derive(Debug, Clone)]
@@ -64,26 +64,37 @@ impl Layout {
     }
 
     fn material(&self, prompt: &mut String, part: &Part) {
+        let note = match part.kind {
+            PartKind::Context => format!("{} ({}):", note(part.kind), quoted(&part.name)),
+            kind => format!("{}:", note(kind)),
+        };
+        prompt.push_str(&format!("{note}\n\n"));
+        // Whoever names a file may have written its text.
+        if part.kind == PartKind::Artifact && !part.name.is_empty() {
+            self.block(prompt, "artifact-name", &quoted(&part.name));
+        }
+        self.block(prompt, part.kind.as_str(), &part.text);
+    }
+
+    /// Text between markers. Members have read the markers, so what comes from one of them may repeat the nonce; it
+    /// is taken out.
+    fn block(&self, prompt: &mut String, kind: &str, text: &str) {
         let nonce = &self.nonce;
-        let name = if part.name.is_empty() { String::new() } else { format!(" {}", one_line(&part.name)) };
-        let (kind, note) = (part.kind.as_str(), note(part.kind));
-        prompt.push_str(&format!(
-            "{note}\n\n<<<material {kind}{name} {nonce}>>>\n{}\n<<<end {nonce}>>>\n\n",
-            part.text
-        ));
+        let text = text.replace(&**nonce, "…");
+        prompt.push_str(&format!("<<<material {kind} {nonce}>>>\n{text}\n<<<end {nonce}>>>\n\n"));
     }
 }
 
 /// What the reader is to make of a piece of material.
 fn note(kind: PartKind) -> &'static str {
     match kind {
-        PartKind::Artifact => "The text under review:",
+        PartKind::Artifact => "The text under review",
         PartKind::CrossRead => {
-            "The first answers of all members, in roster order; yours, if you gave one, is among them:"
+            "The first answers of all members, in roster order; yours, if you gave one, is among them"
         }
-        PartKind::SecondAnswers => "Their second answers, in the same order:",
-        PartKind::PriorVerdicts => "Earlier verdicts on artifacts of the same type, newest first:",
-        PartKind::Context => "A document that you judge by:",
+        PartKind::SecondAnswers => "Their second answers, in the same order",
+        PartKind::PriorVerdicts => "Earlier verdicts on artifacts of the same type, newest first",
+        PartKind::Context => "A document that you judge by",
     }
 }
 
@@ -92,6 +103,15 @@ fn schema_text(schema: Schema) -> String {
     serde_json::to_string_pretty(&schema.json()).expect("a JSON value can be written")
 }
 
-fn one_line(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+/// A name as a JSON string, on one line.
+fn quoted(name: &str) -> String {
+    let name: String =
+        name.chars().map(|c| if c.is_control() || SEPARATORS.contains(&c) { ' ' } else { c }).collect();
+    Json::String(name).to_string()
 }
+
+/// Characters that break lines or turn the direction of text without being controls.
+const SEPARATORS: [char; 12] = [
+    '\u{2028}', '\u{2029}', '\u{200E}', '\u{200F}', '\u{202A}', '\u{202B}', '\u{202C}', '\u{202D}',
+    '\u{202E}', '\u{2066}', '\u{2067}', '\u{2069}',
+];

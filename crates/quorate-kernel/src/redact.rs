@@ -4,6 +4,8 @@
 use quorate_protocol::Json;
 use regex::Regex;
 
+use crate::answer;
+
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[REDACTED]";
 
@@ -38,7 +40,27 @@ impl Redactor {
         (clean, count)
     }
 
-    /// A value without secrets in any of its strings. Keys stay: they are ours, or an answer's field names.
+    /// A member's output without secrets, also those that an escape in its JSON hides until it is read: an object
+    /// with such a one is written anew.
+    pub fn redact_output(&self, output: &str) -> (String, usize) {
+        let (mut clean, mut count) = self.redact(output);
+        if self.patterns.is_empty() || !clean.contains('\\') {
+            return (clean, count);
+        }
+        for object in
+            answer::objects(&clean).unwrap_or_default().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        {
+            let Ok(value) = serde_json::from_str(&object) else { continue };
+            let (value, found) = self.redact_json(value);
+            if found > 0 {
+                count += found;
+                clean = clean.replace(&object, &value.to_string());
+            }
+        }
+        (clean, count)
+    }
+
+    /// A value without secrets in any of its strings, keys included.
     pub fn redact_json(&self, value: Json) -> (Json, usize) {
         if self.patterns.is_empty() {
             return (value, 0);
@@ -56,8 +78,9 @@ impl Redactor {
             Json::Object(all) => {
                 let mut count = 0;
                 let clean = all.into_iter().map(|(key, value)| {
+                    let (key, in_key) = self.redact(&key);
                     let (value, found) = self.redact_json(value);
-                    count += found;
+                    count += in_key + found;
                     (key, value)
                 });
                 let clean = clean.collect();
@@ -80,6 +103,9 @@ mod tests {
             redactor.redact("key sk-abc1 of ACME and acme"),
             ("key [REDACTED] of [REDACTED] and [REDACTED]".into(), 3)
         );
+        let escaped = r#"Here: {"would_block": false, "notes": "sk\u002dabc", "sk\u002dk": 1}"#;
+        let (clean, count) = redactor.redact_output(escaped);
+        assert_eq!((clean.contains("002d"), clean.contains("sk-"), count), (false, false, 2), "{clean}");
         let answer = serde_json::json!({"notes": ["sk-1", {"deep": "of acme"}], "score": 4});
         let clean = serde_json::json!({"notes": ["[REDACTED]", {"deep": "of [REDACTED]"}], "score": 4});
         assert_eq!(redactor.redact_json(answer), (clean, 2));

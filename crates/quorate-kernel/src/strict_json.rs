@@ -1,5 +1,6 @@
 //! JSON in which no key stands twice. `{"would_block": true, "would_block": false}` says nothing, and a reader that
-//! takes the last of two would turn it into agreement.
+//! takes the last of two would turn it into agreement. Nor is there an integer past 2^53: the ledger's canonical form
+//! would round it, so that an answer with one could not be recorded as it was given.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -7,13 +8,16 @@ use serde_json::{Map, Value};
 /// Reads one JSON value that is the whole text.
 ///
 /// # Errors
-/// When it is not JSON, or an object names a key twice.
+/// When it is not JSON, an object names a key twice, or an integer is past 2^53.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
+
+/// The largest integer that a double holds exactly, with all below it.
+const EXACT: u64 = 1 << 53;
 
 struct Strict;
 
@@ -37,11 +41,17 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
+        match value.unsigned_abs() {
+            0..=EXACT => Ok(value.into()),
+            _ => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
+        }
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
+        match value {
+            0..=EXACT => Ok(value.into()),
+            _ => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
+        }
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
@@ -89,5 +99,13 @@ mod tests {
             Some(serde_json::json!({"a": [1, -2, 0.5, "x", null]}))
         );
         assert!(parse("{} {}").is_err());
+    }
+
+    #[test]
+    fn an_integer_that_would_be_rounded_is_refused() {
+        assert!(
+            parse(r#"{"a": 9007199254740993}"#).is_err() && parse(r#"{"a": -9007199254740993}"#).is_err()
+        );
+        assert!(parse(r#"{"a": [9007199254740992, -9007199254740992, 1e300]}"#).is_ok());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::ports::ledger::{Body, Durability, Entry, Error, Ledger, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
 use quorate_protocol::Name;
 
 use crate::record::{Chain, Stored, leaf, seal};
@@ -40,29 +40,23 @@ impl Memory {
 
 #[async_trait]
 impl Ledger for Memory {
-    async fn append(
-        &self,
-        run: &Name,
-        from: u64,
-        entries: Vec<Entry>,
-        bodies: Vec<Body>,
-        durability: Durability,
-    ) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, Error> {
+        let Append { run, from, entries, bodies, durability } = append;
         let mut state = self.lock();
-        let records = state.runs.get(run).map(Vec::as_slice).unwrap_or_default();
+        let records = state.runs.get(&run).map(Vec::as_slice).unwrap_or_default();
         if records.len() as u64 != from {
-            return Err(Error::Moved { run: run.clone() });
+            return Err(Error::Moved { run });
         }
         let mut prev = records.last().map(|last| leaf(&last.head));
         let mut sealed = Vec::with_capacity(entries.len());
         for (n, entry) in (from..).zip(entries) {
-            let stored = seal(run, n, prev.as_deref(), entry)
+            let stored = seal(&run, n, prev.as_deref(), entry)
                 .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
             prev = Some(leaf(&stored.head));
             sealed.push(stored);
         }
         let next = from + sealed.len() as u64;
-        state.runs.entry(run.clone()).or_default().extend(sealed);
+        state.runs.entry(run).or_default().extend(sealed);
         state.bodies.extend(bodies.into_iter().map(|body| (body.sha256, body.text)));
         state.syncs += u32::from(durability == Durability::Synced);
         Ok(next)

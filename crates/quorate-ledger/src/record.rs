@@ -54,31 +54,62 @@ pub struct Unwritable {
     why: String,
 }
 
+/// An entry whose data has its final form. What it still lacks follows from its place in the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    kind: &'static str,
+    at_ms: i64,
+    data: String,
+    data_sha256: String,
+}
+
+impl Prepared {
+    /// Salts, writes and hashes an entry's data.
+    ///
+    /// # Errors
+    /// When the data has a number that canonical JSON would change: an integer past 2^53.
+    pub fn of(entry: Entry) -> Result<Prepared, Unwritable> {
+        let kind = entry.kind.as_str();
+        let unwritable = |why: String| Unwritable { kind, why };
+        let mut data = entry.data;
+        data.insert("salt".into(), json!(salt()));
+        let data = Json::Object(data);
+        if let Some(number) = inexact(&data) {
+            return Err(unwritable(format!("the integer {number} is past 2^53")));
+        }
+        let data =
+            serde_json_canonicalizer::to_string(&data).map_err(|error| unwritable(error.to_string()))?;
+        let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
+        Ok(Prepared { kind, at_ms: entry.at_ms, data, data_sha256 })
+    }
+
+    /// Seals it as record `n` after the record with leaf `prev`.
+    ///
+    /// # Errors
+    /// When the head cannot be written as canonical JSON.
+    pub fn seal(self, run: &str, n: u64, prev: Option<&str>) -> Result<Stored, Unwritable> {
+        let Prepared { kind, at_ms, data, data_sha256 } = self;
+        let head = Head {
+            v: VERSION,
+            kind: kind.to_owned(),
+            run: run.to_owned(),
+            n,
+            at: rfc3339(at_ms),
+            prev: prev.map(str::to_owned),
+            data_sha256,
+        };
+        let head = serde_json_canonicalizer::to_string(&head)
+            .map_err(|error| Unwritable { kind, why: error.to_string() })?;
+        Ok(Stored { n, kind, head, data })
+    }
+}
+
 /// Seals an entry as record `n` after the record with leaf `prev`.
 ///
 /// # Errors
 /// When the data has a number that canonical JSON would change: an integer past 2^53.
 pub fn seal(run: &str, n: u64, prev: Option<&str>, entry: Entry) -> Result<Stored, Unwritable> {
-    let kind = entry.kind.as_str();
-    let unwritable = |why: String| Unwritable { kind, why };
-    let mut data = entry.data;
-    data.insert("salt".into(), json!(salt()));
-    let data = Json::Object(data);
-    if let Some(number) = inexact(&data) {
-        return Err(unwritable(format!("the integer {number} is past 2^53")));
-    }
-    let data = serde_json_canonicalizer::to_string(&data).map_err(|error| unwritable(error.to_string()))?;
-    let head = Head {
-        v: VERSION,
-        kind: kind.to_owned(),
-        run: run.to_owned(),
-        n,
-        at: rfc3339(entry.at_ms),
-        prev: prev.map(str::to_owned),
-        data_sha256: hex(&Sha256::digest(data.as_bytes())),
-    };
-    let head = serde_json_canonicalizer::to_string(&head).map_err(|error| unwritable(error.to_string()))?;
-    Ok(Stored { n, kind, head, data })
+    Prepared::of(entry)?.seal(run, n, prev)
 }
 
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).

@@ -5,6 +5,7 @@
 //! only if somebody in it asked for that; a synced one makes everything before it durable too, since SQLite syncs the
 //! whole log file.
 
+pub(crate) mod connection;
 pub mod files;
 pub mod hold;
 mod index;
@@ -15,14 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::ledger::{Body, Durability, Entry, Error, Ledger, Record};
+use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
-use tokio::sync::Mutex;
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::aside::{self, Piece};
 use crate::record::Chain;
+use connection::Connection;
 use queue::Queue;
 
 const SCHEMA: &str = include_str!("store/schema.sql");
@@ -34,8 +36,8 @@ const BUSY: Duration = Duration::from_secs(30);
 /// The ledger in a SQLite file.
 pub struct Store {
     path: PathBuf,
-    connection: Mutex<SqliteConnection>,
-    queue: Queue,
+    connection: Arc<Mutex<Connection>>,
+    queue: Arc<Queue>,
 }
 
 /// A ledger that was opened, and what had to be set aside for it.
@@ -95,7 +97,11 @@ impl Store {
     }
 
     fn new(path: &Path, connection: SqliteConnection) -> Self {
-        Store { path: path.to_owned(), connection: Mutex::new(connection), queue: Queue::default() }
+        Store {
+            path: path.to_owned(),
+            connection: Arc::new(Mutex::new(Connection::new(connection))),
+            queue: Arc::default(),
+        }
     }
 
     /// Where the ledger is.
@@ -109,14 +115,27 @@ impl Store {
     }
 
     /// The connection, for the queries of this crate's views.
-    pub(crate) async fn connection(&self) -> tokio::sync::MutexGuard<'_, SqliteConnection> {
+    pub(crate) async fn connection(&self) -> MappedMutexGuard<'_, SqliteConnection> {
+        MutexGuard::map(self.connection.lock().await, Connection::sqlite)
+    }
+
+    /// The connection, for an index that this crate writes.
+    pub(crate) async fn writer(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().await
     }
 
     /// Closes the file; SQLite folds its log into it.
     pub async fn close(self) {
-        // A failed close loses nothing: the log is folded in by the next one who opens.
-        let _ = self.connection.into_inner().close().await;
+        let mut connection = self.connection;
+        loop {
+            match Arc::try_unwrap(connection) {
+                // A failed close loses nothing: the log is folded in by the next one who opens.
+                Ok(last) => return drop(last.into_inner().close().await),
+                Err(shared) => connection = shared,
+            }
+            // A commit is just ending.
+            tokio::task::yield_now().await;
+        }
     }
 
     pub(crate) fn error(&self, error: sqlx::Error) -> Error {
@@ -183,21 +202,11 @@ fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'sta
 
 #[async_trait]
 impl Ledger for Store {
-    async fn append(
-        &self,
-        run: &Name,
-        from: u64,
-        entries: Vec<Entry>,
-        bodies: Vec<Body>,
-        durability: Durability,
-    ) -> Result<u64, Error> {
-        let mut reply = self.queue.put(run.clone(), from, entries, bodies, durability);
-        let mut connection = self.connection.lock().await;
-        if let Ok(done) = reply.try_recv() {
-            return done;
-        }
-        self.queue.commit(&mut connection, &self.path).await;
-        drop(connection);
+    async fn append(&self, append: Append) -> Result<u64, Error> {
+        let reply = self.queue.put(append)?;
+        let (queue, connection, path) = (self.queue.clone(), self.connection.clone(), self.path.clone());
+        // A task of its own: whoever asked may be dropped meanwhile, and others' records are in the same transaction.
+        tokio::spawn(async move { queue.commit(&mut *connection.lock().await, &path).await });
         reply.await.unwrap_or_else(|_| {
             Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })
         })
@@ -210,6 +219,7 @@ impl Ledger for Store {
             .fetch_all(&mut *connection)
             .await
             .map_err(|error| self.error(error))?;
+        drop(connection);
         let mut chain = Chain::new(run);
         let record = |row: &sqlx::sqlite::SqliteRow| chain.take(row.get(0), row.get::<Option<&str>, _>(1));
         rows.iter().map(record).collect()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::ports::ledger::{Body, Durability, Entry, Error, Ledger, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
 use quorate_ledger::Memory;
 use quorate_protocol::Name;
 
@@ -23,15 +23,6 @@ pub enum Moment {
     Before,
     /// All of it is, and nobody learns that.
     After,
-}
-
-#[derive(Clone)]
-struct Append {
-    run: Name,
-    from: u64,
-    entries: Vec<Entry>,
-    bodies: Vec<Body>,
-    durability: Durability,
 }
 
 /// A ledger in memory that dies.
@@ -69,9 +60,8 @@ impl Mortal {
         let born = Mortal::new(death);
         let kept: Vec<Append> = self.lock().iter().take(count).cloned().collect();
         for one in &kept {
-            let Append { run, from, entries, bodies, durability } = one.clone();
             // Records were accepted in this order once, and are again.
-            let _ = born.memory.append(&run, from, entries, bodies, durability).await;
+            let _ = born.memory.append(one.clone()).await;
         }
         *born.lock() = kept;
         born
@@ -88,14 +78,7 @@ fn dead() -> Error {
 
 #[async_trait]
 impl Ledger for Mortal {
-    async fn append(
-        &self,
-        run: &Name,
-        from: u64,
-        entries: Vec<Entry>,
-        bodies: Vec<Body>,
-        durability: Durability,
-    ) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, Error> {
         let call = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             *calls += 1;
@@ -106,8 +89,8 @@ impl Ledger for Mortal {
             Some(Death { at, moment: Moment::Before }) if call == at => return Err(dead()),
             _ => {}
         }
-        let next = self.memory.append(run, from, entries.clone(), bodies.clone(), durability).await?;
-        self.lock().push(Append { run: run.clone(), from, entries, bodies, durability });
+        let next = self.memory.append(append.clone()).await?;
+        self.lock().push(append);
         match self.death {
             Some(death) if call == death.at => Err(dead()),
             _ => Ok(next),

@@ -71,7 +71,12 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut runtime = match arguments.command {
+        Command::Sweep(_) => tokio::runtime::Builder::new_multi_thread(),
+        // One review waits for its members, and gains nothing from more threads than starting them costs.
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
@@ -85,20 +90,26 @@ pub fn run() -> ExitCode {
 async fn dispatch(command: Command) -> Exit {
     let environment = Environment::of_process();
     let terminal = Terminal::of_process();
+    let exit = perform(command, &environment, &terminal).await;
+    // A verdict that nobody could read is no verdict.
+    if terminal.failed() { Exit::UNREADABLE } else { exit }
+}
+
+async fn perform(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
     match command {
-        Command::Review(arguments) => review::run(arguments, &environment, &terminal).await,
-        Command::Sweep(arguments) => sweep::run(arguments, &environment, &terminal).await,
-        Command::Audit(arguments) => audit::run(arguments, &environment, &terminal).await,
-        Command::Runs(arguments) => runs::run(arguments, &environment, &terminal).await,
-        Command::Show(arguments) => show::run(arguments, &environment, &terminal).await,
-        Command::Resume(arguments) => resume::run(arguments, &environment, &terminal).await,
-        Command::Replay(arguments) => replay::run(arguments, &environment, &terminal).await,
-        Command::Override(arguments) => override_run::run(arguments, &environment, &terminal).await,
-        Command::Init(arguments) => init::run(arguments, &environment, &terminal).await,
-        Command::Check(arguments) => check::run(arguments, &environment, &terminal).await,
-        Command::Doctor(arguments) => doctor::run(arguments, &environment, &terminal).await,
-        Command::Explain(arguments) => explain::run(&arguments, &terminal),
-        Command::Completions(arguments) => completions::run(&arguments, &terminal),
-        Command::Man(arguments) => man::run(&arguments, &terminal),
+        Command::Review(arguments) => review::run(arguments, environment, terminal).await,
+        Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
+        Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
+        Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
+        Command::Show(arguments) => show::run(arguments, environment, terminal).await,
+        Command::Resume(arguments) => resume::run(arguments, environment, terminal).await,
+        Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
+        Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
+        Command::Init(arguments) => init::run(arguments, environment, terminal).await,
+        Command::Check(arguments) => check::run(arguments, environment, terminal).await,
+        Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
+        Command::Explain(arguments) => explain::run(&arguments, terminal),
+        Command::Completions(arguments) => completions::run(&arguments, terminal),
+        Command::Man(arguments) => man::run(&arguments, terminal),
     }
 }

@@ -3,7 +3,11 @@
 //! In a ```console block a line `$ command` is run by sh, in a temporary directory that has `examples/`; what stands
 //! below it is its output, in which `[..]` stands for anything on a line and a line `...` for any lines. `RUN` stands
 //! for the newest run's id. Commands that build or test this project (`cargo …`, `scripts/…`) are not run from here.
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at files"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -27,7 +27,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
-use quorate_protocol::{Part, PartKind};
+use quorate_protocol::{Json, Part, PartKind};
+use serde_json::json;
 
 use checks::Criteria;
 use document::Document;
@@ -35,6 +36,9 @@ use goals::Goals;
 use lens::Lens;
 use reading::Reading;
 use settings::Rubric;
+
+/// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
+const RULES: u32 = 1;
 
 /// The kind, as settings name it.
 pub const KIND: &str = "rubric";
@@ -47,21 +51,28 @@ pub const KIND: &str = "rubric";
 /// # Errors
 /// Any other key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
-    Ok(Arc::new(settings::read(settings)?))
+    Ok(Arc::new(Reader(Arc::new(settings::read(settings)?))))
 }
 
+/// The rubric as an executor.
+struct Reader(Arc<Rubric>);
+
 #[async_trait]
-impl Executor for Rubric {
+impl Executor for Reader {
     fn about(&self) -> About {
         About { kind: KIND, asks_a_model: false, model: None }
     }
 
-    fn reads(&self) -> Vec<(String, String)> {
-        self.reads.clone()
+    fn fingerprint(&self) -> Json {
+        json!({"rules": RULES, "reads": self.0.reads})
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let text = self.answer(&invocation.member, &invocation.step, &invocation.role, &invocation.parts)?;
+        let rubric = self.0.clone();
+        let Invocation { member, step, role, parts, .. } = invocation;
+        // Reading keeps a processor busy, for seconds when the text is long; deadlines and interruptions go on.
+        let read = tokio::task::spawn_blocking(move || rubric.answer(&member, &step, &role, &parts)).await;
+        let text = read.map_err(|error| Failure::failed(format!("the reading broke off: {error}")))??;
         Ok(Reply { text, ..Reply::default() })
     }
 }
@@ -78,7 +89,8 @@ impl Rubric {
             let first = others(PartKind::CrossRead).unwrap_or_default();
             let last = others(PartKind::SecondAnswers).unwrap_or_else(|| first.clone());
             let priors = part(PartKind::PriorVerdicts).map_or("", |part| &*part.text);
-            let docket = adjudication::Docket { document: &document, last, first, priors };
+            let docket =
+                adjudication::Docket { document: &document, last, first, priors, artifact: &artifact.name };
             return Ok(adjudication::adjudicate(docket).to_string());
         }
         let lens = Lens::of(member, role);

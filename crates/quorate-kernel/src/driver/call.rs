@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use quorate_protocol::{Absent, Consultation, Invoke, Name, Part};
@@ -15,7 +16,7 @@ use crate::consultation::{Attempt, Ended, Spent};
 use crate::entropy::sha256_hex;
 use crate::observe::Observer;
 use crate::ports::executor::{Failure, Invocation, Reply};
-use crate::ports::ledger::{Body, Durability, Entry, Error, Ledger};
+use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 use crate::seat::Seat;
@@ -46,23 +47,36 @@ pub(super) struct Table {
 pub(super) struct Recorder {
     ledger: Arc<dyn Ledger>,
     run: Name,
-    next: Mutex<u64>,
+    next: Arc<Mutex<u64>>,
 }
 
 impl Recorder {
     pub(super) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder { ledger, run, next: Mutex::new(next) }
+        Recorder { ledger, run, next: Arc::new(Mutex::new(next)) }
     }
 
+    /// Appends in a task of its own. Calls and the driver append side by side, and the driver polls no call while it
+    /// waits for its turn: a call whose turn it is must get on without being polled. And what is being written when
+    /// who asked for it is dropped is counted all the same.
+    /// Appends in a task of its own: the invocations of a run are polled by turns, so one that waited here while it
+    /// held the lock could keep the driver from ever polling it again; and one that is dropped here must not leave
+    /// the count behind what was written.
     pub(super) async fn append(
-        &self,
+        self: &Arc<Self>,
         entries: Vec<Entry>,
         bodies: Vec<Body>,
         durability: Durability,
     ) -> Result<(), Error> {
-        let mut next = self.next.lock().await;
-        *next = self.ledger.append(&self.run, *next, entries, bodies, durability).await?;
-        Ok(())
+        let recorder = self.clone();
+        let appended = tokio::spawn(async move {
+            let mut next = recorder.next.lock().await;
+            let append = Append { run: recorder.run.clone(), from: *next, entries, bodies, durability };
+            *next = recorder.ledger.append(append).await?;
+            Ok(())
+        });
+        appended.await.unwrap_or_else(|error| {
+            Err(Error::Unavailable { what: "a record was not written".into(), source: Some(Box::new(error)) })
+        })
     }
 
     pub(super) async fn next(&self) -> u64 {
@@ -70,12 +84,14 @@ impl Recorder {
     }
 }
 
-/// Asks until there is an answer or a reason why there is none. The first call is reserved already.
+/// Asks until there is an answer or a reason why there is none. The first call is reserved already; `made` counts the
+/// calls, for whoever drops this on the way.
 pub(super) async fn call(
     table: Arc<Table>,
     recorder: Arc<Recorder>,
     invoke: Invoke,
     seat: Seat,
+    made: Arc<AtomicU32>,
 ) -> Result<(Name, Asked), Error> {
     let started = Instant::now();
     let deadline = started + seat.timeout;
@@ -93,8 +109,6 @@ pub(super) async fn call(
     loop {
         match next {
             Next::Done(result) => {
-                // An escape in the answer's JSON can hide what a pattern looks for until it is read.
-                let result = result.map(|answer| asking.clean(&table.redactor, answer));
                 let ended = asking.end(result, &first_prompt, started.elapsed(), last.as_ref());
                 return Ok((invoke.id, Asked { attempt: last, ended }));
             }
@@ -107,7 +121,7 @@ pub(super) async fn call(
             }
             Next::Call(why) => {
                 if why != Why::First && !table.calls.reserve() {
-                    next = asking.ask.attempted(&Attempted::NoCallLeft).0;
+                    next = asking.ask.attempted(&Attempted::NoCallLeft, &[]).0;
                     continue;
                 }
                 if let Some(before) = last.take() {
@@ -118,6 +132,7 @@ pub(super) async fn call(
                     recorder.append(vec![entry], Vec::new(), Durability::Synced).await?;
                 }
                 asking.spent.calls += 1;
+                made.store(asking.spent.calls, Ordering::Relaxed);
                 let prompt = match &why {
                     Why::RePrompt(complaints) => table.layout.again(&first_prompt, complaints).into(),
                     Why::First | Why::Retry => first_prompt.clone(),
@@ -139,7 +154,7 @@ pub(super) async fn call(
                     tokio::time::timeout_at(deadline + GRACE, seat.executor.invoke(invocation)).await;
                 let replied = replied.unwrap_or(Err(Failure::TimedOut));
                 let (step, attempt) =
-                    asking.replied(&table, &invoke, why.as_str(), replied, called.elapsed());
+                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, called.elapsed());
                 next = step;
                 last = Some(attempt);
             }
@@ -159,7 +174,8 @@ impl Asking {
     fn replied(
         &mut self,
         table: &Table,
-        invoke: &Invoke,
+        id: &Name,
+        parts: &[Part],
         why: &'static str,
         replied: Result<Reply, Failure>,
         took: Duration,
@@ -173,22 +189,17 @@ impl Asking {
             Err(Failure::TimedOut) => ("timed_out", String::new(), false),
             Err(Failure::Failed { message }) => ("failed", message, false),
         };
-        let (text, redacted) = table.redactor.redact(&raw);
+        let (text, redacted) = table.redactor.redact_output(&raw);
         self.redactions += redacted;
         let how = match (said, status) {
             (true, _) => Attempted::Said(text.clone()),
             (false, "timed_out") => Attempted::TimedOut,
             (false, _) => Attempted::Failed,
         };
-        let (next, complaints) = self.ask.attempted(&how);
+        let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
+        let (next, complaints) = self.ask.attempted(&how, &shown);
         let number = self.spent.calls;
-        (next, Attempt { id: invoke.id.clone(), number, why, status, text, complaints, took })
-    }
-
-    fn clean(&mut self, redactor: &Redactor, answer: quorate_protocol::Json) -> quorate_protocol::Json {
-        let (answer, redacted) = redactor.redact_json(answer);
-        self.redactions += redacted;
-        answer
+        (next, Attempt { id: id.clone(), number, why, status, text, complaints, took })
     }
 
     fn end(

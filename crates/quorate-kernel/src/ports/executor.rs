@@ -102,10 +102,10 @@ pub trait Executor: Send + Sync {
     /// What this executor is.
     fn about(&self) -> About;
 
-    /// SHA-256 (hexadecimal), by path as written, of every file that its answers depend on besides its settings. A run
-    /// is resumed only while they are the same.
-    fn reads(&self) -> Vec<(String, String)> {
-        Vec::new()
+    /// What its answers depend on besides its settings, as far as it can know: the version of its rules, the hashes of
+    /// files that it reads once. A run is resumed, and a sweep takes something for judged, only while it is the same.
+    fn fingerprint(&self) -> Json {
+        Json::Null
     }
 
     /// Asks once.

@@ -69,6 +69,28 @@ pub struct Body {
     pub text: std::sync::Arc<str>,
 }
 
+/// What is to be appended to one run, all or nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    /// The run.
+    pub run: Name,
+    /// The number that the first of the records gets; the run must have exactly so many.
+    pub from: u64,
+    /// The records, in order.
+    pub entries: Vec<Entry>,
+    /// Texts that they name, which are kept first.
+    pub bodies: Vec<Body>,
+    /// How safe they must be.
+    pub durability: Durability,
+}
+
+impl Append {
+    /// One record.
+    pub fn one(run: &Name, from: u64, entry: Entry, durability: Durability) -> Self {
+        Append { run: run.clone(), from, entries: vec![entry], bodies: Vec::new(), durability }
+    }
+}
+
 /// A record as it was read, verified against its own hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -131,15 +153,8 @@ pub enum Error {
 /// The append-only record of all runs.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Appends to a run and returns the number of its next record. `bodies` are kept first.
-    async fn append(
-        &self,
-        run: &Name,
-        from: u64,
-        entries: Vec<Entry>,
-        bodies: Vec<Body>,
-        durability: Durability,
-    ) -> Result<u64, Error>;
+    /// Appends to a run and returns the number of its next record.
+    async fn append(&self, append: Append) -> Result<u64, Error>;
 
     /// All records of a run in order; none for a run that is not there.
     async fn records(&self, run: &Name) -> Result<Vec<Record>, Error>;

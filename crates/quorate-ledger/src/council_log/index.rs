@@ -5,16 +5,17 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::Error;
-use sqlx::{Connection as _, QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
+use quorate_kernel::ports::ledger::{Durability, Error};
+use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
 use tokio::sync::mpsc;
 
 use super::line::{Event, Line};
 use crate::Store;
+use crate::store::connection::Connection;
 use crate::store::files;
 
-/// How many of the first bytes tell one log from another.
-const HEAD: u64 = 4096;
+/// How many bytes at either end of what is indexed tell one log from another.
+const END: u64 = 4096;
 /// How many lines go to the store at once; SQLite takes 32 766 values in a statement.
 const BATCH: usize = 1000;
 
@@ -35,8 +36,7 @@ struct Known {
     id: i64,
     bytes: u64,
     corrupt: u64,
-    head_bytes: u64,
-    head_sha256: String,
+    ends_sha256: String,
 }
 
 /// Brings the index of a log up to date.
@@ -53,8 +53,8 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
     };
     let bytes = file.metadata().map_err(|error| unreadable(log, error))?.len();
     let key = key(log);
-    let mut connection = store.connection().await;
-    let known = known(&mut connection, &key).await.map_err(|error| store.error(error))?;
+    let mut connection = store.writer().await;
+    let known = known(connection.sqlite(), &key).await.map_err(|error| store.error(error))?;
     if let Some(known) = known.filter(|known| known.is(&mut file, bytes))
         && known.bytes == bytes
     {
@@ -66,7 +66,7 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
 impl Known {
     /// Whether the log is the one that was indexed, only longer.
     fn is(&self, file: &mut File, bytes: u64) -> bool {
-        self.bytes <= bytes && head(file, self.head_bytes).is_ok_and(|head| head == self.head_sha256)
+        self.bytes <= bytes && ends(file, self.bytes).is_ok_and(|ends| ends == self.ends_sha256)
     }
 }
 
@@ -75,7 +75,7 @@ fn key(log: &Path) -> String {
 }
 
 async fn known(connection: &mut SqliteConnection, key: &str) -> Result<Option<Known>, sqlx::Error> {
-    let row = sqlx::query("SELECT id, bytes, corrupt, head_bytes, head_sha256 FROM log WHERE path = ?")
+    let row = sqlx::query("SELECT id, bytes, corrupt, ends_sha256 FROM log WHERE path = ?")
         .bind(key)
         .fetch_optional(connection)
         .await?;
@@ -83,8 +83,7 @@ async fn known(connection: &mut SqliteConnection, key: &str) -> Result<Option<Kn
         id: row.get(0),
         bytes: row.get::<i64, _>(1).unsigned_abs(),
         corrupt: row.get::<i64, _>(2).unsigned_abs(),
-        head_bytes: row.get::<i64, _>(3).unsigned_abs(),
-        head_sha256: row.get(4),
+        ends_sha256: row.get(3),
     }))
 }
 
@@ -92,22 +91,20 @@ async fn known(connection: &mut SqliteConnection, key: &str) -> Result<Option<Kn
 /// process may have been faster; reading and parsing run beside the store's own thread.
 async fn extend(
     store: &Store,
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     log: &Path,
     key: &str,
     mut file: File,
     bytes: u64,
 ) -> Result<Indexed, Error> {
-    let head_bytes = bytes.min(HEAD);
-    let head_sha256 = head(&mut file, head_bytes).map_err(|error| unreadable(log, error))?;
-    let mut transaction =
-        connection.begin_with("BEGIN IMMEDIATE").await.map_err(|error| store.error(error))?;
+    let mut transaction = connection.begin(Durability::Written).await.map_err(|error| store.error(error))?;
     let known = known(&mut transaction, key).await.map_err(|error| store.error(error))?;
     let (replaced, known) = match known {
         Some(known) if known.is(&mut file, bytes) => (None, Some(known)),
         other => (other, None),
     };
     let from = known.as_ref().map_or(0, |known| known.bytes);
+    let mut again = file.try_clone().map_err(|error| unreadable(log, error))?;
     let (send, mut batches) = mpsc::channel(2);
     let reader = std::thread::spawn(move || parse(file, from, &send));
     let written = async {
@@ -123,11 +120,11 @@ async fn extend(
             (end, corrupt) = (batch.end, corrupt + batch.corrupt);
         }
         let total = known.as_ref().map_or(0, |known| known.corrupt) + corrupt;
-        sqlx::query("UPDATE log SET bytes = ?, corrupt = ?, head_bytes = ?, head_sha256 = ? WHERE id = ?")
+        let ends_sha256 = ends(&mut again, end)?;
+        sqlx::query("UPDATE log SET bytes = ?, corrupt = ?, ends_sha256 = ? WHERE id = ?")
             .bind(signed(end))
             .bind(signed(total))
-            .bind(signed(head_bytes))
-            .bind(head_sha256)
+            .bind(ends_sha256)
             .bind(id)
             .execute(&mut *transaction)
             .await?;
@@ -160,12 +157,10 @@ async fn log_id(
     if let Some(known) = known {
         return Ok(known.id);
     }
-    let inserted = sqlx::query(
-        "INSERT INTO log (path, bytes, corrupt, head_bytes, head_sha256) VALUES (?, 0, 0, 0, '')",
-    )
-    .bind(key)
-    .execute(&mut **transaction)
-    .await?;
+    let inserted = sqlx::query("INSERT INTO log (path, bytes, corrupt, ends_sha256) VALUES (?, 0, 0, '')")
+        .bind(key)
+        .execute(&mut **transaction)
+        .await?;
     Ok(inserted.last_insert_rowid())
 }
 
@@ -256,10 +251,14 @@ async fn insert(
     Ok(first + i64::try_from(batch.lines.len()).unwrap_or(0))
 }
 
-fn head(file: &mut File, bytes: u64) -> std::io::Result<String> {
-    file.seek(SeekFrom::Start(0))?;
+/// What the first and the last bytes of a log's indexed part hash to. Whoever changes a line in between moves the last
+/// ones, unless the line keeps its length, and then every place that the index names still holds.
+fn ends(file: &mut File, bytes: u64) -> std::io::Result<String> {
     let mut text = Vec::new();
-    file.take(bytes).read_to_end(&mut text)?;
+    for start in [0, bytes.saturating_sub(END)] {
+        file.seek(SeekFrom::Start(start))?;
+        file.take(END.min(bytes - start)).read_to_end(&mut text)?;
+    }
     Ok(sha256_hex(&text))
 }
 

@@ -70,9 +70,9 @@ fn prior(line: &Json) -> Json {
     let brief = first([&line["revision_brief"], &adjudicator["revision_brief"], &Json::Null]);
     let reasoning = first([&line["reasoning"], &adjudicator["reasoning"], &line["adjudicator_reasoning"]]);
     json!({
-        "ts": line["ts"],
+        "ts": cut(&line["ts"]),
         "verdict": verdict,
-        "artifact": first([&line["artifact"], &line["artifact_path"], &Json::Null]),
+        "artifact": cut(&first([&line["artifact"], &line["artifact_path"], &Json::Null])),
         "reasoning": cut(&reasoning),
         "revision_brief": cut(&brief),
     })

@@ -53,9 +53,7 @@ pub fn private_dir(path: &Path) -> Result<()> {
 /// Makes `.quorate/`: private, and ignored by version control.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger writes files")]
 pub fn quorate_dir(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
     private_dir(path)?;
-    std::fs::write(path.join(".gitignore"), "*\n")
+    let ignore = path.join(".gitignore");
+    if ignore.exists() { Ok(()) } else { std::fs::write(ignore, "*\n") }
 }

@@ -3,7 +3,7 @@
 use quorate_kernel::ports::ledger::{Entry, Kind};
 use quorate_protocol::Json;
 use serde_json::Map;
-use sqlx::{Sqlite, Transaction};
+use sqlx::sqlite::SqliteConnection;
 
 /// What a record changes in the index.
 pub(super) enum Change {
@@ -39,11 +39,7 @@ impl Change {
         }
     }
 
-    pub(super) async fn apply(
-        self,
-        transaction: &mut Transaction<'_, Sqlite>,
-        run: &str,
-    ) -> Result<(), sqlx::Error> {
+    pub(super) async fn apply(self, sqlite: &mut SqliteConnection, run: &str) -> Result<(), sqlx::Error> {
         let query = match self {
             Change::Opened { at_ms, columns } => {
                 let [subject, artifact_type, artifact_sha256, council, log_path] = columns;
@@ -75,7 +71,7 @@ impl Change {
             }
             Change::Ended => sqlx::query("UPDATE run SET ended = 1 WHERE run = ?").bind(run),
         };
-        query.execute(&mut **transaction).await.map(|_| ())
+        query.execute(sqlite).await.map(|_| ())
     }
 }
 

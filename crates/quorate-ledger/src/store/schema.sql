@@ -29,14 +29,13 @@ CREATE TABLE run (
 );
 CREATE INDEX run_by_content ON run (council, artifact_sha256);
 CREATE INDEX run_unended ON run (ended, seq);
--- Logs that are indexed, how far, and what their first bytes were when they were.
+-- Logs that are indexed, how far, and what the first and last bytes of that part hash to.
 CREATE TABLE log (
     id     INTEGER PRIMARY KEY,
     path   TEXT NOT NULL UNIQUE,
     bytes  BIGINT NOT NULL,
     corrupt BIGINT NOT NULL,
-    head_bytes BIGINT NOT NULL,
-    head_sha256 TEXT NOT NULL
+    ends_sha256 TEXT NOT NULL
 );
 -- One row per line that says something: a review, a resumed review, an override.
 CREATE TABLE log_line (

@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_millis(2_500);
 pub async fn answers(executor: &dyn Executor) {
     for _ in 0..2 {
         let reply = executor.invoke(question(Duration::from_secs(20))).await.expect("an answer");
-        answer::extract(probe::SCHEMA, &reply.text).expect("an answer that fits the schema");
+        answer::extract(probe::SCHEMA, &reply.text, &[]).expect("an answer that fits the schema");
     }
     assert!(!executor.about().kind.is_empty());
 }

@@ -46,7 +46,7 @@ fn what_is_expected_and_comes_is_fine() {
 
 #[test]
 fn what_is_missing_or_unexpected_fails() {
-    check("```expect\nwarns quorate:no_model\n```\n", &["d.md:15: One\n  missing"]);
+    check("```expect\nwarns quorate:log_torn\n```\n", &["d.md:15: One\n  missing"]);
     check(
         "```yaml council.yaml above\nx: 1\n```\n```expect\nclean\n```\n",
         &["not expected: refusal[quorate:council_invalid] at council.yaml:1:1"],

@@ -8,7 +8,7 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::review::{failed, warnings};
 use super::terminal::Terminal;
-use crate::service::audit::{self, Request};
+use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
 use crate::service::runs;
 
@@ -75,20 +75,29 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     });
     let filter =
         Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
-    let desk = match runs::desk(environment, &arguments.places.places()).await {
+    let places = arguments.places.places();
+    let request = Request { filter };
+    let print = |audit: &Audit| {
+        terminal.data(&match arguments.format {
+            AuditFormat::Human => render::audit::human(audit, terminal.stdout),
+            AuditFormat::Markdown => render::audit::markdown(audit),
+            AuditFormat::Json => render::audit::json(audit),
+        });
+        Exit::DONE
+    };
+    match audit::empty(environment, &places, &request) {
+        Ok(Some(audit)) => return print(&audit),
+        Ok(None) => {}
+        Err(stop) => return stopped(&stop, format, terminal),
+    }
+    let desk = match runs::desk(environment, &places).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let exit = match audit::audit(&desk, Request { filter }).await {
+    let exit = match audit::audit(&desk, request).await {
         Ok(audit) => {
             warnings(&desk, terminal);
-            let text = match arguments.format {
-                AuditFormat::Human => render::audit::human(&audit, terminal.stdout),
-                AuditFormat::Markdown => render::audit::markdown(&audit),
-                AuditFormat::Json => render::audit::json(&audit),
-            };
-            terminal.data(&text);
-            Exit::DONE
+            print(&audit)
         }
         Err(stop) => failed(&stop, &desk, format, terminal),
     };

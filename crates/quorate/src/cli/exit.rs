@@ -18,6 +18,8 @@ impl Exit {
     pub(super) const SKIPPED: Exit = Exit(6);
     /// Interrupted.
     pub(super) const INTERRUPTED: Exit = Exit(130);
+    /// The result could not be written.
+    pub(super) const UNREADABLE: Exit = Exit(5);
     /// What was checked does not hold.
     pub(super) const REFUSED: Exit = Exit(1);
 

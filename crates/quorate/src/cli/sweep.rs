@@ -1,5 +1,7 @@
 //! `quorate sweep`.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::arguments::{PlaceArguments, ReviewArguments, Tabular, since};
@@ -59,11 +61,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         options: arguments.review.options(),
     };
     let desk = match runs::desk(environment, &arguments.places.places()).await {
-        Ok(desk) => desk,
+        Ok(desk) => Arc::new(desk),
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let progress = SweepProgress::new(terminal.watched);
-    let swept = or_interrupted(sweep::sweep(&desk, &request, &progress)).await;
+    let progress = Arc::new(SweepProgress::new(terminal.watched));
+    let swept = or_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
     progress.clear();
     let exit = match swept {
         Err(Interrupted) => {
@@ -83,6 +85,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };
-    desk.close().await;
+    // After an interruption reviews may still be letting go of it; the next one who opens the ledger folds it up.
+    if let Some(desk) = Arc::into_inner(desk) {
+        desk.close().await;
+    }
     exit
 }

@@ -1,6 +1,7 @@
 //! The terminal: what is data goes to standard output, what is talk to standard error, each as plain or colourful
 //! as its end can show.
 
+use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 
 use quorate_diagnostics::render::{Colour, Look};
@@ -13,6 +14,7 @@ pub(super) struct Terminal {
     pub(super) stderr: Look,
     /// Whether somebody watches standard error.
     pub(super) watched: bool,
+    failed: Cell<bool>,
 }
 
 impl Terminal {
@@ -26,13 +28,23 @@ impl Terminal {
             stdout: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
             stderr: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
             watched: std::io::stderr().is_terminal(),
+            failed: Cell::new(false),
         }
     }
 
-    /// Writes data. A reader that has gone away is no error.
+    /// Writes data. A reader that has gone away is no error; anything else is said, and the command fails for it.
     pub(super) fn data(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
+        if error.kind() != std::io::ErrorKind::BrokenPipe {
+            self.talk(&format!("cannot write to standard output: {error}"));
+            self.failed.set(true);
+        }
+    }
+
+    /// Whether data was lost on the way out.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.get()
     }
 
     /// Writes talk.

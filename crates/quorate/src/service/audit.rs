@@ -3,8 +3,9 @@
 use quorate_ledger::council_log::stats::{self, Filter, Stats};
 
 use super::desk::Desk;
+use super::environment::Environment;
 use super::stop::Stop;
-use super::workspace::shown;
+use super::workspace::{self, Places, shown};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,22 @@ pub struct Audit {
     pub corrupt: u64,
     /// Whether there is a log at all.
     pub present: bool,
+}
+
+/// The audit of nothing, where there is neither log nor ledger: looking makes none.
+///
+/// # Errors
+/// When the configuration is refused.
+pub fn empty(environment: &Environment, places: &Places, request: &Request) -> Result<Option<Audit>, Stop> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    let nothing = !workspace.log.is_file() && !workspace.ledger.is_file();
+    Ok(nothing.then(|| Audit {
+        log: shown(environment, &workspace.log),
+        filter: request.filter.clone(),
+        stats: Stats::default(),
+        corrupt: 0,
+        present: false,
+    }))
 }
 
 /// Audits.

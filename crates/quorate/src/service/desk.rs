@@ -2,7 +2,7 @@
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Durability, Entry, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::council_log::line::Event;
 use quorate_ledger::council_log::{self, Indexed, view};
 use quorate_ledger::runs::{Found, Run};
@@ -192,7 +192,16 @@ impl Desk {
 
     async fn reconcile(&self) -> Result<(), Stop> {
         for run in self.store.unended().await? {
-            self.conclude(&run.run).await?;
+            // One run whose records do not fit keeps nobody from the others.
+            if let Err(stop) = self.conclude(&run.run).await {
+                let why =
+                    stop.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
+                let body = Body::new(format!(
+                    "run {} came to a verdict, and its line cannot be logged: {why}",
+                    run.run
+                ));
+                self.warn(codes::LOG_BEHIND, body);
+            }
         }
         Ok(())
     }
@@ -222,7 +231,7 @@ impl Desk {
         }
         let data = Map::from_iter([("logged".to_owned(), json!(true))]);
         let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
-        match self.store.append(run, history.next, vec![entry], Vec::new(), Durability::Written).await {
+        match self.store.append(Append::one(run, history.next, entry, Durability::Written)).await {
             // Another process made it good at the same time.
             Ok(_) | Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
             Err(error) => Err(error.into()),

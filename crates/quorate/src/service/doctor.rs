@@ -119,7 +119,7 @@ async fn call(title: String, chosen: &Chosen, timeout: Duration) -> Check {
     let kind =
         if about.asks_a_model { about.kind.to_owned() } else { format!("{}, asks no model", about.kind) };
     match replied {
-        Ok(reply) => match answer::extract(probe::SCHEMA, &reply.text) {
+        Ok(reply) => match answer::extract(probe::SCHEMA, &reply.text, &[]) {
             Ok(_) => {
                 Check { name: title, state: State::Good, detail: format!("answered in {took} ms ({kind})") }
             }

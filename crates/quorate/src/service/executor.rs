@@ -139,7 +139,10 @@ fn build(
         block: table.block.json.clone(),
     };
     Build { new, kind, settings }.finish(|refused| {
-        let code = if refused.key.is_some() { codes::EXECUTOR_INVALID } else { code };
+        let code = match refused.key.as_deref() {
+            None | Some("type") => code,
+            Some(_) => codes::EXECUTOR_INVALID,
+        };
         let body = help(table.block.say(refused.key.as_deref(), refused.message), refused.help);
         *refuse(code, body, table).report
     })
@@ -160,7 +163,7 @@ impl Build {
             "name": self.settings.name,
             "kind": self.kind,
             "block": self.settings.block,
-            "reads": executor.reads(),
+            "executor": executor.fingerprint(),
         });
         Ok(Chosen {
             name: self.settings.name.into(),

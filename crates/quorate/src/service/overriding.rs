@@ -1,7 +1,7 @@
 //! A person's decision: recorded beside the council's, never over it.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::ports::ledger::{Durability, Entry, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::council_log::view;
 use quorate_protocol::Name;
@@ -39,7 +39,7 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
     let at_ms = desk.environment.clock.now_ms();
     let line = view::override_line(&history, at_ms, &data);
     let entry = Entry { kind: Kind::Override, at_ms, data };
-    desk.store.append(run, history.next, vec![entry], Vec::new(), Durability::Synced).await?;
+    desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await?;
     desk.log(&history, line).await;
     desk.report(run).await
 }

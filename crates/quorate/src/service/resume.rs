@@ -104,7 +104,7 @@ fn unchanged(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), St
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &desk.environment.directory)?.sha256
         }
-        // Standard input is gone; the ledger's copy is what there is.
+        // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
         None => recorded["input"].as_str().unwrap_or_default().to_owned(),
     };
     let changed = sitting.fingerprint(desk, &artifact_sha256).differs_from(&recorded);

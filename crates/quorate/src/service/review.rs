@@ -90,7 +90,7 @@ pub async fn review(
     }
     let indexed = desk.index().await?;
     let docket = Docket { artifact, artifact_type, tier: tier.number() };
-    let run = sitting.hold(desk, &docket, indexed, observer).await?;
+    let run = sitting.hold(desk, &docket, indexed, observer).await?.run;
     Ok(Reviewed::Judged(Box::new(desk.report(&run).await?)))
 }
 

@@ -58,6 +58,15 @@ pub struct Docket {
     pub tier: u8,
 }
 
+/// A review that was held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// The run.
+    pub run: Name,
+    /// The body of its outcome.
+    pub outcome: Map<String, Json>,
+}
+
 impl Sitting {
     /// Puts it together.
     ///
@@ -132,7 +141,7 @@ impl Sitting {
         seats
     }
 
-    /// Holds a review to its end, log line included, and returns its run.
+    /// Holds a review to its end, log line included.
     ///
     /// # Errors
     /// When the ledger fails. What was recorded stays, and the run can be resumed.
@@ -142,7 +151,7 @@ impl Sitting {
         docket: &Docket,
         indexed: Indexed,
         observer: Arc<dyn Observer>,
-    ) -> Result<Name, Stop> {
+    ) -> Result<Held, Stop> {
         let run = entropy::run_id();
         let _held = desk.hold(&run)?;
         let seed = entropy::bytes();
@@ -155,9 +164,9 @@ impl Sitting {
         let input = Part::new(PartKind::Artifact, &*shown, text);
         let data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
         let opening = Opening { data, inputs: vec![input], priors };
-        self.convening(desk, run.clone(), seed, observer).open(opening).await?;
+        let concluded = self.convening(desk, run.clone(), seed, observer).open(opening).await?;
         desk.conclude(&run).await?;
-        Ok(run)
+        Ok(Held { run, outcome: concluded.outcome })
     }
 
     /// The body of `run.opened`.
@@ -182,7 +191,7 @@ impl Sitting {
             "fingerprint": self.fingerprint(desk, &artifact.sha256).json(),
             "seed": entropy::hex(seed),
             "subject": &*input.name,
-            "artifact_path": path(artifact.path.as_deref()).map(|path| self.redactor.redact(&path).0),
+            "artifact_path": path(artifact.path.as_deref()).filter(|path| self.redactor.redact(path).1 == 0),
             "artifact_sha256": artifact.sha256,
             "artifact_type": docket.artifact_type,
             "tier": docket.tier,
@@ -191,6 +200,7 @@ impl Sitting {
             "redactions": redactions,
             "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model}],
             "config": path(desk.workspace.council_path.as_deref()),
+            "files": desk.workspace.council.files,
             "host": path(desk.workspace.host_path.as_deref()),
             "log_path": path(Some(&desk.workspace.log)),
             "log_bytes": indexed.bytes,

@@ -52,6 +52,11 @@ impl Stop {
         Stop { class, report: Box::new(report) }
     }
 
+    /// The first thing that is to be said, in one line.
+    pub fn first(&self) -> String {
+        self.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone())
+    }
+
     /// Something is unusable.
     pub fn configuration(code: RefusalCode, body: Body) -> Self {
         Stop::new(Class::Configuration, code, body)
@@ -116,7 +121,10 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
+        let inner_text = inner.to_string();
+        if !text.ends_with(&inner_text) {
+            text.push_str(&format!(": {inner_text}"));
+        }
         cause = inner.source();
     }
     text

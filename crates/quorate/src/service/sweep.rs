@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observe::Nobody;
-use quorate_protocol::Name;
+use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::Verdict;
+use quorate_protocol::{Json, Name};
+use tokio::task::JoinSet;
 
 use super::artifact::{self, Subject};
 use super::desk::Desk;
@@ -100,11 +101,19 @@ pub trait Watcher: Send + Sync {
     fn ended(&self, swept: &Swept);
 }
 
-/// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many.
+/// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many. Each
+/// review is a task of its own, so that a runtime with several threads holds as many at once.
 ///
 /// # Errors
 /// When there is nothing to sweep, the executor is refused, or the ledger fails.
-pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Result<Vec<Swept>, Stop> {
+///
+/// # Panics
+/// When a review does.
+pub async fn sweep(
+    desk: &Arc<Desk>,
+    request: &Request,
+    watcher: Arc<dyn Watcher>,
+) -> Result<Vec<Swept>, Stop> {
     let sitting = Sitting::new(desk, &request.options)?;
     let mut all = Vec::new();
     let mut due = Vec::new();
@@ -124,12 +133,19 @@ pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Res
         }
     }
     watcher.planned(due.len());
-    let work = Work { desk, sitting: &sitting, options: &request.options, undecided, watcher };
-    let reviews = futures::stream::iter(due).map(|(swept, docket)| work.one(swept, docket));
-    let mut reviews = reviews.buffer_unordered(request.jobs.max(1));
-    while let Some(swept) = reviews.next().await {
-        let swept = swept?;
-        watcher.ended(&swept);
+    let work = Work { desk: desk.clone(), sitting, options: request.options.clone(), undecided, watcher };
+    let work = Arc::new(work);
+    let mut due = due.into_iter();
+    let mut reviews = JoinSet::new();
+    loop {
+        while reviews.len() < request.jobs.max(1)
+            && let Some((swept, docket)) = due.next()
+        {
+            reviews.spawn(work.clone().one(swept, docket));
+        }
+        let Some(done) = reviews.join_next().await else { break };
+        let swept = done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        work.watcher.ended(&swept);
         all.push(swept);
     }
     all.sort_by(|a, b| a.path.cmp(&b.path));
@@ -192,8 +208,7 @@ fn sort(
     let artifact = match artifact::read(&Subject::File(found.path.clone()), &desk.environment.directory) {
         Ok(artifact) => artifact::Artifact { shown: path.clone(), ..artifact },
         Err(stop) => {
-            let why = stop.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
-            return Sorted::Now(swept(Fate::Failed { why }));
+            return Sorted::Now(swept(Fate::Failed { why: stop.first() }));
         }
     };
     if !review::due(classified.tier, &relative, &artifact.sha256) {
@@ -210,31 +225,34 @@ fn sort(
 }
 
 /// What all reviews of a sweep share.
-struct Work<'a> {
-    desk: &'a Desk,
-    sitting: &'a Sitting,
-    options: &'a Options,
+struct Work {
+    desk: Arc<Desk>,
+    sitting: Sitting,
+    options: Options,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
-    watcher: &'a dyn Watcher,
+    watcher: Arc<dyn Watcher>,
 }
 
-impl Work<'_> {
-    async fn one(&self, mut swept: Swept, docket: Docket) -> Result<Swept, Stop> {
+impl Work {
+    /// Judges one text. What keeps this one from being judged does not keep the others.
+    async fn one(self: Arc<Self>, mut swept: Swept, docket: Docket) -> Swept {
         self.watcher.started(&swept.path);
-        let report = match self.resumed(&docket).await {
-            Some(report) => report,
-            None => {
-                let indexed = self.desk.index().await?;
-                let run = self.sitting.hold(self.desk, &docket, indexed, Arc::new(Nobody)).await?;
-                self.desk.report(&run).await?
-            }
+        swept.fate = match self.judge(&docket).await {
+            Ok((run, Some(verdict))) => Fate::Judged { run, verdict },
+            Ok((run, None)) => Fate::Failed { why: format!("run {run} has no verdict") },
+            Err(stop) => Fate::Failed { why: stop.first() },
         };
-        swept.fate = match report.verdict {
-            Some(verdict) => Fate::Judged { run: report.run, verdict },
-            None => Fate::Failed { why: format!("run {} has no verdict", report.run) },
-        };
-        Ok(swept)
+        swept
+    }
+
+    async fn judge(&self, docket: &Docket) -> Result<(String, Option<Verdict>), Stop> {
+        if let Some(report) = self.resumed(docket).await {
+            return Ok((report.run, report.verdict));
+        }
+        let indexed = self.desk.index().await?;
+        let held = self.sitting.hold(&self.desk, docket, indexed, Arc::new(Nobody)).await?;
+        Ok((held.run.to_string(), outcome::verdict(&Json::Object(held.outcome))))
     }
 
     /// Goes on with a run that an interrupted sweep left open on this very text, so that nothing is paid twice. One
@@ -242,7 +260,7 @@ impl Work<'_> {
     async fn resumed(&self, docket: &Docket) -> Option<Report> {
         let artifact = &docket.artifact;
         let run = self.undecided.get(&(artifact.shown.clone(), artifact.sha256.clone()))?;
-        resume::resume(self.desk, run, self.options, Arc::new(Nobody)).await.ok()
+        resume::resume(&self.desk, run, &self.options, Arc::new(Nobody)).await.ok()
     }
 }
 

@@ -7,13 +7,18 @@ pub mod council;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// The binary under test.
 pub const QUORATE: &str = env!("CARGO_BIN_EXE_quorate");
+
+/// Nothing that is tested takes so long.
+const HANGS: Duration = Duration::from_secs(60);
 
 /// A directory that a test has to itself.
 pub struct Place {
@@ -90,11 +95,11 @@ impl Place {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().expect("the binary runs"))
+        finish(self.start(arguments))
     }
 
     pub fn run_in(&self, below: &str, arguments: &[&str]) -> Ran {
-        Ran::of(self.command_in(below, arguments).output().expect("the binary runs"))
+        finish(self.command_in(below, arguments).spawn().expect("the binary runs"))
     }
 
     /// With bytes on standard input.
@@ -104,7 +109,7 @@ impl Place {
         // A binary that refuses before it has read everything closes the pipe.
         let _ = pipe.write_all(stdin);
         drop(pipe);
-        Ran::of(child.wait_with_output().expect("it ends"))
+        finish(child)
     }
 
     pub fn start(&self, arguments: &[&str]) -> Child {
@@ -113,7 +118,8 @@ impl Place {
 
     /// A review's JSON, whatever its verdict.
     pub fn review(&self, arguments: &[&str]) -> Value {
-        let arguments: Vec<&str> = ["review"].iter().chain(arguments).chain(&["--format", "json"]).copied().collect();
+        let arguments: Vec<&str> =
+            ["review"].iter().chain(arguments).chain(&["--format", "json"]).copied().collect();
         self.run(&arguments).json()
     }
 
@@ -160,14 +166,29 @@ impl Ran {
 
     #[track_caller]
     pub fn says(&self, text: &str) -> &Ran {
-        assert!(self.stderr.contains(text), "`{text}` is not said\nstdout: {}\nstderr: {}", self.stdout, self.stderr);
+        assert!(
+            self.stderr.contains(text),
+            "`{text}` is not said\nstdout: {}\nstderr: {}",
+            self.stdout,
+            self.stderr
+        );
         self
     }
 }
 
-/// The output of a child that was started here.
+/// The output of a child that was started here. One that hangs is killed, and that shows in its code.
 pub fn finish(child: Child) -> Ran {
-    Ran::of(child.wait_with_output().expect("it ends"))
+    let id = Pid::from_child(&child);
+    let (ended, watch) = std::sync::mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if watch.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(id, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().expect("it ends");
+    drop(ended);
+    watchdog.join().expect("the watchdog ends");
+    Ran::of(output)
 }
 
 /// Waits until something holds, which is soon.

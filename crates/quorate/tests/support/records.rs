@@ -55,7 +55,11 @@ pub fn consultations(records: &[Record]) -> BTreeMap<String, usize> {
 /// The invocations that the runs's intents name from a record on.
 pub fn asked_from(records: &[Record], n: usize) -> Vec<String> {
     let intents = of_kind(records.get(n..).unwrap_or_default(), "run.intent");
-    intents.iter().flat_map(|one| one["invocations"].as_array().cloned().unwrap_or_default()).map(|id| text(&id)).collect()
+    intents
+        .iter()
+        .flat_map(|one| one["invocations"].as_array().cloned().unwrap_or_default())
+        .map(|id| text(&id))
+        .collect()
 }
 
 pub fn text(value: &Value) -> String {

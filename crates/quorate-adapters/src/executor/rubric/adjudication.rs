@@ -30,6 +30,8 @@ pub(super) struct Docket<'a> {
     pub(super) first: Vec<Other>,
     /// The text of the prior verdicts; empty where there are none.
     pub(super) priors: &'a str,
+    /// The artifact's name.
+    pub(super) artifact: &'a str,
 }
 
 /// The answer, in the form of an adjudicator's.
@@ -41,7 +43,7 @@ pub(super) fn adjudicate(docket: Docket<'_>) -> Value {
     let items = brief::merge(docket.document, counted.iter().map(|one| one.answer));
     let priors = Priors::read(docket.priors);
     let current = subject(&blocking, &counted);
-    let repeats = priors.repeated(&current);
+    let repeats = priors.repeated(docket.artifact, &current);
     let verdict = match blocking.len() {
         _ if !answered => "HOLD",
         _ if irreducible >= MANY => "HOLD",
@@ -190,6 +192,7 @@ mod tests {
             last: read(last),
             first: read(first),
             priors: &priors.to_string(),
+            artifact: "a.md",
         })
     }
 
@@ -220,8 +223,10 @@ mod tests {
 
     #[test]
     fn two_holds_in_a_row_for_the_same_make_the_third() {
-        let hold = json!({"verdict": "HOLD", "reasoning": "Unsourced claims."});
-        let other = json!({"verdict": "HOLD", "reasoning": "Shouting."});
+        let hold = json!({"verdict": "HOLD", "artifact": "a.md", "reasoning": "Unsourced claims."});
+        let other = json!({"verdict": "HOLD", "artifact": "a.md", "reasoning": "Shouting."});
+        let elsewhere = json!({"verdict": "HOLD", "artifact": "b.md", "reasoning": "Unsourced claims."});
+        assert_eq!(verdict(3, 0, &json!([elsewhere, elsewhere])), "REVISE");
         assert_eq!(verdict(3, 0, &json!([hold, hold])), "HOLD");
         assert_eq!(verdict(3, 0, &json!([hold, other])), "REVISE");
         assert_eq!(

@@ -9,6 +9,7 @@ use crate::executor::rubric::topics;
 pub(super) struct Priors(Vec<Prior>);
 
 struct Prior {
+    artifact: String,
     verdict: String,
     topics: Vec<&'static str>,
 }
@@ -23,6 +24,7 @@ impl Priors {
                 [string("verdict"), string("final_verdict")].into_iter().find(|word| !word.is_empty())?;
             let told = format!("{}\n{}", string("reasoning"), string("revision_brief"));
             Some(Prior {
+                artifact: string("artifact"),
                 verdict: verdict.to_uppercase(),
                 topics: topics::of(&told).iter().map(|topic| topic.name).collect(),
             })
@@ -30,10 +32,11 @@ impl Priors {
         Priors(all.iter().filter_map(prior).collect())
     }
 
-    /// How many of the newest in a row were HOLD with a topic in common that is there again; `None` where the newest
-    /// was no HOLD.
-    pub(super) fn repeated(&self, current: &[&'static str]) -> Option<usize> {
-        self.common(current).map(|(times, _)| times)
+    /// How many of the newest in a row were HOLD for this very artifact with a topic in common that is there again;
+    /// `None` where the newest was not. Verdicts on others' texts say nothing about whether asking again helps.
+    pub(super) fn repeated(&self, artifact: &str, current: &[&'static str]) -> Option<usize> {
+        let own = self.0.iter().take_while(|prior| prior.artifact == artifact).count();
+        self.common(current).map(|(times, _)| times.min(own)).filter(|times| *times > 0)
     }
 
     /// What they show, in a sentence; nothing where there are none.

@@ -1,0 +1,170 @@
+//! kill -9 of the real binary at points spread over a run, then taking it up again; Ctrl-C and SIGTERM.
+//!
+//! `QUORATE_KILLS=from..to/step` kills at those milliseconds instead, and past the end of the run starts over;
+//! `scripts/soak` does.
+
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+#[path = "support/records.rs"]
+mod records;
+mod support;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use quorate_kernel::ports::ledger::Record;
+use records::{asked_from, consultations, of_kind, text, wait};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+use support::council::{ROSTER, ships, ships_but};
+use support::{Place, finish, until};
+
+const POINTS: u64 = 24;
+const SOON: Duration = Duration::from_secs(20);
+
+/// A council whose members take their time, one of whom has to be asked twice, and whose verdict is REVISE.
+fn slow() -> Place {
+    let block = json!({"would_block": true, "irreducible": false});
+    let answers = ships_but(json!({
+        "r1/evidence": ["no JSON", {"would_block": true}],
+        "r2/evidence": block, "r2/skeptic": block, "r2/strategy": block,
+        "adjudicate": {"verdict": "REVISE", "reasoning": "Three block, and a revision would do."},
+    }));
+    Place::scripted_slowly(&answers, "delay = \"30ms\"")
+}
+
+/// The milliseconds after which the process is killed.
+fn points(whole: Duration) -> Vec<u64> {
+    let whole = u64::try_from(whole.as_millis()).expect("not so long");
+    let read = |text: String| -> Option<Vec<u64>> {
+        let (from, rest) = text.split_once("..")?;
+        let (to, step) = rest.split_once('/').unwrap_or((rest, "1"));
+        Some(
+            (from.parse().ok()?..to.parse().ok()?)
+                .step_by(step.parse().ok()?)
+                .map(|ms: u64| ms % (whole + 20))
+                .collect(),
+        )
+    };
+    match std::env::var("QUORATE_KILLS") {
+        Ok(text) => read(text).expect("QUORATE_KILLS is from..to/step, in milliseconds"),
+        Err(_) => (0..POINTS).map(|point| point * (whole + 10) / (POINTS - 1)).collect(),
+    }
+}
+
+fn ids(records: &[Record]) -> BTreeSet<String> {
+    of_kind(records, "consultation").iter().map(|one| text(&one["invocation"])).collect()
+}
+
+/// Starts a review, kills it, takes it up again and holds what is there against what has to be.
+fn killed_after(ms: u64, verdict: &Value) {
+    let place = slow();
+    let mut child = place.start(&["review", "draft.md"]);
+    std::thread::sleep(Duration::from_millis(ms));
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+
+    let ledger = place.path(".quorate/ledger.db");
+    let runs = records::runs(&ledger);
+    let Some((run, decided)) = runs.first() else {
+        // Before run.opened was durable there is no run and no line.
+        assert!(place.log().is_empty(), "killed after {ms} ms");
+        assert!(!ledger.is_file() || place.runs().is_empty());
+        return;
+    };
+    assert_eq!(runs.len(), 1, "killed after {ms} ms");
+    let before = records::records(&ledger, run);
+    let answered = ids(&before);
+    if decided.is_none() {
+        place.run(&["resume", run]).expect(1);
+    }
+    assert_eq!(place.runs()[0]["verdict"], *verdict, "killed after {ms} ms");
+    let after = records::records(&ledger, run);
+    assert_eq!(after[..before.len()], before, "killed after {ms} ms: a record was changed");
+    let counts = consultations(&after);
+    let whole = ROSTER.iter().flat_map(|member| [format!("r1/{member}"), format!("r2/{member}")]);
+    let whole: BTreeSet<String> = whole.chain(["adjudicate".to_owned()]).collect();
+    assert_eq!(counts.keys().cloned().collect::<BTreeSet<_>>(), whole, "killed after {ms} ms");
+    assert!(counts.values().all(|count| *count == 1), "killed after {ms} ms: {counts:?}");
+    let again: Vec<String> =
+        asked_from(&after, before.len()).into_iter().filter(|id| answered.contains(id)).collect();
+    assert_eq!(again, Vec::<String>::new(), "killed after {ms} ms: paid for twice");
+    assert_eq!(place.log().len(), 1, "killed after {ms} ms");
+    assert_eq!(of_kind(&after, "outcome").len(), 1, "killed after {ms} ms");
+    place.run(&["replay", run]).expect(0);
+    assert_eq!(integrity(&ledger), "ok", "killed after {ms} ms");
+}
+
+fn integrity(ledger: &std::path::Path) -> String {
+    wait(async {
+        let url = format!("sqlite://{}", ledger.display());
+        let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
+        let row = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.expect("it answers");
+        row.get(0)
+    })
+}
+
+#[test]
+fn a_kill_at_any_point_costs_what_was_under_way_and_nothing_else() {
+    // X7
+    let undisturbed = slow();
+    let started = Instant::now();
+    let verdict =
+        undisturbed.run(&["review", "draft.md", "--format", "json"]).expect(1).json()["verdict"].clone();
+    let points = points(started.elapsed());
+    let halves = points.chunks(points.len().div_ceil(2).max(1));
+    std::thread::scope(|scope| {
+        for half in halves {
+            scope.spawn(|| half.iter().for_each(|ms| killed_after(*ms, &verdict)));
+        }
+    });
+}
+
+#[test]
+fn a_second_kill_while_resuming_costs_nothing_either() {
+    let place = slow();
+    for ms in [120, 90, 60, 90] {
+        let mut child = match records::runs(&place.path(".quorate/ledger.db")).first() {
+            Some((run, _)) => place.start(&["resume", run]),
+            None => place.start(&["review", "draft.md"]),
+        };
+        std::thread::sleep(Duration::from_millis(ms));
+        child.kill().expect("it is ours");
+        child.wait().expect("it ends");
+    }
+    let run = place.only_run();
+    assert!([1, 5].contains(&place.run(&["resume", &run]).code), "it goes on, or had come to its end");
+    let records = records::records(&place.path(".quorate/ledger.db"), &run);
+    assert!(consultations(&records).values().all(|count| *count == 1));
+    assert_eq!((consultations(&records).len(), place.log().len()), (9, 1));
+    // X8: what was under way when it died counts as spent
+    let spent = place.run(&["show", &run, "--format", "json"]).expect(0).json()["spent"]["calls"].as_u64();
+    assert!(spent >= Some(10), "{spent:?}");
+    place.run(&["replay", &run]).expect(0);
+}
+
+#[test]
+fn ctrl_c_and_sigterm_say_how_to_go_on() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = Place::scripted(&ships_but(json!({"r2": {"$timeout": true}})));
+        let child = place.start(&["review", "draft.md"]);
+        let ledger = place.path(".quorate/ledger.db");
+        let round_1_is_over = || {
+            let runs = records::runs(&ledger);
+            runs.first().is_some_and(|(run, _)| consultations(&records::records(&ledger, run)).len() == 4)
+        };
+        until(SOON, "the end of round 1", round_1_is_over);
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        let asked = Instant::now();
+        let ran = finish(child).expect(130);
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(ran.stdout.is_empty());
+        let run = place.only_run();
+        ran.says(&format!("quorate resume {run}"));
+        assert!(place.log().is_empty());
+        place.answers(&ships());
+        let report = place.run(&["resume", &run, "--format", "json"]).expect(0).json();
+        assert_eq!((&report["verdict"], place.log().len()), (&json!("SHIP"), 1));
+    }
+}

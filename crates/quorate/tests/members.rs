@@ -1,0 +1,187 @@
+//! Whole reviews whose members are processes: that they work, that members that hang end with their deadline, and that
+//! nothing is left running however the review ends (X6).
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+#[path = "support/shell.rs"]
+mod shell;
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use shell::running;
+use support::council::ROSTER;
+use support::{Place, finish, until};
+
+const SOON: Duration = Duration::from_secs(20);
+/// Two seconds between SIGTERM and SIGKILL, and room for a busy machine.
+const GONE: Duration = Duration::from_secs(4);
+
+/// A number of seconds that only this test's processes sleep.
+fn long() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("600.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[test]
+fn a_shell_script_can_sit_on_a_council() {
+    let place = Place::shell("env > env-$member; answer", "env = [\"FRIEND\"]");
+    let child = place
+        .command(&["review", "draft.md", "--format", "json"])
+        .env("FRIEND", "yes")
+        .env("API_TOKEN", "secret")
+        .spawn();
+    let report = finish(child.expect("the binary runs")).expect(0).json();
+    assert_eq!(
+        (&report["verdict"], &report["model_asked"], &report["executor"]),
+        (&json!("SHIP"), &json!(true), &json!("shell"))
+    );
+    assert_eq!((place.calls().len(), &report["spent"]["calls"]), (9, &json!(9)));
+    // X10
+    let env = place.read("env-skeptic");
+    let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));
+    assert!(
+        has("PATH") && has("HOME") && has("FRIEND") && has("QUORATE_INVOCATION") && !has("API_TOKEN"),
+        "{env}"
+    );
+}
+
+#[test]
+fn members_that_fail_are_quoted_and_do_not_agree() {
+    for (body, status, quote) in [
+        (
+            "[ $member = evidence ] && { echo 'no credit left' >&2; exit 3; }; answer",
+            "failed",
+            "no credit left",
+        ),
+        ("[ $member = evidence ] && exit 0; answer", "failed", ""),
+        ("[ $member = evidence ] && { answer; exit 1; }; answer", "failed", ""),
+        ("[ $member = evidence ] && kill -9 $$; answer", "failed", ""),
+    ] {
+        let place = Place::shell(body, "");
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(0);
+        let seat = &ran.json()["deliberators"][2];
+        assert_eq!(
+            (&seat["round2"]["status"], &seat["counted"]),
+            (&json!(status), &json!("missing")),
+            "{body}"
+        );
+        assert_eq!(ran.json()["partial"], true);
+        let log = std::fs::read_to_string(place.path(".quorate/council_log.jsonl")).unwrap();
+        assert!(log.contains(quote), "{log}");
+    }
+}
+
+#[test]
+fn a_member_that_hangs_ends_at_its_deadline_with_all_that_it_started() {
+    let long = long();
+    // One that ends when it is asked to, with a child that left its group.
+    let place = Place::shell(
+        &format!("if [ $member = skeptic ]; then setsid sleep {long} & sleep {long}; fi; answer"),
+        "timeout = \"1s\"",
+    );
+    let started = Instant::now();
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert!(
+        started.elapsed() < Duration::from_millis(2 * 1_000 + 2 * 2_000 + 2_500),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(running(&long), 0);
+    assert_eq!(report["deliberators"][0]["round1"]["status"], "timed_out");
+    assert_eq!(report["deliberators"][0]["counted"], "missing");
+}
+
+#[test]
+fn a_member_that_ignores_sigterm_gets_two_seconds() {
+    let long = long();
+    let place = Place::shell(
+        &format!(
+            "if [ $step/$member = r1/skeptic ]; then trap '' TERM; sleep {long}; sleep {long}; fi; answer"
+        ),
+        "timeout = \"1s\"",
+    );
+    let started = Instant::now();
+    place.run(&["review", "draft.md"]).expect(0);
+    assert!(started.elapsed() < Duration::from_millis(1_000 + 2_000 + 2_500), "{:?}", started.elapsed());
+    assert_eq!(running(&long), 0);
+}
+
+/// A review whose four members hang, one of them deaf to SIGTERM and one with a child in a session of its own.
+fn hanging(long: &str) -> (Place, std::process::Child) {
+    let place = Place::shell(
+        &format!(
+            "[ $member = evidence ] && trap '' TERM; [ $member = strategy ] && setsid sleep {long} & sleep {long}; sleep {long}"
+        ),
+        "",
+    );
+    let child = place.start(&["review", "draft.md"]);
+    until(SOON, "five sleepers", || running(long) >= 5);
+    (place, child)
+}
+
+#[test]
+fn nothing_outlives_a_review_that_was_killed() {
+    let long = long();
+    let (place, mut child) = hanging(&long);
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    until(GONE, "the end of all members", || running(&long) == 0);
+    place.member("answer");
+    let run = place.only_run();
+    place.run(&["resume", &run]).expect(0);
+}
+
+#[test]
+fn nothing_outlives_a_review_that_was_interrupted() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let long = long();
+        let (place, child) = hanging(&long);
+        let asked = Instant::now();
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        let ran = finish(child).expect(130);
+        assert!(asked.elapsed() < GONE, "{:?}", asked.elapsed());
+        until(GONE, "the end of all members", || running(&long) == 0);
+        ran.says(&format!("quorate resume {}", place.only_run()));
+    }
+}
+
+#[test]
+fn who_has_answered_is_not_asked_again() {
+    // X7, by what members saw and not by what we say
+    let long = long();
+    let place = Place::shell(
+        &format!("if [ $step = r2 ] && [ $member = strategy ]; then sleep {long}; fi; answer"),
+        "",
+    );
+    let mut child = place.start(&["review", "draft.md"]);
+    until(SOON, "a member that hangs", || running(&long) == 1 && place.calls().len() == 8);
+    let three_answered = || place.run(&["runs"]).code == 0 && answered(&place) == 7;
+    until(SOON, "seven answers", three_answered);
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    place.member("answer");
+    place.run(&["resume", &place.only_run()]).expect(0);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for call in place.calls() {
+        *counts.entry(call).or_default() += 1;
+    }
+    for member in ROSTER {
+        assert_eq!(counts[&format!("r1/{member}")], 1);
+        assert_eq!(counts[&format!("r2/{member}")], if member == "strategy" { 2 } else { 1 });
+    }
+    assert_eq!(place.calls().len(), 10);
+}
+
+/// How many answers the run here has.
+fn answered(place: &Place) -> usize {
+    let report = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+    let seats = report["deliberators"].as_array().expect("seats");
+    let rounds = seats.iter().flat_map(|seat| [&seat["round1"], &seat["round2"]]);
+    rounds.filter(|answer| answer["status"] == "answered").count()
+}

@@ -1,0 +1,175 @@
+//! The prompts that members of a real run read: what they share, what stands between markers, and what comes last
+//! (X2, X3, X4).
+
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+#[path = "support/shell.rs"]
+mod shell;
+mod support;
+
+use std::collections::BTreeMap;
+
+use support::Place;
+use support::council::ROSTER;
+
+/// Prompts by step and member, with the run's nonce.
+struct Read {
+    prompts: BTreeMap<String, String>,
+    nonce: String,
+}
+
+fn read(place: &Place) -> Read {
+    let mut prompts = BTreeMap::new();
+    for prompt in place.prompts() {
+        let who = prompt.lines().rfind(|line| line.starts_with("You are `")).expect("who is asked");
+        let member = who.split('`').nth(1).expect("a name");
+        let step = if who.contains("round 1") {
+            "r1/"
+        } else if who.contains("round 2") {
+            "r2/"
+        } else {
+            ""
+        };
+        assert!(
+            prompts.insert(format!("{step}{member}"), prompt.clone()).is_none(),
+            "{step}{member} was asked twice"
+        );
+    }
+    let first = prompts.values().next().expect("there are prompts");
+    let start = first.find("<<<end ").expect("a marker") + "<<<end ".len();
+    let nonce = first[start..].split(">>>").next().expect("it ends").to_owned();
+    Read { prompts, nonce }
+}
+
+fn reviewed() -> Place {
+    let place = Place::shell(
+        "case \"$step\" in
+            adjudicate) answer ;;
+            *) echo '{\"would_block\": true, \"irreducible\": false, \"score\": 2, \"findings\": [{\"quote\": \"Tuesday\", \"issue\": \"Which one, and why should anybody come?\"}]}' ;;
+        esac",
+        "",
+    );
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/launch-post.md");
+    place.write("draft.md", std::fs::read(example).expect("the example"));
+    place.run(&["review", "draft.md"]).expect(2);
+    place
+}
+
+fn shared<'a>(prompts: impl Iterator<Item = &'a String>) -> usize {
+    let prompts: Vec<&[u8]> = prompts.map(String::as_bytes).collect();
+    let first = prompts[0];
+    (0..first.len()).take_while(|at| prompts.iter().all(|one| one.get(*at) == first.get(*at))).count()
+}
+
+/// Where the material of a kind ends.
+fn end_of(prompt: &str, kind: &str, nonce: &str) -> usize {
+    let start =
+        prompt.find(&format!("<<<material {kind}")).unwrap_or_else(|| panic!("no {kind} in {prompt}"));
+    let end = format!("<<<end {nonce}>>>");
+    start + prompt[start..].find(&end).expect("it ends") + end.len()
+}
+
+#[test]
+fn nine_prompts_share_what_they_can() {
+    // X2
+    let Read { prompts, nonce } = read(&reviewed());
+    assert_eq!(prompts.len(), 9, "{:?}", prompts.keys());
+    let all = shared(prompts.values());
+    let artifact = end_of(&prompts["r1/skeptic"], "artifact", &nonce);
+    assert!(all * 10 >= artifact * 9, "all nine share {all} of {artifact} bytes");
+    let later: Vec<&String> =
+        prompts.iter().filter(|(who, _)| !who.starts_with("r1/")).map(|(_, prompt)| prompt).collect();
+    assert_eq!(later.len(), 5);
+    let five = shared(later.into_iter());
+    let cross_read = end_of(&prompts["r2/skeptic"], "cross", &nonce);
+    assert!(
+        cross_read > artifact && five * 10 >= cross_read * 9,
+        "the later five share {five} of {cross_read} bytes"
+    );
+}
+
+#[test]
+fn material_stands_between_markers_that_nobody_could_know() {
+    // X3
+    let place = reviewed();
+    let Read { prompts, nonce } = read(&place);
+    assert!(nonce.len() >= 16, "{nonce}");
+    let text = place.read("draft.md");
+    for (who, prompt) in &prompts {
+        assert_eq!(prompt.matches(&text).count(), 1, "{who}");
+        let artifact = &prompt
+            [prompt.find("<<<material artifact").expect("a marker")..end_of(prompt, "artifact", &nonce)];
+        assert!(
+            artifact.lines().next().is_some_and(|line| line.ends_with(&format!("{nonce}>>>")))
+                && artifact.contains(&text),
+            "{who}"
+        );
+        let before = &prompt[..prompt.find("<<<material artifact").expect("a marker")];
+        assert!(before.contains("material") && before.contains(&nonce), "{who}: it is said before");
+    }
+    let again = reviewed();
+    assert_ne!(read(&again).nonce, nonce);
+}
+
+#[test]
+fn who_is_asked_comes_after_the_material_and_the_form_of_the_answer_last() {
+    // INTERFACES
+    let Read { prompts, nonce } = read(&reviewed());
+    let last_marker = format!("<<<end {nonce}>>>");
+    for (who, prompt) in &prompts {
+        let material = prompt.rfind(&last_marker).expect("material");
+        let asked = prompt.rfind("You are `").expect("who is asked");
+        let role = prompt.rfind("our one concern").expect("the built-in role texts say it");
+        let schema = prompt.rfind("JSON Schema").expect("a schema");
+        assert!(material < asked && asked < role && role < schema, "{who}");
+        let text = &prompt[prompt[schema..].find('{').expect("an object") + schema..];
+        let schema: serde_json::Value = serde_json::from_str(text.trim()).expect("the schema is the end");
+        let required = if who == "adjudicator" { "reasoning" } else { "would_block" };
+        assert!(
+            schema["required"].to_string().contains(required) || schema.to_string().contains(required),
+            "{who}"
+        );
+    }
+    let round_1 = &prompts["r1/evidence"];
+    assert!(!round_1.contains("Which one, and why"), "X2: round 1 is independent");
+    for member in ROSTER {
+        let round_2 = &prompts[&format!("r2/{member}")];
+        assert_eq!(
+            round_2.matches("Which one, and why").count(),
+            4,
+            "C1: all first answers, the same block for all"
+        );
+    }
+    assert_eq!(prompts["adjudicator"].matches("Which one, and why").count(), 8);
+}
+
+#[test]
+fn a_re_prompt_carries_the_whole_first_prompt() {
+    // X4
+    let place = Place::shell(
+        "if mkdir asked-$step-$member 2>/dev/null; then echo 'Looks fine to me.'; else answer; fi",
+        "",
+    );
+    place.run(&["review", "draft.md"]).expect(0);
+    assert_eq!(place.calls().len(), 18);
+    let prompts = place.prompts();
+    let (again, first): (Vec<_>, Vec<_>) = prompts.iter().partition(|prompt| prompt.contains("## Once more"));
+    assert_eq!((again.len(), first.len()), (9, 9));
+    for prompt in again {
+        let carried =
+            first.iter().find(|one| prompt.starts_with(one.as_str())).expect("the whole first prompt");
+        assert!(prompt[carried.len()..].contains("no JSON object"), "it quotes what was wrong");
+    }
+}
+
+#[test]
+fn earlier_verdicts_go_to_the_adjudicator_alone() {
+    // C1
+    let place = Place::shell("answer", "");
+    place.run(&["review", "draft.md"]).expect(0);
+    std::fs::remove_dir_all(place.path("prompts")).expect("they were written");
+    place.run(&["review", "draft.md"]).expect(0);
+    for (who, prompt) in read(&place).prompts {
+        assert_eq!(prompt.contains("Earlier verdicts"), who == "adjudicator", "{who}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Members that are shell scripts, and the processes that they leave.
+
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+
+use super::Place;
+
+/// Answers as a member of any step, and says who it is in `$member` and in which step in `$step`.
+pub const ANSWER: &str = r#"
+answer() {
+    case "$step" in
+        adjudicate) echo '{"verdict": "SHIP", "reasoning": "Nothing stands against it."}' ;;
+        *) echo '{"would_block": false, "irreducible": false}' ;;
+    esac
+}
+"#;
+
+const WHO: &str = r#"
+mkdir -p prompts
+prompt=prompts/$$
+cat > "$prompt"
+member=$(sed -n 's/^You are `\([a-z_]*\)`\..*/\1/p' "$prompt" | tail -n 1)
+case "$(grep '^You are `' "$prompt" | tail -n 1)" in
+    *"round 1"*) step=r1 ;;
+    *"round 2"*) step=r2 ;;
+    *) step=adjudicate ;;
+esac
+echo "$step/$member" >> calls
+"#;
+
+impl Place {
+    /// A place where a shell script is every member: it reads its prompt into `prompts/`, notes in `calls` who was
+    /// asked, and then does what `body` says. `settings` are further lines of the executor's table.
+    pub fn shell(body: &str, settings: &str) -> Place {
+        let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+        place.write(
+            "quorate.toml",
+            format!("[defaults]\nexecutor = \"shell\"\n[executors.shell]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"member.sh\"]\n{settings}\n"),
+        );
+        place.member(body);
+        place
+    }
+
+    /// Puts another script in place.
+    pub fn member(&self, body: &str) {
+        self.write("member.sh", format!("{WHO}{ANSWER}{body}\n"));
+    }
+
+    /// Who was asked, in order.
+    pub fn calls(&self) -> Vec<String> {
+        std::fs::read_to_string(self.path("calls")).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// All prompts that members read.
+    pub fn prompts(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.path("prompts")).expect("members were asked").flatten();
+        files.map(|file| std::fs::read_to_string(file.path()).expect("a prompt is text")).collect()
+    }
+}
+
+/// How many processes have this word on their command line.
+pub fn running(word: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+    let has_it = |line: Vec<u8>| line.split(|byte| *byte == 0).any(|part| part == word.as_bytes());
+    processes
+        .filter_map(|one| std::fs::read(one.path().join("cmdline")).ok())
+        .filter(|line| has_it(line.clone()))
+        .count()
+}
