@@ -71,7 +71,7 @@ impl Layout {
         prompt.push_str(&format!("{note}\n\n"));
         // Whoever names a file may have written its text.
         if part.kind == PartKind::Artifact && !part.name.is_empty() {
-            self.block(prompt, "artifact-name", &quoted(&part.name));
+            self.block(prompt, "file-name", &quoted(&part.name));
         }
         self.block(prompt, part.kind.as_str(), &part.text);
     }

@@ -96,7 +96,9 @@ fn nobody_is_asked_before_it_is_recorded(simulated: &Simulated, records: &[Recor
 fn no_more_calls_than_the_cap(simulated: &Simulated) -> Result<(), String> {
     let made = simulated.asked.iter().map(Vec::len).sum::<usize>();
     match simulated.cap {
-        Some(cap) if made > cap as usize => Err(format!("{made} calls were made under a cap of {cap}: {:?}", simulated.asked)),
+        Some(cap) if made > cap as usize => {
+            Err(format!("{made} calls were made under a cap of {cap}: {:?}", simulated.asked))
+        }
         _ => Ok(()),
     }
 }

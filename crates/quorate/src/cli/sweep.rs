@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         jobs: usize::from(arguments.jobs),
         options: arguments.review.options(),
     };
-    let desk = match runs::desk(environment, &arguments.places.places()).await {
+    let desk = match runs::desk_to_work(environment, &arguments.places.places()).await {
         Ok(desk) => Arc::new(desk),
         Err(stop) => return stopped(&stop, format, terminal),
     };

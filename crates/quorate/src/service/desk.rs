@@ -29,6 +29,23 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// Opens the desk for work that will be logged: what could not be logged later is refused before anything is made.
+    ///
+    /// # Errors
+    /// When the ledger cannot be opened, or the log cannot be appended to.
+    pub async fn open_to_work(environment: Environment, workspace: Workspace) -> Result<Desk, Stop> {
+        // Where both are to be made in one place, the ledger says what is wrong with it.
+        let apart = workspace.log.exists() || workspace.log.parent() != workspace.ledger.parent();
+        let can = if apart { super::disk::can_append(&workspace.log) } else { Ok(()) };
+        can.map_err(|error| {
+            let body =
+                Body::new(format!("cannot append to {}: {error}", shown(&environment, &workspace.log)));
+            let help = "make it writable, or set `logging.log_path` in council.yaml";
+            Stop::configuration(codes::LOG_UNWRITABLE, body.help(help))
+        })?;
+        Desk::open(environment, workspace).await
+    }
+
     /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
     ///
     /// # Errors
@@ -51,23 +68,6 @@ impl Desk {
             Desk { environment, workspace, store: Arc::new(opened.store), warnings: Mutex::new(report) };
         desk.reconcile().await?;
         Ok(desk)
-    }
-
-    /// Refuses early what could not be logged later.
-    ///
-    /// # Errors
-    /// When the log cannot be appended to.
-    pub fn can_log(&self) -> Result<(), Stop> {
-        super::disk::can_append(&self.workspace.log).map_err(|error| {
-            let body = Body::new(format!(
-                "cannot append to {}: {error}",
-                shown(&self.environment, &self.workspace.log)
-            ));
-            Stop::configuration(
-                codes::LOG_UNWRITABLE,
-                body.help("make it writable, or set `logging.log_path` in council.yaml"),
-            )
-        })
     }
 
     /// Everything that is to be said besides the result, once.

@@ -64,7 +64,7 @@ pub async fn open(
     let artifact = artifact::read(subject, &environment.directory)?;
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
-    Ok((Desk::open(environment.clone(), workspace).await?, artifact))
+    Ok((Desk::open_to_work(environment.clone(), workspace).await?, artifact))
 }
 
 /// Reviews an artifact at an opened desk.

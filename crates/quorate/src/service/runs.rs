@@ -29,6 +29,15 @@ pub async fn desk(environment: &Environment, places: &Places) -> Result<Desk, St
     Desk::open(environment.clone(), workspace).await
 }
 
+/// Opens the desk of the working directory for work that will be logged.
+///
+/// # Errors
+/// When configuration or ledger are unusable, or the log cannot be appended to.
+pub async fn desk_to_work(environment: &Environment, places: &Places) -> Result<Desk, Stop> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    Desk::open_to_work(environment.clone(), workspace).await
+}
+
 /// Opens the desk of the working directory, unless there is no ledger yet: looking makes none.
 ///
 /// # Errors

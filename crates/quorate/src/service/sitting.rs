@@ -73,7 +73,6 @@ impl Sitting {
     /// # Errors
     /// When the executor is refused.
     pub fn new(desk: &Desk, options: &Options) -> Result<Sitting, Stop> {
-        desk.can_log()?;
         let workspace = &desk.workspace;
         let council = &workspace.council;
         let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
