@@ -61,7 +61,12 @@ impl Store {
             _ => files::private_dir(dir),
         };
         made.map_err(|error| unavailable(format!("cannot make {}", dir.display()), error))?;
-        match connect(path).await {
+        // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
+        // new one's log for its own: nobody opens meanwhile.
+        let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
+        let connected = connect(path).await;
+        drop(opening);
+        match connected {
             Ok(connection) => Ok(Opened { store: Store::new(path, connection), set_aside: None }),
             Err(error) if is_corrupt(&error) && is_called_like_a_ledger(path) => {
                 Store::start_anew(path, dir).await

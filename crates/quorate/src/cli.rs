@@ -71,12 +71,7 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    let mut runtime = match arguments.command {
-        Command::Sweep(_) => tokio::runtime::Builder::new_multi_thread(),
-        // One review waits for its members, and gains nothing from more threads than starting them costs.
-        _ => tokio::runtime::Builder::new_current_thread(),
-    };
-    let runtime = match runtime.enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };

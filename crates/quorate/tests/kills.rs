@@ -57,8 +57,20 @@ fn ids(records: &[Record]) -> BTreeSet<String> {
     of_kind(records, "consultation").iter().map(|one| text(&one["invocation"])).collect()
 }
 
+/// Says at which point a test failed.
+struct Point(u64);
+
+impl Drop for Point {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("killed after {} ms", self.0);
+        }
+    }
+}
+
 /// Starts a review, kills it, takes it up again and holds what is there against what has to be.
 fn killed_after(ms: u64, verdict: &Value) {
+    let _point = Point(ms);
     let place = slow();
     let mut child = place.start(&["review", "draft.md"]);
     std::thread::sleep(Duration::from_millis(ms));
@@ -69,31 +81,31 @@ fn killed_after(ms: u64, verdict: &Value) {
     let runs = records::runs(&ledger);
     let Some((run, decided)) = runs.first() else {
         // Before run.opened was durable there is no run and no line.
-        assert!(place.log().is_empty(), "killed after {ms} ms");
+        assert!(place.log().is_empty());
         assert!(!ledger.is_file() || place.runs().is_empty());
         return;
     };
-    assert_eq!(runs.len(), 1, "killed after {ms} ms");
+    assert_eq!(runs.len(), 1);
     let before = records::records(&ledger, run);
     let answered = ids(&before);
     if decided.is_none() {
         place.run(&["resume", run]).expect(1);
     }
-    assert_eq!(place.runs()[0]["verdict"], *verdict, "killed after {ms} ms");
+    assert_eq!(place.runs()[0]["verdict"], *verdict);
     let after = records::records(&ledger, run);
-    assert_eq!(after[..before.len()], before, "killed after {ms} ms: a record was changed");
+    assert_eq!(after[..before.len()], before, "a record was changed");
     let counts = consultations(&after);
     let whole = ROSTER.iter().flat_map(|member| [format!("r1/{member}"), format!("r2/{member}")]);
     let whole: BTreeSet<String> = whole.chain(["adjudicate".to_owned()]).collect();
-    assert_eq!(counts.keys().cloned().collect::<BTreeSet<_>>(), whole, "killed after {ms} ms");
-    assert!(counts.values().all(|count| *count == 1), "killed after {ms} ms: {counts:?}");
+    assert_eq!(counts.keys().cloned().collect::<BTreeSet<_>>(), whole);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
     let again: Vec<String> =
         asked_from(&after, before.len()).into_iter().filter(|id| answered.contains(id)).collect();
-    assert_eq!(again, Vec::<String>::new(), "killed after {ms} ms: paid for twice");
-    assert_eq!(place.log().len(), 1, "killed after {ms} ms");
-    assert_eq!(of_kind(&after, "outcome").len(), 1, "killed after {ms} ms");
+    assert_eq!(again, Vec::<String>::new(), "paid for twice");
+    assert_eq!(place.log().len(), 1);
+    assert_eq!(of_kind(&after, "outcome").len(), 1);
     place.run(&["replay", run]).expect(0);
-    assert_eq!(integrity(&ledger), "ok", "killed after {ms} ms");
+    assert_eq!(integrity(&ledger), "ok");
 }
 
 fn integrity(ledger: &std::path::Path) -> String {
@@ -124,18 +136,20 @@ fn a_kill_at_any_point_costs_what_was_under_way_and_nothing_else() {
 #[test]
 fn a_second_kill_while_resuming_costs_nothing_either() {
     let place = slow();
-    for ms in [120, 90, 60, 90] {
-        let mut child = match records::runs(&place.path(".quorate/ledger.db")).first() {
-            Some((run, _)) => place.start(&["resume", run]),
-            None => place.start(&["review", "draft.md"]),
-        };
+    let ledger = place.path(".quorate/ledger.db");
+    let mut child = place.start(&["review", "draft.md"]);
+    until(SOON, "a run", || !records::runs(&ledger).is_empty());
+    for ms in [60, 90, 120] {
         std::thread::sleep(Duration::from_millis(ms));
         child.kill().expect("it is ours");
         child.wait().expect("it ends");
+        child = place.start(&["resume", &place.only_run()]);
     }
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
     let run = place.only_run();
     assert!([1, 5].contains(&place.run(&["resume", &run]).code), "it goes on, or had come to its end");
-    let records = records::records(&place.path(".quorate/ledger.db"), &run);
+    let records = records::records(&ledger, &run);
     assert!(consultations(&records).values().all(|count| *count == 1));
     assert_eq!((consultations(&records).len(), place.log().len()), (9, 1));
     // X8: what was under way when it died counts as spent

@@ -156,11 +156,14 @@ fn what_a_line_claims_cannot_break_the_audit() {
 
 /// Every file below a directory that has the words in it, raw.
 fn holding(dir: &std::path::Path, words: &str, found: &mut Vec<std::path::PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+    for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
         let path = entry.path();
         if path.is_dir() {
             holding(&path, words, found);
-        } else if std::fs::read(&path).unwrap().windows(words.len()).any(|window| window == words.as_bytes())
+        } else if std::fs::read(&path)
+            .expect("a file")
+            .windows(words.len())
+            .any(|window| window == words.as_bytes())
         {
             found.push(path);
         }

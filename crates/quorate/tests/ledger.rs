@@ -71,24 +71,24 @@ fn tamper(ledger: &Path, hashes: bool, change: impl Fn(&str, &mut Value)) {
         let rows = sqlx::query("SELECT n, kind, head, data FROM record ORDER BY n")
             .fetch_all(&mut *connection)
             .await
-            .unwrap();
+            .expect("the records");
         let mut prev = Value::Null;
         for row in rows {
             let (n, kind, head, data): (i64, String, String, String) =
                 (row.get(0), row.get(1), row.get(2), row.get(3));
-            let mut head: Value = serde_json::from_str(&head).unwrap();
-            let mut data: Value = serde_json::from_str(&data).unwrap();
+            let mut head: Value = serde_json::from_str(&head).expect("a head");
+            let mut data: Value = serde_json::from_str(&data).expect("data");
             change(&kind, &mut data);
-            let data = canonical(data.as_object().unwrap());
+            let data = canonical(data.as_object().expect("an object"));
             if hashes {
                 head["data_sha256"] = json!(quorate_kernel::entropy::sha256_hex(data.as_bytes()));
                 head["prev"] = prev;
             }
-            let head = canonical(head.as_object().unwrap());
+            let head = canonical(head.as_object().expect("an object"));
             prev = json!(leaf(&head));
             let update =
                 sqlx::query("UPDATE record SET head = ?, data = ? WHERE n = ?").bind(head).bind(data).bind(n);
-            update.execute(&mut *connection).await.unwrap();
+            update.execute(&mut *connection).await.expect("it is written");
         }
     });
 }

@@ -1,7 +1,5 @@
 //! `quorate sweep`.
 
-use std::sync::Arc;
-
 use clap::Args;
 
 use super::arguments::{PlaceArguments, ReviewArguments, Tabular, since};
@@ -61,11 +59,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         options: arguments.review.options(),
     };
     let desk = match runs::desk_to_work(environment, &arguments.places.places()).await {
-        Ok(desk) => Arc::new(desk),
+        Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let progress = Arc::new(SweepProgress::new(terminal.watched));
-    let swept = or_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
+    let progress = SweepProgress::new(terminal.watched);
+    let swept = or_interrupted(sweep::sweep(&desk, &request, &progress)).await;
     progress.clear();
     let exit = match swept {
         Err(Interrupted) => {
@@ -85,9 +83,6 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };
-    // After an interruption reviews may still be letting go of it; the next one who opens the ledger folds it up.
-    if let Some(desk) = Arc::into_inner(desk) {
-        desk.close().await;
-    }
+    desk.close().await;
     exit
 }

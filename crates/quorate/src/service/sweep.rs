@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observe::Nobody;
 use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name};
-use tokio::task::JoinSet;
 
 use super::artifact::{self, Subject};
 use super::desk::Desk;
@@ -101,19 +101,11 @@ pub trait Watcher: Send + Sync {
     fn ended(&self, swept: &Swept);
 }
 
-/// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many. Each
-/// review is a task of its own, so that a runtime with several threads holds as many at once.
+/// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many.
 ///
 /// # Errors
 /// When there is nothing to sweep, the executor is refused, or the ledger fails.
-///
-/// # Panics
-/// When a review does.
-pub async fn sweep(
-    desk: &Arc<Desk>,
-    request: &Request,
-    watcher: Arc<dyn Watcher>,
-) -> Result<Vec<Swept>, Stop> {
+pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Result<Vec<Swept>, Stop> {
     let sitting = Sitting::new(desk, &request.options)?;
     let mut all = Vec::new();
     let mut due = Vec::new();
@@ -133,19 +125,11 @@ pub async fn sweep(
         }
     }
     watcher.planned(due.len());
-    let work = Work { desk: desk.clone(), sitting, options: request.options.clone(), undecided, watcher };
-    let work = Arc::new(work);
-    let mut due = due.into_iter();
-    let mut reviews = JoinSet::new();
-    loop {
-        while reviews.len() < request.jobs.max(1)
-            && let Some((swept, docket)) = due.next()
-        {
-            reviews.spawn(work.clone().one(swept, docket));
-        }
-        let Some(done) = reviews.join_next().await else { break };
-        let swept = done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-        work.watcher.ended(&swept);
+    let work = Work { desk, sitting: &sitting, options: &request.options, undecided, watcher };
+    let reviews = futures::stream::iter(due).map(|(swept, docket)| work.one(swept, docket));
+    let mut reviews = reviews.buffer_unordered(request.jobs.max(1));
+    while let Some(swept) = reviews.next().await {
+        watcher.ended(&swept);
         all.push(swept);
     }
     all.sort_by(|a, b| a.path.cmp(&b.path));
@@ -225,18 +209,18 @@ fn sort(
 }
 
 /// What all reviews of a sweep share.
-struct Work {
-    desk: Arc<Desk>,
-    sitting: Sitting,
-    options: Options,
+struct Work<'a> {
+    desk: &'a Desk,
+    sitting: &'a Sitting,
+    options: &'a Options,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
-    watcher: Arc<dyn Watcher>,
+    watcher: &'a dyn Watcher,
 }
 
-impl Work {
+impl Work<'_> {
     /// Judges one text. What keeps this one from being judged does not keep the others.
-    async fn one(self: Arc<Self>, mut swept: Swept, docket: Docket) -> Swept {
+    async fn one(&self, mut swept: Swept, docket: Docket) -> Swept {
         self.watcher.started(&swept.path);
         swept.fate = match self.judge(&docket).await {
             Ok((run, Some(verdict))) => Fate::Judged { run, verdict },
@@ -251,7 +235,7 @@ impl Work {
             return Ok((report.run, report.verdict));
         }
         let indexed = self.desk.index().await?;
-        let held = self.sitting.hold(&self.desk, docket, indexed, Arc::new(Nobody)).await?;
+        let held = self.sitting.hold(self.desk, docket, indexed, Arc::new(Nobody)).await?;
         Ok((held.run.to_string(), outcome::verdict(&Json::Object(held.outcome))))
     }
 
@@ -260,7 +244,7 @@ impl Work {
     async fn resumed(&self, docket: &Docket) -> Option<Report> {
         let artifact = &docket.artifact;
         let run = self.undecided.get(&(artifact.shown.clone(), artifact.sha256.clone()))?;
-        resume::resume(&self.desk, run, &self.options, Arc::new(Nobody)).await.ok()
+        resume::resume(self.desk, run, self.options, Arc::new(Nobody)).await.ok()
     }
 }
 
