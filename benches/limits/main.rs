@@ -30,6 +30,9 @@ use table::Table;
 /// Why something could not be measured.
 type Failure = Box<dyn std::error::Error>;
 
+/// One group of measurements.
+type Step = fn(&mut Bench) -> Result<(), Failure>;
+
 /// What all measurements share.
 struct Bench {
     /// Where they put their files.
@@ -67,7 +70,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [fn(&mut Bench) -> Result<(), Failure>; 6] = [
+    let steps: [Step; 6] = [
         single_review::measure,
         critical_path::measure,
         syncs::measure,
@@ -75,9 +78,22 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         sweep::measure,
         sizes::measure,
     ];
+    let before = load();
     for step in steps {
         step(&mut bench)?;
     }
+    if let (Some(before), Some(after)) = (before, load()) {
+        let note = format!(
+            "the machine's load was {before} before and {after} after; 1 is what this takes by itself"
+        );
+        bench.table.note(note);
+    }
     print!("{}", bench.table);
     Ok(())
+}
+
+/// How many tasks wanted a processor in the last minute, where the system says.
+fn load() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next().map(str::to_owned)
 }

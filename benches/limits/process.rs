@@ -1,7 +1,8 @@
 //! A process, measured from its start to its end.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Failure;
@@ -11,6 +12,8 @@ use crate::Failure;
 pub(super) struct Took {
     /// From before it was started until it was gone.
     pub(super) wall: Duration,
+    /// What it kept processors busy for, which others on the machine change less.
+    pub(super) busy: Duration,
     /// The most memory that it had at once, in KiB.
     pub(super) peak_kib: u64,
     /// How it exited; -1 where a signal ended it.
@@ -22,11 +25,11 @@ pub(super) fn run(command: &mut Command) -> Result<Took, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let child = command.spawn()?;
-    let (status, peak_kib) = wait(child.id())?;
+    let (status, usage) = wait(child.id())?;
     let wall = start.elapsed();
-    let code = std::os::unix::process::ExitStatusExt::from_raw(status);
-    let code: std::process::ExitStatus = code;
-    Ok(Took { wall, peak_kib, code: code.code().unwrap_or(-1) })
+    let busy = duration(usage.ru_utime) + duration(usage.ru_stime);
+    let peak_kib = u64::try_from(usage.ru_maxrss).unwrap_or(0);
+    Ok(Took { wall, busy, peak_kib, code: ExitStatus::from_raw(status).code().unwrap_or(-1) })
 }
 
 /// Waits for a child; the standard library's way of it does not tell the memory.
@@ -34,7 +37,7 @@ pub(super) fn run(command: &mut Command) -> Result<Took, Failure> {
     unsafe_code,
     reason = "only the system knows what a process used, and says it once, when it is gone"
 )]
-fn wait(pid: u32) -> Result<(i32, u64), Failure> {
+fn wait(pid: u32) -> Result<(i32, libc::rusage), Failure> {
     let mut status = 0;
     // SAFETY: zero is a valid value for each of the plain numbers that `rusage` is made of.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -43,7 +46,12 @@ fn wait(pid: u32) -> Result<(i32, u64), Failure> {
     if waited < 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    Ok((status, u64::try_from(usage.ru_maxrss).unwrap_or(0)))
+    Ok((status, usage))
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let of = |number: i64| u64::try_from(number).unwrap_or(0);
+    Duration::from_secs(of(time.tv_sec)) + Duration::from_micros(of(time.tv_usec))
 }
 
 /// Runs a command so many times and gives the medians. `prepare` comes before each, unmeasured; an exit with another
@@ -54,6 +62,7 @@ pub(super) fn median(
     mut prepare: impl FnMut() -> Result<Command, Failure>,
 ) -> Result<Took, Failure> {
     let mut walls = Vec::with_capacity(times);
+    let mut busy = Vec::with_capacity(times);
     let mut peaks = Vec::with_capacity(times);
     for _ in 0..times {
         let mut command = prepare()?;
@@ -62,9 +71,10 @@ pub(super) fn median(
             return Err(format!("{command:?} exited with {}", took.code).into());
         }
         walls.push(took.wall);
+        busy.push(took.busy);
         peaks.push(took.peak_kib);
     }
-    Ok(Took { wall: middle(walls), peak_kib: middle(peaks), code: 0 })
+    Ok(Took { wall: middle(walls), busy: middle(busy), peak_kib: middle(peaks), code: 0 })
 }
 
 /// The median.

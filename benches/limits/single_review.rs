@@ -39,6 +39,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     if let Some(public) = public {
         table.peer("the public tool's mocked review", Measure::Time(public.wall));
     }
+    table.told("  its processor time", Measure::Time(empty.busy));
     table.limited("  its peak memory", Measure::Memory(empty.peak_kib), Measure::Memory(30 * 1024));
     if let Some(public) = public {
         table.peer("the public tool's mocked review", Measure::Memory(public.peak_kib));

@@ -65,11 +65,14 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
     let Some(log) = indexed.id else { return Ok(Stats::default()) };
     let mut stats = Stats::default();
     let mut connection = store.connection().await;
+    // A review that was resumed to a verdict is counted by that alone.
     let rows = sqlx::query(
         "SELECT event, artifact_type, verdict, \
                 CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - ?1) / ?2 END AS week, \
                 COUNT(*), SUM(elapsed_ms), SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END) \
          FROM log_line WHERE log = ?3 AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR verdict = ?5) \
+           AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
+                    AND span IN (SELECT span FROM log_line WHERE log = ?3 AND event = 'resumed')) \
            AND (?6 IS NULL OR artifact_type = ?6) \
          GROUP BY event, artifact_type, verdict, week",
     )

@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let resumed = or_interrupted(resume::resume(&desk, &run, &options, progress.clone())).await;
     progress.clear();
     let exit = match resumed {
-        Err(Interrupted) => interrupted(&progress, terminal),
+        Err(Interrupted) => interrupted(&progress, &desk, terminal),
         Ok(Ok(report)) => judged(&report, &desk, format, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
 use super::arguments::{PlaceArguments, ReviewArguments};
@@ -35,7 +36,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The artifact's type, under which verdicts are remembered; without it what the tier rules say
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
     artifact_type: Option<String>,
     /// The artifact's tier, in place of what the tier rules say
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
@@ -74,7 +75,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let reviewed = or_interrupted(review::review(&desk, artifact, &request, progress.clone())).await;
     progress.clear();
     let exit = match reviewed {
-        Err(Interrupted) => interrupted(&progress, terminal),
+        Err(Interrupted) => interrupted(&progress, &desk, terminal),
         Ok(Ok(Reviewed::Judged(report))) => judged(&report, &desk, format, terminal),
         Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => {
             warnings(&desk, terminal);
@@ -111,9 +112,11 @@ pub(super) fn warnings(desk: &Desk, terminal: &Terminal) {
 }
 
 /// Says how to go on with what was interrupted.
-pub(super) fn interrupted(progress: &Progress, terminal: &Terminal) -> Exit {
+pub(super) fn interrupted(progress: &Progress, desk: &Desk, terminal: &Terminal) -> Exit {
     match progress.run() {
-        Some(run) => terminal.talk(&format!("interrupted; what was answered is kept: quorate resume {run}")),
+        Some(run) => {
+            terminal.talk(&format!("interrupted; what was answered is kept: {}", desk.resume_command(&run)));
+        }
         None => terminal.talk("interrupted before anything was asked"),
     }
     Exit::INTERRUPTED

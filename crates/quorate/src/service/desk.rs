@@ -8,6 +8,7 @@ use quorate_ledger::council_log::{self, Indexed, view};
 use quorate_ledger::runs::{Found, Run};
 use quorate_ledger::store::hold::Hold;
 use quorate_ledger::{Store, aside};
+use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::environment::Environment;
 use super::stop::{Stop, chain};
-use super::workspace::{Workspace, shown};
+use super::workspace::{self, Places, Workspace, shown};
 
 /// An opened ledger and log.
 pub struct Desk {
@@ -180,7 +181,24 @@ impl Desk {
             Some((.., sha256)) => self.store.body(&sha256).await?,
             None => None,
         };
-        Ok(super::report::Report::of(&history, text))
+        let mut report = super::report::Report::of(&history, text);
+        if report.verdict == Some(Verdict::Incomplete) {
+            let command = self.resume_command(run);
+            report.notes.push(format!(
+                "Everything answered so far is kept: `{command}` asks again only for what is missing."
+            ));
+        }
+        Ok(report)
+    }
+
+    /// The command that goes on with a run, as it works in this directory.
+    pub fn resume_command(&self, run: &str) -> String {
+        let environment = &self.environment;
+        let here = workspace::load(environment, &Places::default(), &environment.directory);
+        match here.is_ok_and(|here| here.ledger == self.workspace.ledger) {
+            true => format!("quorate resume {run}"),
+            false => format!("quorate resume {run} --ledger {}", shown(environment, &self.workspace.ledger)),
+        }
     }
 
     /// Closes the ledger.

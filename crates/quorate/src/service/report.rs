@@ -213,9 +213,6 @@ impl Report {
                 ungrounded.join(", ")
             ));
         }
-        if self.verdict == Some(Verdict::Incomplete) {
-            self.notes.push(format!("Everything answered so far is kept: `quorate resume {}` asks again only for what is missing.", self.run));
-        }
     }
 
     /// All notes; first, where no model was asked, that (C8).
