@@ -29,6 +29,7 @@ use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use checks::Criteria;
 use document::Document;
@@ -51,11 +52,19 @@ pub const KIND: &str = "rubric";
 /// # Errors
 /// Any other key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
-    Ok(Arc::new(Reader(Arc::new(settings::read(settings)?))))
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Arc::new(Reader {
+        rubric: Arc::new(settings::read(settings)?),
+        processors: Semaphore::new(processors),
+    }))
 }
 
-/// The rubric as an executor.
-struct Reader(Arc<Rubric>);
+/// The rubric as an executor: no more readings at once than there are processors, since each holds its text several
+/// times over.
+struct Reader {
+    rubric: Arc<Rubric>,
+    processors: Semaphore,
+}
 
 #[async_trait]
 impl Executor for Reader {
@@ -64,11 +73,12 @@ impl Executor for Reader {
     }
 
     fn fingerprint(&self) -> Json {
-        json!({"rules": RULES, "reads": self.0.reads})
+        json!({"rules": RULES, "reads": self.rubric.reads})
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let rubric = self.0.clone();
+        let _processor = self.processors.acquire().await;
+        let rubric = self.rubric.clone();
         let Invocation { member, step, role, parts, .. } = invocation;
         // Reading keeps a processor busy, for seconds when the text is long; deadlines and interruptions go on.
         let read = tokio::task::spawn_blocking(move || rubric.answer(&member, &step, &role, &parts)).await;
