@@ -1,4 +1,4 @@
-//! Adapters: one file (or folder) per kind, used through [`default_registry`] alone.
+//! Adapters: one file (or folder) per kind, used through [`default_registry()`] alone.
 
 pub mod default_registry;
 pub mod executor;

@@ -6,7 +6,7 @@ use quorate_protocol::policy::Verdict;
 use super::{level, sarif};
 use crate::service::report::{Finding, Report};
 
-/// All annotations, a line each. Levels are those of [`super::level`].
+/// All annotations, a line each. Levels are those of `level.rs`.
 pub fn github(report: &Report) -> String {
     let mut out = String::new();
     for finding in &report.findings {

@@ -1,5 +1,5 @@
 //! A report as SARIF 2.1.0: each finding is a result of the rule `council/<deliberator>`, and the verdict stands in the
-//! run's properties. Levels are those of [`super::level`].
+//! run's properties. Levels are those of `level.rs`.
 
 use quorate_diagnostics::render::sarif::{Finding, Region, Rule, log};
 use quorate_diagnostics::text::{LineIndex, Position};
