@@ -33,6 +33,9 @@ use terminal::Terminal;
 /// How long members that were dropped may take to end.
 const ENDING: Duration = Duration::from_millis(2_500);
 
+/// How long tasks get to be dropped; only one that waits for standard input needs it.
+const DROPPING: Duration = Duration::from_millis(100);
+
 /// Councils of agents whose decisions you can audit.
 #[derive(Debug, Parser)]
 #[command(
@@ -71,14 +74,19 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    // Only a sweep has several things to compute at once; elsewhere a second thread would cost more than it does.
+    let mut builder = match arguments.command {
+        Command::Sweep(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
     let exit = runtime.block_on(dispatch(arguments.command));
-    // What was dropped under way is being ended; it gets its two seconds.
+    // What is still under way is dropped, which ends its members; they get their two seconds.
+    runtime.shutdown_timeout(DROPPING);
     quorate_adapters::process::settle(ENDING);
-    runtime.shutdown_background();
     exit.into()
 }
 

@@ -39,6 +39,17 @@ struct Known {
     ends_sha256: String,
 }
 
+/// How a log stands to what was indexed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Log {
+    /// All of it is indexed.
+    Whole,
+    /// Something was appended.
+    Longer,
+    /// It is not the one that was indexed.
+    Other,
+}
+
 /// Brings the index of a log up to date.
 ///
 /// # Errors
@@ -51,22 +62,27 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
         }
         Err(error) => return Err(unreadable(log, error)),
     };
-    let bytes = file.metadata().map_err(|error| unreadable(log, error))?.len();
     let key = key(log);
     let mut connection = store.writer().await;
     let known = known(connection.sqlite(), &key).await.map_err(|error| store.error(error))?;
-    if let Some(known) = known.filter(|known| known.is(&mut file, bytes))
-        && known.bytes == bytes
+    if let Some(known) = known
+        && known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Whole
     {
-        return Ok(Indexed { id: Some(known.id), corrupt: known.corrupt, newly_corrupt: 0, bytes });
+        let Known { id, corrupt, bytes, .. } = known;
+        return Ok(Indexed { id: Some(id), corrupt, newly_corrupt: 0, bytes });
     }
-    extend(store, &mut connection, log, &key, file, bytes).await
+    extend(store, &mut connection, log, &key, file).await
 }
 
 impl Known {
-    /// Whether the log is the one that was indexed, only longer.
-    fn is(&self, file: &mut File, bytes: u64) -> bool {
-        self.bytes <= bytes && ends(file, self.bytes).is_ok_and(|ends| ends == self.ends_sha256)
+    /// How the log stands to what was indexed. Its length is asked for here, after what is known was read: a length
+    /// from before would make a log that somebody else has just appended to and indexed look like another.
+    fn of(&self, file: &mut File) -> std::io::Result<Log> {
+        let bytes = file.metadata()?.len();
+        if bytes < self.bytes || ends(file, self.bytes)? != self.ends_sha256 {
+            return Ok(Log::Other);
+        }
+        Ok(if bytes == self.bytes { Log::Whole } else { Log::Longer })
     }
 }
 
@@ -95,13 +111,14 @@ async fn extend(
     log: &Path,
     key: &str,
     mut file: File,
-    bytes: u64,
 ) -> Result<Indexed, Error> {
     let mut transaction = connection.begin(Durability::Written).await.map_err(|error| store.error(error))?;
     let known = known(&mut transaction, key).await.map_err(|error| store.error(error))?;
     let (replaced, known) = match known {
-        Some(known) if known.is(&mut file, bytes) => (None, Some(known)),
-        other => (other, None),
+        Some(known) if known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Other => {
+            (Some(known), None)
+        }
+        known => (None, known),
     };
     let from = known.as_ref().map_or(0, |known| known.bytes);
     let mut again = file.try_clone().map_err(|error| unreadable(log, error))?;
@@ -268,4 +285,41 @@ fn signed(number: u64) -> i64 {
 
 fn unreadable(log: &Path, error: std::io::Error) -> Error {
     Error::Unavailable { what: format!("cannot read {}", log.display()), source: Some(Box::new(error)) }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test's own files")]
+mod tests {
+    use std::io::Write as _;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_log_that_grows_under_several_readers_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("council_log.jsonl");
+        std::fs::write(&log, "not a line\n").unwrap();
+        let store = Arc::new(Store::open(&dir.path().join("ledger.db")).await.unwrap().store);
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                let (store, log) = (Arc::clone(&store), log.clone());
+                tokio::spawn(async move {
+                    let mut newly_corrupt = 0;
+                    for _ in 0..25 {
+                        let mut file = std::fs::OpenOptions::new().append(true).open(&log).unwrap();
+                        file.write_all(b"{\"v\": 2, \"event\": \"override\"}\n").unwrap();
+                        newly_corrupt += sync(&store, &log).await.unwrap().newly_corrupt;
+                    }
+                    newly_corrupt
+                })
+            })
+            .collect();
+        let mut newly_corrupt = 0;
+        for reader in readers {
+            newly_corrupt += reader.await.unwrap();
+        }
+        // A log that was read anew would have its one bad line found anew.
+        assert_eq!(newly_corrupt, 1);
+    }
 }

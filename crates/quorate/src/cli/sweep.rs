@@ -1,5 +1,7 @@
 //! `quorate sweep`.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::arguments::{PlaceArguments, ReviewArguments, Tabular, since};
@@ -62,8 +64,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let progress = SweepProgress::new(terminal.watched);
-    let swept = or_interrupted(sweep::sweep(&desk, &request, &progress)).await;
+    let desk = Arc::new(desk);
+    let progress = Arc::new(SweepProgress::new(terminal.watched));
+    let swept = or_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
     progress.clear();
     let exit = match swept {
         Err(Interrupted) => {
@@ -83,6 +86,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };
-    desk.close().await;
+    if let Some(desk) = Arc::into_inner(desk) {
+        desk.close().await;
+    }
     exit
 }

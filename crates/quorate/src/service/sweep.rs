@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observe::Nobody;
 use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name};
+use tokio::task::JoinSet;
 
 use super::artifact::{self, Subject};
 use super::desk::Desk;
@@ -105,7 +105,11 @@ pub trait Watcher: Send + Sync {
 ///
 /// # Errors
 /// When there is nothing to sweep, the executor is refused, or the ledger fails.
-pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Result<Vec<Swept>, Stop> {
+pub async fn sweep(
+    desk: &Arc<Desk>,
+    request: &Request,
+    watcher: Arc<dyn Watcher>,
+) -> Result<Vec<Swept>, Stop> {
     let sitting = Sitting::new(desk, &request.options)?;
     let mut all = Vec::new();
     let mut due = Vec::new();
@@ -125,12 +129,29 @@ pub async fn sweep(desk: &Desk, request: &Request, watcher: &dyn Watcher) -> Res
         }
     }
     watcher.planned(due.len());
-    let work = Work { desk, sitting: &sitting, options: &request.options, undecided, watcher };
-    let reviews = futures::stream::iter(due).map(|(swept, docket)| work.one(swept, docket));
-    let mut reviews = reviews.buffer_unordered(request.jobs.max(1));
-    while let Some(swept) = reviews.next().await {
-        watcher.ended(&swept);
-        all.push(swept);
+    let (desk, options) = (Arc::clone(desk), request.options.clone());
+    let work = Arc::new(Work { desk, sitting, options, undecided, watcher });
+    let mut due = due.into_iter();
+    // One task each, so that the reviews share the processors; dropping the set drops them.
+    let mut reviews = JoinSet::new();
+    loop {
+        while reviews.len() < request.jobs.max(1)
+            && let Some((swept, docket)) = due.next()
+        {
+            let work = Arc::clone(&work);
+            reviews.spawn(async move { work.one(swept, docket).await });
+        }
+        match reviews.join_next().await {
+            None => break,
+            Some(Ok(swept)) => {
+                work.watcher.ended(&swept);
+                all.push(swept);
+            }
+            Some(Err(gone)) => match gone.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => unreachable!("nobody cancels a review but whoever drops all of them"),
+            },
+        }
     }
     all.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(all)
@@ -209,16 +230,16 @@ fn sort(
 }
 
 /// What all reviews of a sweep share.
-struct Work<'a> {
-    desk: &'a Desk,
-    sitting: &'a Sitting,
-    options: &'a Options,
+struct Work {
+    desk: Arc<Desk>,
+    sitting: Sitting,
+    options: Options,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
-    watcher: &'a dyn Watcher,
+    watcher: Arc<dyn Watcher>,
 }
 
-impl Work<'_> {
+impl Work {
     /// Judges one text. What keeps this one from being judged does not keep the others.
     async fn one(&self, mut swept: Swept, docket: Docket) -> Swept {
         self.watcher.started(&swept.path);
@@ -235,7 +256,7 @@ impl Work<'_> {
             return Ok((report.run, report.verdict));
         }
         let indexed = self.desk.index().await?;
-        let held = self.sitting.hold(self.desk, docket, indexed, Arc::new(Nobody)).await?;
+        let held = self.sitting.hold(&self.desk, docket, indexed, Arc::new(Nobody)).await?;
         Ok((held.run.to_string(), outcome::verdict(&Json::Object(held.outcome))))
     }
 
@@ -244,7 +265,7 @@ impl Work<'_> {
     async fn resumed(&self, docket: &Docket) -> Option<Report> {
         let artifact = &docket.artifact;
         let run = self.undecided.get(&(artifact.shown.clone(), artifact.sha256.clone()))?;
-        resume::resume(self.desk, run, self.options, Arc::new(Nobody)).await.ok()
+        resume::resume(&self.desk, run, &self.options, Arc::new(Nobody)).await.ok()
     }
 }
 
