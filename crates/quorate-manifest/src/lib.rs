@@ -9,8 +9,10 @@ pub mod duration;
 pub mod host;
 pub mod source;
 pub mod tree;
+pub mod workspace;
 
 pub use source::Source;
+pub use workspace::Workspace;
 
 use quorate_diagnostics::Report;
 

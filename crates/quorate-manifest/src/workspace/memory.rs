@@ -1,0 +1,44 @@
+//! A workspace that exists in memory: for programs that keep their manifests elsewhere, and for tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{EntryKind, Error, Listed, Spot, Workspace};
+
+/// Files by their path in the workspace.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Memory {
+    /// No files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file, or replaces it. `path` is relative to the workspace and `/`-separated.
+    #[must_use]
+    pub fn with(mut self, path: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.to_owned(), bytes.into());
+        self
+    }
+}
+
+impl Workspace for Memory {
+    fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
+        self.files.get(&spot.in_workspace()).cloned().ok_or(Error::Missing)
+    }
+
+    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {
+        let folder = spot.in_workspace();
+        let prefix = if folder.is_empty() { folder } else { format!("{folder}/") };
+        let below = self.files.keys().filter_map(|path| path.strip_prefix(&prefix));
+        let listed: BTreeSet<Listed> = below
+            .map(|rest| match rest.split_once('/') {
+                Some((name, _)) => Listed { name: name.to_owned(), kind: EntryKind::Directory },
+                None => Listed { name: rest.to_owned(), kind: EntryKind::File },
+            })
+            .collect();
+        if listed.is_empty() && !prefix.is_empty() { Err(Error::Missing) } else { Ok(listed.into_iter().collect()) }
+    }
+}
