@@ -4,8 +4,10 @@
 //! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
 
 pub mod council;
+pub mod decimal;
 pub mod decode;
 pub mod duration;
+pub mod form;
 pub mod host;
 pub mod source;
 pub mod tree;

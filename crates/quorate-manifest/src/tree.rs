@@ -3,6 +3,8 @@
 //! A tree knows kinds and places and no meaning. Parsing lives in [`yaml`] and [`toml`], typed reading with
 //! diagnostics in [`reader`], the way from bytes to a tree in [`mod@open`].
 
+mod deserialize;
+mod emit;
 pub mod open;
 pub mod reader;
 pub mod toml;
@@ -12,6 +14,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+pub use deserialize::typed;
+pub use emit::emit;
 pub use open::{Format, Opened, open};
 pub use reader::{Document, Field, Fields};
 
@@ -34,6 +38,17 @@ pub struct Node {
     pub kind: Kind,
     /// Byte offsets into the text.
     pub span: Range<usize>,
+    /// Which layer of a chain it comes from, root first; 0 in a tree that was just read.
+    pub layer: u8,
+}
+
+/// A number that is not whole, as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Float {
+    /// The nearest value that a double has. Finite.
+    pub value: f64,
+    /// The text, for whoever counts in decimals.
+    pub text: Box<str>,
 }
 
 /// What a value is.
@@ -45,8 +60,8 @@ pub enum Kind {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// Any other number. Finite.
-    Float(f64),
+    /// Any other number.
+    Float(Float),
     /// Text.
     Str(String),
     /// A list.
@@ -60,7 +75,7 @@ pub enum Kind {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Where the key stands, in the text of the value's layer.
     pub key_span: Range<usize>,
     /// The value.
     pub value: Node,
@@ -106,18 +121,89 @@ impl Kind {
 }
 
 impl Node {
+    /// A value of a tree that was just read.
+    pub fn new(kind: Kind, span: Range<usize>) -> Self {
+        Node { kind, span, layer: 0 }
+    }
+
+    /// The value as text, if it is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entry of a key that has a value, if this is a mapping.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        let Kind::Map(entries) = &self.kind else { return None };
+        entries.iter().find(|entry| entry.key == key && entry.value.kind != Kind::Null)
+    }
+
+    /// The value of a key, if this is a mapping. A key without a value is absent (M3).
+    pub fn key(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// The items, if this is a list.
+    pub fn items(&self) -> &[Node] {
+        match &self.kind {
+            Kind::Seq(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// What a chain of keys leads to.
+    pub fn at(&self, keys: &[&str]) -> Option<&Node> {
+        keys.iter().try_fold(self, |node, key| node.key(key))
+    }
+
+    /// Moves every place by so many bytes.
+    pub(crate) fn shift(&mut self, by: usize) {
+        let moved = |span: &Range<usize>| span.start + by..span.end + by;
+        self.span = moved(&self.span);
+        match &mut self.kind {
+            Kind::Seq(items) => items.iter_mut().for_each(|item| item.shift(by)),
+            Kind::Map(entries) => entries.iter_mut().for_each(|entry| {
+                entry.key_span = moved(&entry.key_span);
+                entry.value.shift(by);
+            }),
+            _ => {}
+        }
+    }
+
+    /// Says of everything in it which layer it comes from.
+    pub(crate) fn stamp(&mut self, layer: u8) {
+        self.layer = layer;
+        match &mut self.kind {
+            Kind::Seq(items) => items.iter_mut().for_each(|item| item.stamp(layer)),
+            Kind::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.stamp(layer)),
+            _ => {}
+        }
+    }
+
     /// The value as JSON. Keys without a value are left out.
     pub fn to_json(&self) -> Value {
+        self.json_with(&|float| Value::from(float.value))
+    }
+
+    /// The value as JSON in which numbers that are not whole are the text that was written, so that decimals arrive
+    /// as they were meant.
+    pub fn to_exact_json(&self) -> Value {
+        self.json_with(&|float| Value::from(&*float.text))
+    }
+
+    fn json_with(&self, float: &dyn Fn(&Float) -> Value) -> Value {
         match &self.kind {
             Kind::Null => Value::Null,
             Kind::Bool(value) => Value::Bool(*value),
             Kind::Int(value) => Value::from(*value),
-            Kind::Float(value) => Value::from(*value),
+            Kind::Float(value) => float(value),
             Kind::Str(value) => Value::String(value.clone()),
-            Kind::Seq(items) => Value::Array(items.iter().map(Node::to_json).collect()),
+            Kind::Seq(items) => Value::Array(items.iter().map(|item| item.json_with(float)).collect()),
             Kind::Map(entries) => {
                 let present = entries.iter().filter(|entry| entry.value.kind != Kind::Null);
-                Value::Object(Map::from_iter(present.map(|e| (e.key.clone(), e.value.to_json()))))
+                Value::Object(Map::from_iter(present.map(|e| (e.key.clone(), e.value.json_with(float)))))
             }
         }
     }

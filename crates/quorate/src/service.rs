@@ -3,6 +3,7 @@
 
 pub mod artifact;
 pub mod audit;
+pub mod confined;
 pub mod desk;
 pub mod disk;
 pub mod doctor;

@@ -75,7 +75,7 @@ fn version(field: Option<Field<'_>>) {
     let known = match field.kind() {
         Kind::Str(text) => matches!(text.as_str(), "1" | "1.0"),
         Kind::Int(number) => *number == 1,
-        Kind::Float(number) => *number == 1.0,
+        Kind::Float(number) => number.value == 1.0,
         _ => false,
     };
     if !known {

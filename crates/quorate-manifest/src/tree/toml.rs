@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{DEPTH, Entry, Kind, NODES, Node, PROBLEMS, Problem};
+use super::{DEPTH, Entry, Float, Kind, NODES, Node, PROBLEMS, Problem};
 
 /// Reads a document. The tree is there when there is no problem.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
@@ -44,7 +44,7 @@ impl Reading {
             })
             .collect();
         entries.sort_by_key(|entry| entry.key_span.start);
-        Node { kind: Kind::Map(entries), span }
+        Node::new(Kind::Map(entries), span)
     }
 
     fn value(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Node {
@@ -55,7 +55,7 @@ impl Reading {
                 let message = format!("there are more than {NODES} values, or they nest deeper than {DEPTH}");
                 self.problems.push(Problem::new(span.clone(), message));
             }
-            return Node { kind: Kind::Null, span };
+            return Node::new(Kind::Null, span);
         }
         let kind = match value.get_ref() {
             DeValue::Boolean(value) => Kind::Bool(*value),
@@ -66,7 +66,9 @@ impl Reading {
                 Err(_) => self.too_large(&span),
             },
             DeValue::Float(value) => match value.as_str().parse::<f64>() {
-                Ok(value) if value.is_finite() => Kind::Float(value),
+                Ok(number) if number.is_finite() => {
+                    Kind::Float(Float { value: number, text: value.as_str().into() })
+                }
                 _ => self.too_large(&span),
             },
             DeValue::Array(items) => {
@@ -74,7 +76,7 @@ impl Reading {
             }
             DeValue::Table(table) => return self.table(table, span, depth),
         };
-        Node { kind, span }
+        Node::new(kind, span)
     }
 
     fn too_large(&mut self, span: &Range<usize>) -> Kind {

@@ -12,7 +12,7 @@ use serde_saphyr::granit_parser::{
     self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput,
 };
 
-use super::{DEPTH, Entry, Kind, NODES, Node, PROBLEMS, Problem};
+use super::{DEPTH, Entry, Float, Kind, NODES, Node, PROBLEMS, Problem};
 
 /// Reads one document. The tree is there as long as the problems leave no doubt about its shape.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
@@ -59,7 +59,7 @@ impl<'t> Reading<'t> {
                 _ => break,
             }
         }
-        Ok(root.unwrap_or(Node { kind: Kind::Null, span: 0..0 }))
+        Ok(root.unwrap_or(Node::new(Kind::Null, 0..0)))
     }
 
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Stop> {
@@ -78,9 +78,9 @@ impl<'t> Reading<'t> {
                         Kind::Null
                     }
                 };
-                Ok(Node { kind, span: range })
+                Ok(Node::new(kind, range))
             }
-            Event::Scalar(text, ..) => Ok(Node { kind: Kind::Str(text.into_owned()), span: range }),
+            Event::Scalar(text, ..) => Ok(Node::new(Kind::Str(text.into_owned()), range)),
             Event::SequenceStart(..) => {
                 self.refuse_depth(depth, &range)?;
                 self.sequence(range, depth)
@@ -99,7 +99,7 @@ impl<'t> Reading<'t> {
             let (event, span) = self.next()?;
             if event == Event::SequenceEnd {
                 let end = self.range(span).end;
-                return Ok(Node { kind: Kind::Seq(items), span: start.start..end.max(start.end) });
+                return Ok(Node::new(Kind::Seq(items), start.start..end.max(start.end)));
             }
             items.push(self.node(event, span, depth + 1)?);
         }
@@ -113,7 +113,7 @@ impl<'t> Reading<'t> {
             let (event, span) = self.next()?;
             if event == Event::MappingEnd {
                 let end = self.range(span).end;
-                return Ok(Node { kind: Kind::Map(entries), span: begins..end.max(start.end) });
+                return Ok(Node::new(Kind::Map(entries), begins..end.max(start.end)));
             }
             let (key, key_span) = self.key(event, span)?;
             begins = begins.min(key_span.start);
@@ -226,6 +226,11 @@ fn alias(range: Range<usize>) -> Problem {
 }
 
 /// Resolves a plain scalar by the core schema.
+/// What a plain scalar is; `None` where it is no value that can be used.
+pub(super) fn plain_kind(text: &str) -> Option<Kind> {
+    plain(text).ok()
+}
+
 fn plain(text: &str) -> Result<Kind, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Kind::Null),
@@ -251,7 +256,7 @@ fn plain(text: &str) -> Result<Kind, String> {
         return Ok(Kind::Str(text.to_owned()));
     }
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok(Kind::Float(value)),
+        Ok(value) if value.is_finite() => Ok(Kind::Float(Float { value, text: text.into() })),
         _ => Err(format!("`{text}` is too large a number")),
     }
 }

@@ -39,6 +39,10 @@ impl Workspace for Memory {
                 None => Listed { name: rest.to_owned(), kind: EntryKind::File },
             })
             .collect();
-        if listed.is_empty() && !prefix.is_empty() { Err(Error::Missing) } else { Ok(listed.into_iter().collect()) }
+        if listed.is_empty() && !prefix.is_empty() {
+            Err(Error::Missing)
+        } else {
+            Ok(listed.into_iter().collect())
+        }
     }
 }

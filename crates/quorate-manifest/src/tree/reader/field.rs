@@ -134,7 +134,7 @@ impl<'d> Field<'d> {
         match &self.node.kind {
             #[expect(clippy::cast_precision_loss, reason = "whoever needs more reads the source text")]
             Kind::Int(value) => Some(*value as f64),
-            Kind::Float(value) => Some(*value),
+            Kind::Float(float) => Some(float.value),
             _ => self.unfit("a number", None),
         }
     }

@@ -1,0 +1,132 @@
+//! Holding a value against a JSON Schema (draft 2020-12): the keywords that our own schemas use, and no others. A
+//! schema with another keyword is refused, so that nothing that is published is not held.
+//!
+//! It exists beside the validators that can be had because it holds spanned trees as they are, says all faults at
+//! once in a form that can be told to people, and starts in no time. A test holds it against such a validator.
+
+mod fault;
+mod hold;
+mod instance;
+mod read;
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+pub use fault::{Bound, Fault, Misfit, Step};
+pub use instance::Instance;
+
+/// A schema that was read.
+#[derive(Debug, Default)]
+pub struct Form {
+    types: Vec<Type>,
+    one_of_values: Option<Vec<Value>>,
+    required: Vec<String>,
+    properties: Vec<(String, Form)>,
+    additional: Additional,
+    items: Option<Box<Form>>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    exclusive_minimum: Option<f64>,
+    min_length: Option<usize>,
+    max_length: Option<usize>,
+    min_items: Option<usize>,
+    max_items: Option<usize>,
+    min_properties: Option<usize>,
+    unique_items: bool,
+    pattern: Option<Pattern>,
+    all_of: Vec<Form>,
+    any_of: Vec<Form>,
+    one_of: Vec<Form>,
+    not: Option<Box<Form>>,
+    condition: Option<Box<Condition>>,
+    /// What the schema says about itself, where it says something.
+    description: Option<String>,
+}
+
+/// What keys that are not listed have to be.
+#[derive(Debug, Default)]
+enum Additional {
+    #[default]
+    Open,
+    Closed,
+    Held(Box<Form>),
+}
+
+#[derive(Debug)]
+struct Condition {
+    when: Form,
+    then: Option<Form>,
+    otherwise: Option<Form>,
+}
+
+/// A type of JSON Schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// `null`.
+    Null,
+    /// `boolean`.
+    Boolean,
+    /// `integer`; 1.0 is one.
+    Integer,
+    /// `number`.
+    Number,
+    /// `string`.
+    String,
+    /// `array`.
+    Array,
+    /// `object`.
+    Object,
+}
+
+/// A regular expression, compiled when a text is first held against it.
+#[derive(Debug)]
+struct Pattern {
+    text: String,
+    /// What the pattern asks for, in words.
+    says: Option<String>,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Type {
+    const ALL: [Type; 7] =
+        [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
+
+    /// The type as a schema writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Type::Null => "null",
+            Type::Boolean => "boolean",
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::String => "string",
+            Type::Array => "array",
+            Type::Object => "object",
+        }
+    }
+
+    /// The type as people say it.
+    pub fn said(self) -> &'static str {
+        match self {
+            Type::Null => "nothing",
+            Type::Boolean => "true or false",
+            Type::Integer => "a whole number",
+            Type::Number => "a number",
+            Type::String => "text",
+            Type::Array => "a list",
+            Type::Object => "a mapping",
+        }
+    }
+}
+
+impl Pattern {
+    /// A pattern that does not compile fits nothing.
+    fn fits(&self, text: &str) -> bool {
+        let compiled = self.compiled.get_or_init(|| Regex::new(&read::translated(&self.text)).ok());
+        compiled.as_ref().is_some_and(|pattern| pattern.is_match(text))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What keeps a value from fitting, and where.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::Type;
+
+/// One thing that keeps a value from fitting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Misfit {
+    /// The way to the value, from the root.
+    pub path: Vec<Step>,
+    /// What is wrong with it.
+    pub fault: Fault,
+    /// What the part of the schema says about itself, where the fault comes from a rule between fields.
+    pub because: Option<String>,
+}
+
+/// One step into a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The value of a key.
+    Key(String),
+    /// An item of a list, from 0.
+    Item(usize),
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// It is of none of these types.
+    Type(Vec<Type>),
+    /// It is none of these values.
+    NotAmong(Vec<Value>),
+    /// A key is missing.
+    Missing(String),
+    /// There is a key that is not known; the known ones.
+    Unknown {
+        /// The key.
+        key: String,
+        /// The keys that there are.
+        known: Vec<String>,
+    },
+    /// A number, a length or a count is out of bounds.
+    Bound(Bound),
+    /// The text does not match.
+    Pattern {
+        /// The regular expression.
+        pattern: String,
+        /// What it asks for, in words.
+        says: Option<String>,
+    },
+    /// Two items are the same.
+    Repeated {
+        /// The first of them.
+        first: usize,
+        /// The second of them.
+        second: usize,
+    },
+    /// It fits none of several ways, for these reasons.
+    NoWay(Vec<Misfit>),
+    /// It fits more than one of several ways.
+    ManyWays,
+    /// It is what it must not be.
+    Forbidden,
+}
+
+/// A bound that is not kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// The number is less.
+    Least(f64),
+    /// The number is greater.
+    Most(f64),
+    /// The number is not greater.
+    MoreThan(f64),
+    /// The text has fewer characters.
+    ShortestText(usize),
+    /// The text has more characters.
+    LongestText(usize),
+    /// The list has fewer items.
+    FewestItems(usize),
+    /// The list has more items.
+    MostItems(usize),
+    /// The mapping has fewer keys.
+    FewestKeys(usize),
+}
+
+/// The misfit's place as a JSON pointer.
+pub struct Pointer<'m>(&'m [Step]);
+
+impl Misfit {
+    /// The misfit's place as a JSON pointer.
+    pub fn pointer(&self) -> Pointer<'_> {
+        Pointer(&self.path)
+    }
+}
+
+impl fmt::Display for Pointer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| match step {
+            Step::Key(key) => write!(f, "/{key}"),
+            Step::Item(index) => write!(f, "/{index}"),
+        })
+    }
+}

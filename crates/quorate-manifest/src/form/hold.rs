@@ -1,0 +1,172 @@
+//! Holding a value against a schema.
+
+use serde_json::Value;
+
+use super::{Additional, Bound, Fault, Form, Instance, Misfit, Step, Type};
+
+impl Form {
+    /// What keeps a value from fitting, in the order found.
+    pub fn misfits<I: Instance>(&self, value: &I) -> Vec<Misfit> {
+        let mut found = Vec::new();
+        self.hold(value, &mut Vec::new(), &mut found);
+        found
+    }
+
+    /// Whether a value fits.
+    pub fn fits<I: Instance>(&self, value: &I) -> bool {
+        self.misfits(value).is_empty()
+    }
+
+    fn hold<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+        let before = found.len();
+        let mut say = |fault| found.push(Misfit { path: at.clone(), fault, because: None });
+        if !self.types.is_empty() && !self.types.iter().any(|one| value.is(*one)) {
+            say(Fault::Type(self.types.clone()));
+            return;
+        }
+        if let Some(values) = &self.one_of_values
+            && !values.iter().any(|one| same(one, &value.json()))
+        {
+            say(Fault::NotAmong(values.clone()));
+        }
+        self.bounds(value, &mut say);
+        if let Some(items) = value.items().filter(|_| self.unique_items)
+            && let Some((first, second)) = repeated(items)
+        {
+            say(Fault::Repeated { first, second });
+        }
+        for key in self.required.iter().filter(|key| value.entries().is_some() && value.get(key).is_none()) {
+            say(Fault::Missing(key.clone()));
+        }
+        self.within(value, at, found);
+        self.combined(value, at, found);
+        if let Some(description) = self.description.as_ref().filter(|_| at.is_empty()) {
+            for misfit in &mut found[before..] {
+                misfit.because.get_or_insert_with(|| description.clone());
+            }
+        }
+    }
+
+    fn bounds<I: Instance>(&self, value: &I, say: &mut impl FnMut(Fault)) {
+        let mut bound = |broken: bool, bound: Bound| {
+            if broken {
+                say(Fault::Bound(bound));
+            }
+        };
+        if let Some(number) = value.number() {
+            self.minimum.into_iter().for_each(|least| bound(number < least, Bound::Least(least)));
+            self.maximum.into_iter().for_each(|most| bound(number > most, Bound::Most(most)));
+            self.exclusive_minimum.into_iter().for_each(|more| bound(number <= more, Bound::MoreThan(more)));
+        }
+        if let Some(items) = value.items() {
+            self.min_items.into_iter().for_each(|few| bound(items.len() < few, Bound::FewestItems(few)));
+            self.max_items.into_iter().for_each(|most| bound(items.len() > most, Bound::MostItems(most)));
+        }
+        if let Some(few) = self.min_properties
+            && let Some(entries) = value.entries()
+        {
+            bound(entries.count() < few, Bound::FewestKeys(few));
+        }
+        if let Some(text) = value.text() {
+            if self.min_length.is_some() || self.max_length.is_some() {
+                let length = text.chars().count();
+                self.min_length
+                    .into_iter()
+                    .for_each(|short| bound(length < short, Bound::ShortestText(short)));
+                self.max_length.into_iter().for_each(|long| bound(length > long, Bound::LongestText(long)));
+            }
+            if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.fits(text)) {
+                say(Fault::Pattern { pattern: pattern.text.clone(), says: pattern.says.clone() });
+            }
+        }
+    }
+
+    /// What is wrong deeper inside.
+    fn within<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+        for (key, one) in value.entries().into_iter().flatten() {
+            let known = self.properties.iter().find(|(name, _)| name == key).map(|(_, form)| form);
+            let form = match (known, &self.additional) {
+                (Some(form), _) => form,
+                (None, Additional::Held(form)) => form,
+                (None, Additional::Open) => continue,
+                (None, Additional::Closed) => {
+                    let known = self.properties.iter().map(|(name, _)| name.clone()).collect();
+                    let fault = Fault::Unknown { key: key.to_owned(), known };
+                    found.push(Misfit { path: at.clone(), fault, because: None });
+                    continue;
+                }
+            };
+            at.push(Step::Key(key.to_owned()));
+            form.hold(one, at, found);
+            at.pop();
+        }
+        if let Some(form) = &self.items {
+            for (index, one) in value.items().into_iter().flatten().enumerate() {
+                at.push(Step::Item(index));
+                form.hold(one, at, found);
+                at.pop();
+            }
+        }
+    }
+
+    fn combined<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+        for form in &self.all_of {
+            form.hold(value, at, found);
+        }
+        if !self.any_of.is_empty() && !self.any_of.iter().any(|form| form.fits(value)) {
+            self.no_way(&self.any_of, value, at, found);
+        }
+        if !self.one_of.is_empty() {
+            match self.one_of.iter().filter(|form| form.fits(value)).count() {
+                0 => self.no_way(&self.one_of, value, at, found),
+                1 => {}
+                _ => found.push(Misfit { path: at.clone(), fault: Fault::ManyWays, because: None }),
+            }
+        }
+        if self.not.as_ref().is_some_and(|form| form.fits(value)) {
+            found.push(Misfit { path: at.clone(), fault: Fault::Forbidden, because: None });
+        }
+        if let Some(condition) = &self.condition {
+            let form = if condition.when.fits(value) { &condition.then } else { &condition.otherwise };
+            if let Some(form) = form {
+                form.hold(value, at, found);
+            }
+        }
+    }
+
+    /// Where only one of the ways is meant for such a type of value, its faults are the ones to tell.
+    fn no_way<I: Instance>(&self, ways: &[Form], value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+        let mut meant =
+            ways.iter().filter(|way| way.types.iter().any(|one| *one != Type::Null && value.is(*one)));
+        if let (Some(way), None) = (meant.next(), meant.next()) {
+            way.hold(value, at, found);
+            return;
+        }
+        let mut all = Vec::new();
+        ways.iter().for_each(|way| way.hold(value, at, &mut all));
+        found.push(Misfit { path: at.clone(), fault: Fault::NoWay(all), because: None });
+    }
+}
+
+/// Equality as JSON Schema has it: 1 and 1.0 are the same.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+        }
+        _ => one == other,
+    }
+}
+
+fn repeated<I: Instance>(items: &[I]) -> Option<(usize, usize)> {
+    let values: Vec<Value> = items.iter().map(Instance::json).collect();
+    (1..values.len()).find_map(|second| {
+        let first = (0..second).find(|first| same(&values[*first], &values[second]))?;
+        Some((first, second))
+    })
+}

@@ -1,0 +1,147 @@
+//! From a tree to a type: serde over a [`Node`]. What is read here was held against its schema before, so that a
+//! failure is a bug in the type or its schema, not in the text.
+
+use std::fmt::Display;
+
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::{Kind, Node};
+use crate::decimal::Decimal;
+
+/// Reads a type from a tree that fits the type's schema.
+///
+/// # Errors
+/// When the type and its schema contradict each other.
+pub fn typed<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
+    T::deserialize(node)
+}
+
+/// The type and its schema contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+impl serde::de::Error for Error {
+    fn custom<T: Display>(message: T) -> Self {
+        Error(message.to_string())
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for &'de Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+macro_rules! whole {
+    ($($method:ident)*) => {$(
+        /// 1.0 is a whole number to JSON Schema.
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            match &self.kind {
+                #[expect(clippy::cast_possible_truncation, reason = "whole, and far from the bounds of a double")]
+                Kind::Float(float) if float.value.fract() == 0.0 && float.value.abs() < 9e15 => {
+                    visitor.visit_i64(float.value as i64)
+                }
+                _ => self.deserialize_any(visitor),
+            }
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.kind {
+            Kind::Null => visitor.visit_unit(),
+            Kind::Bool(value) => visitor.visit_bool(*value),
+            Kind::Int(value) => visitor.visit_i64(*value),
+            Kind::Float(float) => visitor.visit_f64(float.value),
+            Kind::Str(text) => visitor.visit_borrowed_str(text),
+            Kind::Seq(items) => visitor.visit_seq(SeqDeserializer::new(items.iter())),
+            Kind::Map(entries) => {
+                let present = entries.iter().filter(|entry| entry.value.kind != Kind::Null);
+                let entries = present.map(|entry| (entry.key.as_str(), &entry.value));
+                visitor.visit_map(MapDeserializer::new(entries))
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.kind == Kind::Null { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match &self.kind {
+            Kind::Int(value) if name == Decimal::NAME => visitor.visit_string(value.to_string()),
+            Kind::Float(float) if name == Decimal::NAME => visitor.visit_str(&float.text),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match &self.kind {
+            Kind::Str(text) => visitor.visit_enum(Word(text)),
+            other => Err(serde::de::Error::custom(format!("{} is no word", other.name()))),
+        }
+    }
+
+    whole! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
+    forward_to_deserialize_any! {
+        bool i128 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        identifier ignored_any
+    }
+}
+
+/// One of several words.
+struct Word<'de>(&'de str);
+
+impl<'de> EnumAccess<'de> for Word<'de> {
+    type Error = Error;
+    type Variant = Unit;
+
+    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Unit), Error> {
+        let word: StrDeserializer<'de, Error> = self.0.into_deserializer();
+        Ok((seed.deserialize(word)?, Unit))
+    }
+}
+
+/// A variant without content.
+struct Unit;
+
+impl<'de> VariantAccess<'de> for Unit {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: serde::de::DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
+        Err(serde::de::Error::custom("a word has no content"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Error> {
+        Err(serde::de::Error::custom("a word has no content"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Error> {
+        Err(serde::de::Error::custom("a word has no content"))
+    }
+}

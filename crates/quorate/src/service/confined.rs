@@ -1,0 +1,153 @@
+//! A workspace's files on the disk: every path is resolved beneath the folder of its scope, from an open handle, so that
+//! no `..`, no absolute path and no symlink leads out, whatever is swapped meanwhile (M10).
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+use std::path::{Component, Path};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cap_fs_ext::{DirExt as _, OpenOptionsSyncExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use quorate_manifest::Workspace;
+use quorate_manifest::tree::BYTES;
+use quorate_manifest::workspace::{EntryKind, Error, Listed, Scope, Spot};
+
+/// How many tenants' folders are held open at once. A workspace may have more tenants than a process may have files
+/// open.
+const HELD: usize = 64;
+
+/// A workspace on the disk.
+///
+/// Folders are held open, not remembered by name: the workspace's from the start, a tenant's from its first use. One that
+/// is moved keeps being read where it went, and what takes its place is not seen; so this is for one piece of work, not
+/// for a process that lasts.
+///
+/// A symlink whose target is written as an absolute path leads out, wherever it points: the path starts at the root of
+/// the file system. A loop of symlinks is [`Error::Unreadable`], as is whatever is neither a file nor a directory.
+#[derive(Debug)]
+pub struct Confined {
+    root: Arc<Dir>,
+    tenants: Mutex<HashMap<Arc<str>, Arc<Dir>>>,
+}
+
+impl Confined {
+    /// The workspace whose folder is `root`, which may itself be reached through symlinks.
+    ///
+    /// # Errors
+    /// When there is no such directory, or it cannot be opened.
+    pub fn open(root: &Path) -> io::Result<Confined> {
+        let root = Arc::new(Dir::open_ambient_dir(root, ambient_authority())?);
+        Ok(Confined { root, tenants: Mutex::default() })
+    }
+
+    /// The folder of a scope.
+    fn folder(&self, scope: &Scope) -> Result<Arc<Dir>, Error> {
+        let Scope::Tenant(slug) = scope else { return Ok(Arc::clone(&self.root)) };
+        if let Some(held) = self.held().get(slug) {
+            return Ok(Arc::clone(held));
+        }
+        let opened = Arc::new(self.open_tenant(slug, &scope.folder())?);
+        let mut held = self.held();
+        if held.len() >= HELD {
+            held.clear();
+        }
+        held.insert(Arc::clone(slug), Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    fn open_tenant(&self, slug: &str, folder: &str) -> Result<Dir, Error> {
+        if !is_name(slug) {
+            return Err(Error::Outside);
+        }
+        self.root.open_dir_nofollow(folder).map_err(|failed| {
+            // Systems differ in how they refuse a symlink that is not to be followed, so it is looked at.
+            let link = self.root.symlink_metadata(folder).is_ok_and(|found| found.is_symlink());
+            if link { Error::Outside } else { meaning(failed) }
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Dir>>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Workspace for Confined {
+    fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
+        let mut options = OpenOptions::new();
+        // Without this, opening a FIFO waits until somebody writes to it.
+        options.read(true).nonblock(true);
+        let opened = self.folder(spot.scope())?.open_with(path(spot), &options);
+        let file = opened.map_err(meaning)?.into_std();
+        // Asked of what was opened, since the path may lead elsewhere by now.
+        let metadata = file.metadata().map_err(Error::Unreadable)?;
+        if metadata.is_dir() {
+            return Err(Error::Unreadable(io::ErrorKind::IsADirectory.into()));
+        }
+        if !metadata.is_file() {
+            return Err(Error::Unreadable(io::Error::other("it is not a regular file")));
+        }
+        if metadata.len() > BYTES as u64 {
+            return Err(Error::TooLarge);
+        }
+        // One byte more than there is lets the end be found without the buffer growing. The limit holds again, as the
+        // file may have grown since.
+        let mut bytes = Vec::with_capacity((metadata.len() as usize + 1).max(64));
+        file.take(BYTES as u64 + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
+        if bytes.len() > BYTES { Err(Error::TooLarge) } else { Ok(bytes) }
+    }
+
+    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {
+        let folder = self.folder(spot.scope())?;
+        let mut listed = Vec::new();
+        for entry in folder.read_dir(path(spot)).map_err(meaning)? {
+            let entry = entry.map_err(Error::Unreadable)?;
+            // No ref can name what is not UTF-8.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let told = entry.file_type().map_err(Error::Unreadable)?;
+            let kind = if told.is_file() {
+                EntryKind::File
+            } else if told.is_dir() {
+                EntryKind::Directory
+            } else {
+                followed(&folder, &Path::new(path(spot)).join(&name))
+            };
+            listed.push(Listed { name, kind });
+        }
+        Ok(listed)
+    }
+}
+
+/// What a path leads to, for entries whose kind the directory does not settle: symlinks, and everything on file systems
+/// whose directories tell no kinds.
+fn followed(folder: &Dir, path: &Path) -> EntryKind {
+    match folder.metadata(path) {
+        Ok(found) if found.is_file() => EntryKind::File,
+        Ok(found) if found.is_dir() => EntryKind::Directory,
+        _ => EntryKind::Other,
+    }
+}
+
+/// The path as a system takes it, which has no empty paths.
+fn path(spot: &Spot) -> &str {
+    if spot.path().is_empty() { "." } else { spot.path() }
+}
+
+/// Whether a slug is the name of one entry, and nothing that leads further or elsewhere.
+fn is_name(slug: &str) -> bool {
+    let mut parts = Path::new(slug).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == slug)
+}
+
+/// What a failure to open means. Of the two refusals, the one for a path that leads out was never the system's: cap-std
+/// makes it up, so it has no system error number.
+fn meaning(failed: io::Error) -> Error {
+    match failed.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::Missing,
+        io::ErrorKind::PermissionDenied if failed.raw_os_error().is_none() => Error::Outside,
+        _ => Error::Unreadable(failed),
+    }
+}
