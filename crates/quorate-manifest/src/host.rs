@@ -16,7 +16,7 @@ pub use load::load;
 
 /// The host's configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Host {
+pub struct Configuration {
     /// The directory of `quorate.toml`; the root of the workspace.
     pub dir: PathBuf,
     /// Where the ledger is, as written: a path relative to `dir`.

@@ -3,12 +3,21 @@
 //! Nothing here opens a file: bytes come through a [`Source`]. Nothing here knows how a mode decides or which
 //! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
 
+pub mod assembly;
 pub mod council;
 pub mod decimal;
 pub mod decode;
+pub mod doctype;
 pub mod duration;
 pub mod form;
+pub mod frontmatter;
 pub mod host;
+pub mod layer;
+pub mod operator;
+mod pattern;
+pub mod persona;
+pub mod playbook;
+pub mod runtime;
 pub mod source;
 pub mod tree;
 pub mod workspace;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::codes;
 
-use super::{Budget, ExecutorTable, Host, executor};
+use super::{Budget, ExecutorTable, Configuration, executor};
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
@@ -16,7 +16,7 @@ const NOT_YET: [(&str, &[&str]); 2] = [
 ];
 
 /// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
-pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Host> {
+pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {
     let opened = match open(source, path, shown, Format::Toml, codes::HOST_INVALID) {
         Ok(opened) => opened,
         Err(report) => return Loaded { value: None, report },
@@ -27,10 +27,10 @@ pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Host> {
     Loaded { value: host.filter(|_| !report.refused()), report }
 }
 
-fn read(opened: &Opened, path: &Path) -> Option<Host> {
+fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
     let mut fields = opened.fields()?;
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let host = Host {
+    let host = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         ledger: fields.optional("ledger").and_then(|field| ledger(&field)),
         default_executor: fields.optional("defaults").and_then(|field| default_executor(&field)),
@@ -148,6 +148,6 @@ wall = \"10m\"
     #[test]
     fn an_empty_file_is_the_default() {
         let host = load(Path::new("a/quorate.toml"), "quorate.toml", &One("")).value;
-        assert_eq!(host, Some(Host { dir: PathBuf::from("a"), ..Host::default() }));
+        assert_eq!(host, Some(Configuration { dir: PathBuf::from("a"), ..Configuration::default() }));
     }
 }

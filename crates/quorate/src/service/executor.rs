@@ -8,7 +8,7 @@ use quorate_adapters::default_registry;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::ports::executor::{Executor, Refused, Settings};
 use quorate_kernel::registry::{Constructor, Registry};
-use quorate_manifest::host::{ExecutorTable, Host};
+use quorate_manifest::host::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -62,7 +62,7 @@ pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Durati
 ///
 /// # Errors
 /// As [`choose`].
-pub fn by_name(registry: &Registry, host: &Host, name: &str, place: Option<&Place>) -> Result<Chosen, Stop> {
+pub fn by_name(registry: &Registry, host: &Configuration, name: &str, place: Option<&Place>) -> Result<Chosen, Stop> {
     if let Some(table) = host.executors.get(name) {
         return by_table(registry, table, name, &host.dir);
     }
@@ -189,7 +189,7 @@ fn help(body: Body, help: Option<String>) -> Body {
     }
 }
 
-fn known(registry: &Registry, host: &Host) -> String {
+fn known(registry: &Registry, host: &Configuration) -> String {
     let mut names: Vec<String> = host.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
     names.extend(registry.fallback_kind().map(str::to_owned));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::council::{self, Council};
-use quorate_manifest::host::{self, Host};
+use quorate_manifest::host::{self, Configuration};
 use quorate_manifest::{Loaded, Source as _};
 
 use super::disk::Disk;
@@ -24,7 +24,7 @@ pub struct Places {
 #[derive(Debug)]
 pub struct Workspace {
     /// `quorate.toml`, or nothing said.
-    pub host: Host,
+    pub host: Configuration,
     /// The file that it was read from.
     pub host_path: Option<PathBuf>,
     /// The council.
@@ -47,7 +47,7 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     let start = absolute(&environment.directory, start);
     let mut report = Report::new();
     let host_path = outermost(&start, "quorate.toml");
-    let mut host = Host::default();
+    let mut host = Configuration::default();
     if let Some(path) = &host_path {
         host = take(host::load(path, &shown(environment, path), &Disk), &mut report)?;
     }
@@ -88,7 +88,7 @@ fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop
 }
 
 /// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration.
-fn ledger(environment: &Environment, places: &Places, host: &Host, beside: &Path) -> Result<PathBuf, Stop> {
+fn ledger(environment: &Environment, places: &Places, host: &Configuration, beside: &Path) -> Result<PathBuf, Stop> {
     let named = places.ledger.clone().or_else(|| environment.ledger.clone());
     if let Some(address) = named.as_ref().filter(|path| path.to_string_lossy().contains("://")) {
         let body =

@@ -102,7 +102,8 @@ fn what_is_there_is_read_and_listed() {
 
 #[test]
 fn what_is_not_there_is_missing() {
-    let workspace = Place::new().open();
+    let place = Place::new();
+    let workspace = place.open();
     for path in ["no.md", "no/note.md", "note.md/no.md", "tenants/no/note.md", "tenants/acme/no.md"] {
         assert!(matches!(workspace.read(&at(path)), Err(Error::Missing)), "{path}");
         assert!(matches!(workspace.list(&at(path)), Err(Error::Missing)), "{path}");

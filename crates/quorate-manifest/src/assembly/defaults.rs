@@ -1,0 +1,23 @@
+//! `defaults`: when the assembly is convened without being asked.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::pattern;
+
+/// When the assembly is convened without being asked.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Defaults {
+    /// What convenes it.
+    #[schemars(
+        regex(pattern = pattern::HEURISTIC),
+        extend("examples" = ["every-n-messages", "on-mode-change", "manual", "periodic"])
+    )]
+    pub trigger_heuristic: Option<String>,
+    /// How often, in milliseconds, where it is convened periodically.
+    #[serde(rename = "triggerInterval_ms")]
+    #[schemars(range(min = 1000, max = 86_400_000))]
+    pub trigger_interval_ms: Option<u32>,
+}

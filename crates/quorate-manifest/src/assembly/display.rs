@@ -1,0 +1,26 @@
+//! `display`: how the assembly is shown.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How the assembly is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Display {
+    /// What members are grouped by.
+    pub default_grouping: Option<Grouping>,
+}
+
+/// What members are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Grouping {
+    /// By phase.
+    Phase,
+    /// By role.
+    Role,
+    /// By severity.
+    Severity,
+}

@@ -1,0 +1,72 @@
+//! `mode` and `matchMode`: the two choices that bind every view.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How the members decide together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline, description = "How the members decide together.")]
+pub enum Mode {
+    /// Members advise silently; what survives is woven into an agent's prompt.
+    Advisory,
+    /// Members vote on a proposal.
+    Voting,
+    /// Members exchange messages as equals.
+    Peer,
+    /// Members report up a tree.
+    Hierarchy,
+}
+
+impl Mode {
+    /// All four.
+    pub const ALL: [Mode; 4] = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy];
+
+    /// The mode as a manifest writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Advisory => "advisory",
+            Mode::Voting => "voting",
+            Mode::Peer => "peer",
+            Mode::Hierarchy => "hierarchy",
+        }
+    }
+
+    /// The mode of a word.
+    pub fn of(word: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.word() == word)
+    }
+}
+
+/// How an outcome is held against the locked traits, the least strict first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline, description = "How an outcome is held against the locked traits.")]
+pub enum MatchMode {
+    /// The trait's text, whatever its case.
+    #[default]
+    Substring,
+    /// The trait is a regular expression.
+    Regex,
+    /// What comes near the trait in meaning, by the host's embedder.
+    Semantic,
+}
+
+impl MatchMode {
+    /// All three, the least strict first.
+    pub const ALL: [MatchMode; 3] = [MatchMode::Substring, MatchMode::Regex, MatchMode::Semantic];
+
+    /// The choice as a manifest writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            MatchMode::Substring => "substring",
+            MatchMode::Regex => "regex",
+            MatchMode::Semantic => "semantic",
+        }
+    }
+
+    /// The choice of a word.
+    pub fn of(word: &str) -> Option<MatchMode> {
+        MatchMode::ALL.into_iter().find(|mode| mode.word() == word)
+    }
+}

@@ -1,0 +1,104 @@
+//! `synthesis`: how the members' outputs are combined.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::pattern;
+
+/// How the members' outputs are combined.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Synthesis {
+    /// The rules, applied in this order. Merged by id along the chain, each as a whole.
+    pub rules: Option<Vec<Rule>>,
+    /// Which severities make which level of risk. A view's list replaces its parent's.
+    pub risk_levels: Option<Vec<RiskLevel>>,
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Rule {
+    /// The rule's id, which views merge by.
+    #[schemars(
+        length(min = 2, max = 96),
+        regex(pattern = pattern::KEBAB),
+        extend("examples" = ["sentinel-wins"])
+    )]
+    pub id: String,
+    /// The algorithm: a built-in kind, or one that the host registers.
+    #[schemars(length(min = 1, max = 96), extend("examples" = ["terminal", "priority", "aggregate", "quorum", "majority", "unanimity", "escalate-on-severity"]))]
+    pub kind: String,
+    /// Whose outputs it looks at: member ids, or "*".
+    pub applies_to: Option<Whom>,
+    /// What the rule is set up with, as `threshold: 0.66` for a quorum.
+    pub params: Option<Map<String, Value>>,
+}
+
+/// Whose outputs a rule looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Whom {
+    /// Those of the members with these ids.
+    These(Vec<String>),
+    /// `*`.
+    All(String),
+}
+
+impl JsonSchema for Whom {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Whom".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "oneOf": [
+                { "type": "string", "const": "*" },
+                {
+                    "type": "array",
+                    "items": {
+                        "type": "string",
+                        "minLength": 2,
+                        "maxLength": 64,
+                        "pattern": "^[a-z][a-z0-9-]*[a-z0-9]$",
+                        "patternErrorMessage": "the id of a member"
+                    },
+                    "uniqueItems": true,
+                    "minItems": 1
+                }
+            ]
+        })
+    }
+}
+
+/// One level of risk.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RiskLevel {
+    /// The lowest and the highest severity of this level, both included.
+    #[schemars(inner(range(min = 0, max = 10)), length(min = 2, max = 2), extend("examples" = [[0, 2]]))]
+    pub range: Vec<u8>,
+    /// What the level is called.
+    pub label: RiskLabel,
+}
+
+/// What a level of risk is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum RiskLabel {
+    /// Nothing to do.
+    Ok,
+    /// Keep an eye on it.
+    Watch,
+    /// Act.
+    Intervene,
+    /// Get somebody.
+    Escalate,
+}

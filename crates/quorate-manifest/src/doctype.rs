@@ -1,0 +1,95 @@
+//! Doctypes: what a file is (M0), and the schema of each.
+
+mod detect;
+mod schema;
+
+pub use detect::detect;
+pub use schema::{form, schema};
+
+use quorate_diagnostics::codes::{self, RefusalCode};
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Doctype {
+    /// `assembly.workspace/v1`.
+    Assembly,
+    /// `persona/v1`.
+    Persona,
+    /// `playbooks/v1`.
+    Playbook,
+    /// `agentruntimes/v1`.
+    Runtime,
+    /// OPERATOR.md.
+    Operator,
+    /// A role file, whose body is the role's text.
+    Role,
+    /// council.yaml.
+    Council,
+    /// quorate.toml.
+    Host,
+}
+
+impl Doctype {
+    /// All of them.
+    pub const ALL: [Doctype; 8] = [
+        Doctype::Assembly,
+        Doctype::Persona,
+        Doctype::Playbook,
+        Doctype::Runtime,
+        Doctype::Operator,
+        Doctype::Role,
+        Doctype::Council,
+        Doctype::Host,
+    ];
+
+    /// What people call it on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Doctype::Assembly => "assembly",
+            Doctype::Persona => "persona",
+            Doctype::Playbook => "playbook",
+            Doctype::Runtime => "runtime",
+            Doctype::Operator => "operator",
+            Doctype::Role => "role",
+            Doctype::Council => "council",
+            Doctype::Host => "quorate.toml",
+        }
+    }
+
+    /// What `schema` says in such a file; `None` where files of this doctype have no `schema`.
+    pub fn schema_id(self) -> Option<&'static str> {
+        match self {
+            Doctype::Assembly => Some("assembly.workspace/v1"),
+            Doctype::Persona => Some("persona/v1"),
+            Doctype::Playbook => Some("playbooks/v1"),
+            Doctype::Runtime => Some("agentruntimes/v1"),
+            Doctype::Role => Some("role/v1"),
+            Doctype::Operator | Doctype::Council | Doctype::Host => None,
+        }
+    }
+
+    /// The normative file name, where there is one (M1).
+    pub fn file_name(self) -> Option<&'static str> {
+        match self {
+            Doctype::Assembly => Some("ASSEMBLY.md"),
+            Doctype::Persona => Some("PERSONA.md"),
+            Doctype::Operator => Some("OPERATOR.md"),
+            Doctype::Council => Some("council.yaml"),
+            Doctype::Host => Some("quorate.toml"),
+            Doctype::Playbook | Doctype::Runtime | Doctype::Role => None,
+        }
+    }
+
+    /// The code for whatever the schema refuses.
+    pub fn invalid(self) -> RefusalCode {
+        match self {
+            Doctype::Assembly => codes::ASSEMBLY_WORKSPACE_INVALID,
+            Doctype::Persona => codes::PERSONA_INVALID,
+            Doctype::Playbook => codes::PLAYBOOK_INVALID,
+            Doctype::Runtime => codes::RUNTIME_INVALID,
+            Doctype::Operator | Doctype::Role => codes::OPERATOR_INVALID,
+            Doctype::Council => codes::COUNCIL_INVALID,
+            Doctype::Host => codes::HOST_INVALID,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Telling what a file is (M0): by its `schema`, then its name, then its keys.
+
+use super::Doctype;
+use crate::tree::Node;
+
+/// What a file is, from its name and its tree. `None` where nothing tells.
+pub fn detect(name: &str, root: &Node) -> Option<Doctype> {
+    by_schema(root).or_else(|| by_name(name)).or_else(|| by_keys(root))
+}
+
+/// By the file's name alone.
+pub fn by_name(name: &str) -> Option<Doctype> {
+    Doctype::ALL.into_iter().find(|doctype| doctype.file_name() == Some(name))
+}
+
+fn by_schema(root: &Node) -> Option<Doctype> {
+    let schema = root.key("schema")?.as_str()?;
+    Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(schema))
+}
+
+fn by_keys(root: &Node) -> Option<Doctype> {
+    let has = |key| root.key(key).is_some();
+    if has("targets") || has("selector") {
+        Some(Doctype::Playbook)
+    } else if has("participants") {
+        Some(Doctype::Runtime)
+    } else if has("deliberators") {
+        Some(Doctype::Council)
+    } else {
+        None
+    }
+}

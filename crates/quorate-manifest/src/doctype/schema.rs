@@ -1,0 +1,70 @@
+//! The JSON Schemas (2020-12) of the doctypes, generated from the types that their files are read into.
+
+use std::sync::OnceLock;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+use super::Doctype;
+use crate::form::Form;
+use crate::{assembly, operator, pattern, persona, playbook, runtime};
+
+/// The schema of a doctype; `None` where nothing but the body counts.
+pub fn schema(doctype: Doctype) -> Option<Value> {
+    let mut schema = match doctype {
+        Doctype::Assembly => of::<assembly::Assembly>(),
+        Doctype::Persona => of::<persona::Persona>(),
+        Doctype::Playbook => of::<playbook::Playbook>(),
+        Doctype::Runtime => of::<runtime::Runtime>(),
+        Doctype::Operator => of::<operator::Operator>(),
+        Doctype::Role | Doctype::Council | Doctype::Host => return None,
+    };
+    tidy(&mut schema);
+    Some(schema)
+}
+
+/// A doctype's schema, ready to hold trees against.
+pub fn form(doctype: Doctype) -> Option<&'static Form> {
+    static FORMS: [OnceLock<Option<Form>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
+    let at = Doctype::ALL.iter().position(|one| *one == doctype)?;
+    let read = || {
+        let schema = schema(doctype)?;
+        Some(Form::read(&schema).expect("our own schemas use no other keywords than are held"))
+    };
+    FORMS[at].get_or_init(read).as_ref()
+}
+
+fn of<T: JsonSchema>() -> Value {
+    SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<T>().to_value()
+}
+
+/// Says of each pattern what it asks for, and drops what only Rust cares about.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(says) = object.get("pattern").and_then(Value::as_str).and_then(says) {
+                object.insert("patternErrorMessage".to_owned(), Value::from(says));
+            }
+            let rust = |format: &Value| matches!(format.as_str(), Some("uint8" | "uint32"));
+            if object.get("format").is_some_and(rust) {
+                object.remove("format");
+            }
+            null_default(object);
+            object.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// "Absent unless said" goes without saying.
+fn null_default(object: &mut Map<String, Value>) {
+    if object.get("default") == Some(&Value::Null) {
+        object.remove("default");
+    }
+}
+
+fn says(text: &str) -> Option<&'static str> {
+    pattern::ALL.iter().find(|pattern| pattern.text == text).map(|pattern| pattern.says)
+}

@@ -1,0 +1,73 @@
+//! YAML frontmatter between `---` lines, and the Markdown below it (M1).
+
+use std::ops::Range;
+
+use crate::tree::Problem;
+
+/// A comment of editors that may stand before everything else.
+const MODELINE: &str = "# yaml-language-server:";
+
+/// Where the two parts of a text are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// The YAML, without the lines around it.
+    pub yaml: Range<usize>,
+    /// The Markdown.
+    pub body: Range<usize>,
+}
+
+/// Finds the frontmatter. Lines may end in CRLF.
+///
+/// # Errors
+/// When there is none, or it does not end.
+pub fn split(text: &str) -> Result<Parts, Problem> {
+    let mut at = 0;
+    let mut opened = None;
+    for line in text.split_inclusive('\n') {
+        let here = at..at + line.len();
+        at = here.end;
+        let fence = line.trim_end() == "---";
+        match opened {
+            None if fence => opened = Some(here),
+            None if line.trim().is_empty() || line.starts_with(MODELINE) => {}
+            None => return Err(none(here.start..here.start + line.trim_end().len())),
+            Some(ref open) if fence => return Ok(Parts { yaml: open.end..here.start, body: here.end..text.len() }),
+            Some(_) => {}
+        }
+    }
+    match opened {
+        Some(open) => Err(Problem::new(open.start..open.start + 3, "the frontmatter that begins here does not end")
+            .help("close it with a line `---`")),
+        None => Err(none(0..0)),
+    }
+}
+
+fn none(at: Range<usize>) -> Problem {
+    Problem::new(at, "there is no frontmatter").help("begin with a line `---`, the keys, and another line `---`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (&str, &str) {
+        let parts = split(text).expect("there is frontmatter");
+        (&text[parts.yaml], &text[parts.body])
+    }
+
+    #[test]
+    fn frontmatter_stands_between_two_lines() {
+        // M1.
+        assert_eq!(parts("---\na: 1\n---\nText\n---\nmore"), ("a: 1\n", "Text\n---\nmore"));
+        assert_eq!(parts("---\r\na: 1\r\n---\r\nText"), ("a: 1\r\n", "Text"));
+        assert_eq!(parts("# yaml-language-server: $schema=x.json\n---\na: 1\n---"), ("a: 1\n", ""));
+        assert_eq!(parts("\n--- \n---\n"), ("", ""));
+    }
+
+    #[test]
+    fn what_has_none_says_where() {
+        for (text, at) in [("", 0..0), ("# Title\n", 0..7), ("---\na: 1\n", 0..3), ("\n---x\n---\n", 1..5)] {
+            assert_eq!(split(text).expect_err(text).span, at, "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What only the running program knows: which kinds are registered, what can be matched and signed. Manifests ask it
+//! through [`Host`] and name no kind themselves.
+
+use serde_json::Value;
+
+use crate::assembly::Mode;
+
+/// What the running program can do.
+pub trait Host: Send + Sync {
+    /// A kind of synthesis rule; `None` where nobody registered it.
+    fn rule(&self, kind: &str) -> Option<RuleKind>;
+
+    /// All kinds of synthesis rules, for suggestions.
+    fn rules(&self) -> Vec<&str>;
+
+    /// Whether a gather strategy is registered.
+    fn gathers(&self, strategy: &str) -> bool;
+
+    /// All gather strategies, for suggestions.
+    fn strategies(&self) -> Vec<&str>;
+
+    /// Whether an adapter of that kind is registered for a port of the runtime.
+    fn adapts(&self, port: Port, kind: &str) -> bool;
+
+    /// All kinds of adapters of a port, for suggestions.
+    fn adapters(&self, port: Port) -> Vec<&str>;
+
+    /// Whether a locked trait can be matched as a regular expression.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn pattern(&self, pattern: &str) -> Result<(), String>;
+
+    /// Whether texts can be compared by their meaning.
+    fn embeds(&self) -> bool;
+}
+
+/// A kind of synthesis rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleKind {
+    /// The modes that it is for.
+    pub modes: Vec<Mode>,
+    /// The JSON Schema of its parameters; only keywords that [`crate::form::Form`] holds.
+    pub params: Value,
+    /// The parameters that name a member.
+    pub names_member: &'static [&'static str],
+    /// Whether it can end the synthesis by itself.
+    pub ends: Ends,
+}
+
+/// Whether a rule can end the synthesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// When it fires, no later rule is looked at.
+    Yes,
+    /// Later rules go on.
+    No,
+}
+
+/// A port of a runtime manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Port {
+    /// `substrate`.
+    Substrate,
+    /// `dispatcher`.
+    Dispatcher,
+    /// A participant's `executor`.
+    Executor,
+    /// `state`.
+    State,
+    /// `provisioning`.
+    Provisioning,
+}
+
+impl Port {
+    /// The key that names the port's adapter.
+    pub fn word(self) -> &'static str {
+        match self {
+            Port::Substrate => "substrate",
+            Port::Dispatcher => "dispatcher",
+            Port::Executor => "executor",
+            Port::State => "state",
+            Port::Provisioning => "provisioning",
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! How the keys of a PERSONA.md are merged along a chain (AIP-25).
+
+use crate::merge::Items::Whole;
+use crate::merge::Row;
+use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
+use crate::merge::row;
+
+/// One row for each key, in the order of the format's table. The body is overridden by one that is not blank.
+pub const TABLE: &[Row] = &[
+    row("schema", Override),
+    row("name", Override),
+    row("title", Override),
+    row("description", Override),
+    row("version", Override),
+    row("extends", Local),
+    row("avatar", Override),
+    row("backstory", Fields(&[row("archetypes", Union)])),
+    row("voice", Fields(&[row("signaturePhrases", Union), row("tonality", Union)])),
+    row(
+        "boundaries",
+        Fields(&[row("refuses", Union), row("defers", Union), row("redirects", ById("topic", Whole))]),
+    ),
+    row("defaultLocale", Override),
+    row("multilingual", Union),
+    row("relationships", ById("persona", Whole)),
+    row("identity", Override),
+    row("appliesTo", Local),
+    row("tags", Union),
+    row("metadata", Deep),
+];

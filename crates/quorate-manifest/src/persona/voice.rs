@@ -1,0 +1,41 @@
+//! `voice`: how a persona speaks.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How a persona speaks.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Voice {
+    /// The register.
+    #[schemars(length(min = 1, max = 80), extend("examples" = ["warm-direct", "playful", "terse", "academic"]))]
+    pub register: Option<String>,
+    /// What it likes to say. Added up along the chain.
+    #[schemars(inner(length(min = 1, max = 200)), extend("uniqueItems" = true, "maxItems" = 24))]
+    pub signature_phrases: Option<Vec<String>>,
+    /// What its tone is like. Added up along the chain.
+    #[schemars(inner(length(min = 1, max = 60)), extend("uniqueItems" = true, "maxItems" = 16, "examples" = [["rigorous", "dry"]]))]
+    pub tonality: Option<Vec<String>>,
+    /// How formal it is, from 0 (not at all) to 10.
+    #[schemars(range(min = 0, max = 10))]
+    pub formality: Option<u8>,
+    /// How often it uses emoji.
+    pub emoji_usage: Option<EmojiUsage>,
+    /// How it closes a message.
+    #[schemars(length(min = 1, max = 200))]
+    pub sign_off: Option<String>,
+}
+
+/// How often a persona uses emoji.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum EmojiUsage {
+    /// Never.
+    Never,
+    /// Now and then.
+    Sparing,
+    /// As part of the voice.
+    Frequent,
+}
