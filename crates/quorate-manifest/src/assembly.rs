@@ -4,9 +4,14 @@
 pub mod audit;
 pub mod defaults;
 pub mod display;
+mod floor;
+pub mod load;
 pub mod members;
+pub mod merge;
 pub mod mode;
+pub mod resolved;
 pub mod synthesis;
+pub(crate) mod view;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +19,9 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
+pub use load::load;
 pub use mode::{MatchMode, Mode};
+pub use resolved::Resolved;
 
 /// A named group of agents that decides together in one of four ways, or a view that adapts one.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

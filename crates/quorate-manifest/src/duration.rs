@@ -1,6 +1,10 @@
 //! Durations as manifests write them: a whole number and one unit.
 
+mod iso;
+
 use std::time::Duration;
+
+pub use iso::Iso;
 
 /// Why a text is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! One manifest as it stands in a file: its text, its tree, its body, and what its schema says of it.
 
-mod misfit;
+pub(crate) mod misfit;
 
 use std::ops::Range;
 use std::sync::Arc;

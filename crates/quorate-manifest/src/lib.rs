@@ -4,6 +4,7 @@
 //! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
 
 pub mod assembly;
+pub(crate) mod checks;
 pub mod council;
 pub mod decimal;
 pub mod decode;
@@ -12,16 +13,20 @@ pub mod duration;
 pub mod form;
 pub mod frontmatter;
 pub mod host;
+pub mod known;
 pub mod layer;
+pub mod merge;
 pub mod operator;
 mod pattern;
 pub mod persona;
 pub mod playbook;
 pub mod runtime;
+pub mod round;
 pub mod source;
 pub mod tree;
 pub mod workspace;
 
+pub use known::Host;
 pub use source::Source;
 pub use workspace::Workspace;
 

@@ -2,6 +2,8 @@
 
 pub mod backstory;
 pub mod boundaries;
+pub mod load;
+pub mod merge;
 pub mod relationships;
 pub mod voice;
 

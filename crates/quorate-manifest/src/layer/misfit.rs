@@ -16,28 +16,33 @@ const FALSE: [&str; 4] = ["false", "no", "off", "n"];
 /// Says each misfit with its place.
 pub(super) fn report(document: &Document, doctype: Doctype, root: &Node, misfits: &[Misfit]) {
     for misfit in misfits {
-        let found = find(root, &misfit.path);
-        let path = path(&misfit.path);
-        let mut body = say(document, &found, &path, misfit);
-        let span = match &misfit.fault {
-            Fault::Unknown { key, .. } => key_span(found.node, key).unwrap_or_else(|| found.span()),
-            Fault::Repeated { second, .. } => {
-                found.node.items().get(*second).map_or_else(|| found.span(), |item| item.span.clone())
-            }
-            _ => found.span(),
-        };
-        let path = match &misfit.fault {
-            Fault::Unknown { key, .. } | Fault::Missing(key) if path.is_empty() => key.clone(),
-            Fault::Unknown { key, .. } | Fault::Missing(key) => format!("{path}.{key}"),
-            _ => path,
-        };
+        let (mut body, span, path) = told(document.text(), root, misfit, "");
         if let Fault::Repeated { first, .. } = &misfit.fault
-            && let Some(item) = found.node.items().get(*first)
+            && let Some(item) = find(root, &misfit.path).node.items().get(*first)
         {
             body = body.related(document.place(item.span.clone(), path.clone()), "first here");
         }
         document.refuse(doctype.invalid(), body.at(document.place(span, path)));
     }
+}
+
+/// What to say of a misfit, what to underline in `text`, and its path below `above`.
+pub(crate) fn told(text: &str, root: &Node, misfit: &Misfit, above: &str) -> (Body, Range<usize>, String) {
+    let found = find(root, &misfit.path);
+    let mut path = above.to_owned();
+    misfit.path.iter().for_each(|step| push(&mut path, step));
+    let body = say(text, &found, &path, misfit);
+    let span = match &misfit.fault {
+        Fault::Unknown { key, .. } => key_span(found.node, key).unwrap_or_else(|| found.span()),
+        Fault::Repeated { second, .. } => {
+            found.node.items().get(*second).map_or_else(|| found.span(), |item| item.span.clone())
+        }
+        _ => found.span(),
+    };
+    if let Fault::Unknown { key, .. } | Fault::Missing(key) = &misfit.fault {
+        push(&mut path, &Step::Key(key.clone()));
+    }
+    (body, span, path)
 }
 
 /// A value, and the key that it belongs to.
@@ -80,28 +85,23 @@ fn key_span(node: &Node, key: &str) -> Option<Range<usize>> {
     node.entry(key).map(|entry| entry.key_span.clone())
 }
 
-/// A path as diagnostics write it: `members[0].weight`.
-fn path(steps: &[Step]) -> String {
-    let mut path = String::new();
-    for step in steps {
-        match step {
-            Step::Key(key) => {
-                if !path.is_empty() {
-                    path.push('.');
-                }
-                path.push_str(key);
-            }
-            Step::Item(index) => path.push_str(&format!("[{index}]")),
+/// Adds a step to a path as diagnostics write it: `members[0].weight`.
+fn push(path: &mut String, step: &Step) {
+    match step {
+        Step::Key(key) if path.is_empty() => path.push_str(key),
+        Step::Key(key) => {
+            path.push('.');
+            path.push_str(key);
         }
+        Step::Item(index) => path.push_str(&format!("[{index}]")),
     }
-    path
 }
 
-fn say(document: &Document, found: &Found<'_>, path: &str, misfit: &Misfit) -> Body {
+fn say(text: &str, found: &Found<'_>, path: &str, misfit: &Misfit) -> Body {
     let it = if path.is_empty() { "the frontmatter".to_owned() } else { format!("`{path}`") };
     let inside = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
     match &misfit.fault {
-        Fault::Type(types) => wrong_type(document, found, &it, types),
+        Fault::Type(types) => wrong_type(text, found, &it, types),
         Fault::NotAmong(values) => not_among(found, &it, values),
         Fault::Missing(key) => {
             let body = Body::new(format!("`{key}` is missing{inside}"));
@@ -140,7 +140,7 @@ fn say(document: &Document, found: &Found<'_>, path: &str, misfit: &Misfit) -> B
                 })
                 .flatten()
                 .collect();
-            wrong_type(document, found, &it, &types)
+            wrong_type(text, found, &it, &types)
         }
         Fault::ManyWays | Fault::Forbidden => Body::new(format!("{it} contradicts itself")),
     }
@@ -154,7 +154,7 @@ fn one_of(keys: &[String]) -> String {
     }
 }
 
-fn wrong_type(document: &Document, found: &Found<'_>, it: &str, types: &[Type]) -> Body {
+fn wrong_type(text: &str, found: &Found<'_>, it: &str, types: &[Type]) -> Body {
     let mut wanted: Vec<&str> = Vec::new();
     for one in types.iter().filter(|one| **one != Type::Null) {
         if !wanted.contains(&one.said()) {
@@ -162,7 +162,7 @@ fn wrong_type(document: &Document, found: &Found<'_>, it: &str, types: &[Type]) 
         }
     }
     let body = Body::new(format!("{it} has to be {}, not {}", wanted.join(" or "), found.node.kind.name()));
-    let written = &document.text()[found.node.span.clone()];
+    let written = text.get(found.node.span.clone()).unwrap_or_default();
     match &found.node.kind {
         Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if types.contains(&Type::String) => {
             body.help(format!("put it in quotes: \"{written}\""))

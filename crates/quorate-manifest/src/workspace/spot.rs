@@ -88,6 +88,12 @@ impl Spot {
         Spot { scope: self.scope.clone(), path: join(&self.path, name).into() }
     }
 
+    /// The folder of its scope.
+    #[must_use]
+    pub fn root(&self) -> Spot {
+        Spot { scope: self.scope.clone(), path: "".into() }
+    }
+
     /// The scope.
     pub fn scope(&self) -> &Scope {
         &self.scope

@@ -1,8 +1,5 @@
-//! A workspace's files on the disk: every path is resolved beneath the folder of its scope, from an open handle, so that
-//! no `..`, no absolute path and no symlink leads out, whatever is swapped meanwhile (M10).
-
-#[cfg(test)]
-mod tests;
+//! A workspace's files on the disk: every path is resolved beneath the folder of its scope, from an open handle, so
+//! that no `..`, no absolute path and no symlink leads out, whatever is swapped meanwhile (M10).
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -22,12 +19,12 @@ const HELD: usize = 64;
 
 /// A workspace on the disk.
 ///
-/// Folders are held open, not remembered by name: the workspace's from the start, a tenant's from its first use. One that
-/// is moved keeps being read where it went, and what takes its place is not seen; so this is for one piece of work, not
-/// for a process that lasts.
+/// Folders are held open, not remembered by name: the workspace's from the start, a tenant's from its first use. One
+/// that is moved keeps being read where it went, and what takes its place is not seen; so this is for one piece of
+/// work, not for a process that lasts.
 ///
-/// A symlink whose target is written as an absolute path leads out, wherever it points: the path starts at the root of
-/// the file system. A loop of symlinks is [`Error::Unreadable`], as is whatever is neither a file nor a directory.
+/// A symlink whose target is written as an absolute path leads out, wherever it points: the path starts at the root
+/// of the file system. A loop of symlinks is [`Error::Unreadable`], and so is reading what is no regular file.
 #[derive(Debug)]
 pub struct Confined {
     root: Arc<Dir>,
@@ -121,8 +118,8 @@ impl Workspace for Confined {
     }
 }
 
-/// What a path leads to, for entries whose kind the directory does not settle: symlinks, and everything on file systems
-/// whose directories tell no kinds.
+/// What a path leads to, for entries whose kind the directory does not settle: symlinks, and everything on file
+/// systems whose directories tell no kinds.
 fn followed(folder: &Dir, path: &Path) -> EntryKind {
     match folder.metadata(path) {
         Ok(found) if found.is_file() => EntryKind::File,
@@ -142,8 +139,8 @@ fn is_name(slug: &str) -> bool {
     matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == slug)
 }
 
-/// What a failure to open means. Of the two refusals, the one for a path that leads out was never the system's: cap-std
-/// makes it up, so it has no system error number.
+/// What a failure to open means. Of the two refusals, the one for a path that leads out is made by cap-std and not by
+/// the system, so it has no system error number.
 fn meaning(failed: io::Error) -> Error {
     match failed.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::Missing,
@@ -151,3 +148,6 @@ fn meaning(failed: io::Error) -> Error {
         _ => Error::Unreadable(failed),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What no descendant may relax (AIP-24, "One-way switches"; M7 to M9): each layer is held against the strictest value
+//! of all its ancestors. What is not written is the default.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::codes::RefusalCode;
+use quorate_diagnostics::{Body, Place, Report, codes};
+
+use super::{MatchMode, Mode};
+use crate::layer::Layer;
+use crate::tree::{Kind, Node};
+
+/// The strictest values of the layers so far, each with where it was set.
+#[derive(Debug, Default)]
+pub(super) struct Floor {
+    started: Started,
+    mode: Option<(Mode, Place)>,
+    consultations: Switch,
+    overlays: Switch,
+    signing_required: Option<Place>,
+    match_mode: (MatchMode, Option<Place>),
+    traits: Vec<(String, Place)>,
+}
+
+/// Whether the root was seen.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Started {
+    #[default]
+    No,
+    Yes,
+}
+
+/// An `enabled` that cannot be switched off again.
+#[derive(Debug)]
+struct Switch {
+    on: bool,
+    set: Option<Place>,
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        Switch { on: true, set: None }
+    }
+}
+
+/// Holds each layer of a chain, root first, against its ancestors.
+pub(super) fn check(layers: &[Arc<Layer>]) -> Report {
+    let mut report = Report::new();
+    let mut floor = Floor::default();
+    for layer in layers {
+        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        floor.hold(layer, &mut report);
+        floor.started = Started::Yes;
+    }
+    report
+}
+
+impl Floor {
+    fn hold(&mut self, layer: &Layer, report: &mut Report) {
+        self.mode(layer, report);
+        self.audit(layer, "consultations", report);
+        self.audit(layer, "overlays", report);
+        self.signing(layer, report);
+        self.match_mode(layer, report);
+        self.traits(layer, report);
+    }
+
+    fn mode(&mut self, layer: &Layer, report: &mut Report) {
+        let Some(node) = layer.root.key("mode") else { return };
+        let Some(mode) = node.as_str().and_then(Mode::of) else { return };
+        let place = layer.place(node.span.clone(), "mode");
+        match &self.mode {
+            Some((set, above)) if *set != mode => {
+                let message = format!("the mode is {}; an ancestor has {}", mode.word(), set.word());
+                let body = Body::new(message).related(above.clone(), "set here");
+                let help = "leave `mode` out, or write a root of its own: the modes have nothing in common that a view could adapt";
+                report.refuse(codes::ASSEMBLY_MODE_CHANGE, body.at(place).help(help));
+            }
+            Some(_) => {}
+            None => self.mode = Some((mode, place)),
+        }
+    }
+
+    fn audit(&mut self, layer: &Layer, which: &'static str, report: &mut Report) {
+        let switch = if which == "consultations" { &mut self.consultations } else { &mut self.overlays };
+        let Some(node) = layer.root.at(&["audit", which, "enabled"]) else { return };
+        let path = format!("audit.{which}.enabled");
+        let place = layer.place(node.span.clone(), path.clone());
+        match node.kind {
+            Kind::Bool(false) if self.started == Started::Yes && switch.on => {
+                let mut body = Body::new(format!("`{path}` is switched off; an ancestor has it on"));
+                if let Some(above) = &switch.set {
+                    body = body.related(above.clone(), "switched on here");
+                }
+                let help = "leave it out: what an ancestor keeps, every view keeps (it is on unless said)";
+                report.refuse(codes::ASSEMBLY_AUDIT_DISABLE, body.at(place).help(help));
+            }
+            Kind::Bool(on) => *switch = Switch { on, set: Some(place) },
+            _ => {}
+        }
+    }
+
+    fn signing(&mut self, layer: &Layer, report: &mut Report) {
+        let Some(node) = layer.root.at(&["audit", "signing"]) else { return };
+        let place = layer.place(node.span.clone(), "audit.signing");
+        let written = node.as_str().unwrap_or_default();
+        match &self.signing_required {
+            _ if written == "required" => self.signing_required = self.signing_required.take().or(Some(place)),
+            Some(above) => {
+                let body = Body::new(format!("`audit.signing` is {written}; an ancestor requires signatures"))
+                    .related(above.clone(), "required here");
+                report.refuse(
+                    codes::ASSEMBLY_SIGNING_DOWNGRADE,
+                    body.at(place).help("leave it out, or write required"),
+                );
+            }
+            None => {}
+        }
+    }
+
+    fn match_mode(&mut self, layer: &Layer, report: &mut Report) {
+        let Some(node) = layer.root.key("matchMode") else { return };
+        let Some(mode) = node.as_str().and_then(MatchMode::of) else { return };
+        let place = layer.place(node.span.clone(), "matchMode");
+        let (strictest, above) = &self.match_mode;
+        if mode < *strictest {
+            let message = format!("the match mode is {}; an ancestor has {}", mode.word(), strictest.word());
+            let mut body = Body::new(message);
+            if let Some(above) = above {
+                body = body.related(above.clone(), "set here");
+            }
+            let help = "leave `matchMode` out; a view may only go from substring to regex to semantic";
+            report.refuse(codes::MATCH_MODE_LOOSENED, body.at(place).help(help));
+        } else {
+            self.match_mode = (mode, Some(place));
+        }
+    }
+
+    /// Absent inherits. A list that names none of the ancestors' traits adds; one that names some has to name all.
+    fn traits(&mut self, layer: &Layer, report: &mut Report) {
+        let Some(entry) = layer.root.entry("lockedTraits") else { return };
+        let own: Vec<(&str, &Node)> =
+            entry.value.items().iter().filter_map(|item| Some((item.as_str()?, item))).collect();
+        let place = layer.place(entry.key_span.clone(), "lockedTraits");
+        let (restated, missing): (Vec<_>, Vec<_>) =
+            self.traits.iter().partition(|(known, _)| own.iter().any(|(text, _)| text == known));
+        if !missing.is_empty() && (own.is_empty() || !restated.is_empty()) {
+            refuse_removal(&missing, place, report);
+        } else if !missing.is_empty() {
+            let body = Body::new("this list names none of the traits that its ancestors lock; all of them still hold");
+            let (_, above) = missing[0];
+            let body = body.at(place).related(above.clone(), "locked here");
+            report.warn(
+                codes::LOCKED_TRAITS_NOT_RESTATED,
+                body.help("restate them, so that whoever reads this file sees the whole floor"),
+            );
+        }
+        for (text, node) in own {
+            if !self.traits.iter().any(|(known, _)| known == text) {
+                self.traits.push((text.to_owned(), layer.place(node.span.clone(), "lockedTraits")));
+            }
+        }
+    }
+}
+
+fn refuse_removal(missing: &[&(String, Place)], place: Place, report: &mut Report) {
+    const CODE: RefusalCode = codes::ASSEMBLY_LOCKED_TRAIT_REMOVED;
+    let names: Vec<String> = missing.iter().map(|(text, _)| format!("`{text}`")).collect();
+    let what = if names.len() == 1 { "a locked trait of an ancestor is" } else { "locked traits of ancestors are" };
+    let mut body = Body::new(format!("{what} left out: {}", names.join(", "))).at(place);
+    for (_, above) in missing {
+        body = body.related(above.clone(), "locked here");
+    }
+    report.refuse(CODE, body.help("restate all of them, or leave `lockedTraits` out: a floor only rises"));
+}

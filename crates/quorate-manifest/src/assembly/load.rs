@@ -1,0 +1,209 @@
+//! From a file to a resolved assembly: its layer, its chain, the floor, the checks, and what comes of it.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+
+use super::audit::Signing;
+use super::resolved::{Audit, Gather, Kept, LockedTrait, Member, Persona, Resolved, RiskLevel, Rule, Seat};
+use super::synthesis::{RiskLabel, Whom};
+use super::view::View;
+use super::{Assembly, MatchMode, Mode, floor, members, merge};
+use crate::checks;
+use crate::decimal::Decimal;
+use crate::doctype::Doctype;
+use crate::layer::Layer;
+use crate::round::{Chain, Chained, Refs, Round};
+use crate::tree::{Node, typed};
+use crate::{Loaded, round};
+
+const RULES: round::Rules = round::Rules {
+    doctype: Doctype::Assembly,
+    table: merge::TABLE,
+    cycle: codes::ASSEMBLY_EXTENDS_CYCLE,
+    missing: codes::ASSEMBLY_EXTENDS_MISSING,
+    depth: codes::ASSEMBLY_EXTENDS_DEPTH_EXCEEDED,
+};
+
+/// Severities and levels of an assembly that says nothing of them (A6).
+const RISK_LEVELS: [RiskLevel; 4] = [
+    RiskLevel { lowest: 0, highest: 2, label: RiskLabel::Ok },
+    RiskLevel { lowest: 3, highest: 4, label: RiskLabel::Watch },
+    RiskLevel { lowest: 5, highest: 8, label: RiskLabel::Intervene },
+    RiskLevel { lowest: 9, highest: 10, label: RiskLabel::Escalate },
+];
+
+/// How long a member may take that does not say so.
+const TIMEOUT_MS: u32 = 30_000;
+/// How a member that says nothing of it gathers its input.
+const STRATEGY: &str = "working-memory";
+/// How many overlays are active at once unless said.
+const MAX_ACTIVE: u8 = 10;
+/// How long an overlay holds unless said.
+const DEFAULT_TTL_DAYS: u32 = 14;
+
+/// Loads an assembly whose manifest was read. The report says everything there is to say of it and of its ancestors.
+pub fn load(round: &Round<'_>, leaf: &Arc<Layer>) -> Loaded<Resolved> {
+    let mut report = Report::new();
+    let Chained { chain, report: said, read, .. } = round.chain(leaf, &RULES);
+    read.iter().for_each(|layer| report.absorb(layer.report.clone()));
+    report.absorb(said);
+    let Some(chain) = chain else { return Loaded { value: None, report } };
+    report.absorb(checks::collisions(&chain.layers));
+    report.absorb(floor::check(&chain.layers));
+    let value = resolve(round, &chain, &mut report);
+    Loaded { value: value.filter(|_| !report.refused()), report }
+}
+
+fn resolve(round: &Round<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
+    let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::of) else {
+        let leaf = chain.leaf();
+        let body = Body::new("`mode` is missing, and there is no parent to inherit it from");
+        report.source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
+        report.refuse(
+            codes::ASSEMBLY_WORKSPACE_INVALID,
+            body.at(leaf.key_place("extends")).help("add `mode`, or make the parent reachable"),
+        );
+        return None;
+    };
+    let written: Assembly = match typed(&chain.merged) {
+        Ok(written) => written,
+        Err(error) => return unreadable(chain, &error.to_string(), report),
+    };
+    let view = View::new(round, chain, &written, mode);
+    checks::ALL.iter().for_each(|check| check(&view));
+    report.absorb(view.into_report());
+    if report.refused() { None } else { Some(fill(round, chain, written, mode)) }
+}
+
+/// A number that the schema lets through and that a type cannot hold.
+fn unreadable(chain: &Chain, why: &str, report: &mut Report) -> Option<Resolved> {
+    let leaf = chain.leaf();
+    report.source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
+    let body = Body::new(format!("a value cannot be used: {why}")).at(leaf.place(leaf.root.span.clone(), ""));
+    report.refuse(codes::NUMBER_UNUSABLE, body);
+    None
+}
+
+/// For each layer, root first, the match mode that its traits are declared under (M9).
+pub(crate) fn declared(layers: &[Arc<Layer>]) -> Vec<MatchMode> {
+    let mut strictest = MatchMode::default();
+    let own = |layer: &Arc<Layer>| layer.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::of);
+    layers
+        .iter()
+        .map(|layer| {
+            strictest = own(layer).map_or(strictest, |mode| mode.max(strictest));
+            strictest
+        })
+        .collect()
+}
+
+fn fill(round: &Round<'_>, chain: &Arc<Chain>, written: Assembly, mode: Mode) -> Resolved {
+    let root = &chain.merged;
+    let declared = declared(&chain.layers);
+    let nodes = root.key("members").map_or(&[][..], Node::items);
+    let members = written.members.unwrap_or_default();
+    let rule_nodes = root.at(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+    let synthesis = written.synthesis;
+    let (rules, levels) = synthesis.map_or((None, None), |one| (one.rules, one.risk_levels));
+    Resolved {
+        name: written.name,
+        title: written.title,
+        description: written.description,
+        version: written.version,
+        mode,
+        members: members.into_iter().zip(nodes).map(|(member, node)| seated(round, chain, member, node, mode)).collect(),
+        rules: rules.unwrap_or_default().into_iter().zip(rule_nodes).map(|(rule, node)| ruled(rule, node)).collect(),
+        risk_levels: levels.map_or(RISK_LEVELS.to_vec(), |levels| {
+            let level = |one: &super::synthesis::RiskLevel| RiskLevel {
+                lowest: one.range.first().copied().unwrap_or_default(),
+                highest: one.range.get(1).copied().unwrap_or_default(),
+                label: one.label,
+            };
+            levels.iter().map(level).collect()
+        }),
+        locked_traits: root
+            .key("lockedTraits")
+            .map_or(&[][..], Node::items)
+            .iter()
+            .filter_map(|node| {
+                let layer = usize::from(node.layer);
+                Some(LockedTrait { text: node.as_str()?.to_owned(), declared: declared[layer], layer })
+            })
+            .collect(),
+        match_mode: written.match_mode.unwrap_or_default(),
+        audit: audited(written.audit.as_ref()),
+        refs: checks::xref_unresolvable::written(root),
+        applies_to: written.applies_to.unwrap_or_default(),
+        defaults: written.defaults,
+        display: written.display,
+        metadata: written.metadata.unwrap_or_default(),
+        chain: Arc::clone(chain),
+    }
+}
+
+fn seated(round: &Round<'_>, chain: &Chain, member: members::Member, node: &Node, mode: Mode) -> Member {
+    let persona = node.key("persona").map(|persona| (persona, &chain.layer_of(persona).spot));
+    let found = persona
+        .filter(|_| round.options.refs == Refs::Followed)
+        .and_then(|(persona, from)| round.persona(from, persona.as_str()?).as_ref().clone().ok());
+    let seat = match mode {
+        Mode::Advisory => Seat::Advisory { phase: member.phase, triggers: member.triggers },
+        Mode::Voting => {
+            Seat::Voting { weight: member.weight.unwrap_or(Decimal::ONE), classes: member.vote_class }
+        }
+        Mode::Peer => Seat::Peer,
+        Mode::Hierarchy => Seat::Hierarchy { parent: member.parent.map(Arc::from) },
+    };
+    Member {
+        id: member.id.into(),
+        role: member.role,
+        persona: Persona {
+            reference: member.persona,
+            spot: found.as_ref().map(|found| found.spot.clone()),
+            title: found.map(|found| found.title),
+        },
+        seat,
+        timeout_ms: member.timeout_ms.unwrap_or(TIMEOUT_MS),
+        gather: member.gather_input.map_or_else(
+            || Gather { strategy: STRATEGY.to_owned(), params: serde_json::Map::new() },
+            |gather| Gather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
+        ),
+        layer: usize::from(node.layer),
+    }
+}
+
+fn ruled(rule: super::synthesis::Rule, node: &Node) -> Rule {
+    let params = node.key("params").map(Node::to_exact_json);
+    Rule {
+        id: rule.id.into(),
+        kind: rule.kind,
+        applies_to: match rule.applies_to {
+            Some(Whom::These(ids)) => Some(ids.into_iter().map(Arc::from).collect()),
+            Some(Whom::All(_)) | None => None,
+        },
+        params: match params {
+            Some(serde_json::Value::Object(params)) => params,
+            _ => serde_json::Map::new(),
+        },
+        layer: usize::from(node.layer),
+    }
+}
+
+fn audited(audit: Option<&super::audit::Audit>) -> Audit {
+    let kept = |enabled: Option<bool>| if enabled == Some(false) { Kept::HashOnly } else { Kept::Yes };
+    let consultations = audit.and_then(|audit| audit.consultations.as_ref());
+    let overlays = audit.and_then(|audit| audit.overlays.as_ref());
+    let days = consultations
+        .and_then(|one| one.retention.as_deref()?.strip_prefix("days:"))
+        .map(|days| days.parse().unwrap_or(u32::MAX));
+    let fortnight = crate::duration::Iso { days: DEFAULT_TTL_DAYS, ..Default::default() };
+    Audit {
+        consultations: kept(consultations.and_then(|one| one.enabled)),
+        retention_days: days,
+        overlays: kept(overlays.and_then(|one| one.enabled)),
+        max_active: overlays.and_then(|one| one.max_active).unwrap_or(MAX_ACTIVE),
+        default_ttl: overlays.and_then(|one| one.default_ttl.as_deref()?.parse().ok()).unwrap_or(fortnight),
+        signing: audit.and_then(|audit| audit.signing).unwrap_or(Signing::Optional),
+    }
+}

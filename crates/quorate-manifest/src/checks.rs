@@ -1,0 +1,41 @@
+//! What is checked of an assembly whose chain is resolved, beyond its schema: one file for each code.
+
+mod appliesto_unresolvable;
+mod field_without_effect;
+mod gather_unknown;
+mod hierarchy;
+mod locked_trait_match_mode;
+mod member_id_collision;
+mod member_persona_unresolvable;
+mod member_without_phase;
+mod number_unusable;
+mod pattern_invalid;
+mod risk_levels_invalid;
+mod synthesis_rule_invalid;
+mod synthesis_terminal_chain;
+mod synthesis_unknown_member;
+mod unusable_duration;
+pub(crate) mod xref_unresolvable;
+
+pub(crate) use member_id_collision::check as collisions;
+
+use crate::assembly::view::View;
+
+/// Every check, in the order in which an author reads a manifest.
+pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
+    appliesto_unresolvable::check,
+    member_persona_unresolvable::check,
+    number_unusable::check,
+    field_without_effect::check,
+    member_without_phase::check,
+    gather_unknown::check,
+    hierarchy::check,
+    synthesis_rule_invalid::check,
+    synthesis_unknown_member::check,
+    synthesis_terminal_chain::check,
+    risk_levels_invalid::check,
+    pattern_invalid::check,
+    locked_trait_match_mode::check,
+    unusable_duration::check,
+    xref_unresolvable::check,
+];

@@ -1,0 +1,22 @@
+//! `quorate:gather_unknown`: a member gathers its input by a strategy that nobody registered (X13).
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::assembly::view::View;
+use crate::tree::reader::nearest;
+
+pub(super) fn check(view: &View<'_, '_>) {
+    let host = view.round.host;
+    for (at, member) in view.members().iter().enumerate() {
+        let Some(node) = member.at(&["gatherInput", "strategy"]) else { continue };
+        let Some(strategy) = node.as_str().filter(|strategy| !host.gathers(strategy)) else { continue };
+        let known = host.strategies();
+        let help = match nearest(strategy, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the strategies are: {}", known.join(", ")),
+        };
+        let place = view.place(node, format!("members[{at}].gatherInput.strategy"));
+        let body = Body::new(format!("there is no gather strategy `{strategy}`")).at(place);
+        view.refuse(codes::GATHER_UNKNOWN, body.help(help));
+    }
+}

@@ -1,0 +1,19 @@
+//! `assembly_locked_trait_match_mode_unsupported`: traits are to be matched by meaning and nobody can (L4).
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::assembly::MatchMode;
+use crate::assembly::view::View;
+
+pub(super) fn check(view: &View<'_, '_>) {
+    if view.written.match_mode != Some(MatchMode::Semantic) || view.round.host.embeds() {
+        return;
+    }
+    let place = view.root().key("matchMode").map(|node| view.place(node, "matchMode"));
+    let mut body = Body::new("there is no embedder here; the locked traits are matched as text");
+    body.place = place;
+    view.warn(
+        codes::ASSEMBLY_LOCKED_TRAIT_MATCH_MODE_UNSUPPORTED,
+        body.help("what means the same in other words passes; list the words that betray a trait, or register an embedder"),
+    );
+}

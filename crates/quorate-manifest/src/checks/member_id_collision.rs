@@ -1,0 +1,41 @@
+//! `assembly_member_id_collision`: two members of one layer with one id. Two rules of one layer with one id are the
+//! rule's own fault.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_diagnostics::codes::RefusalCode;
+use quorate_diagnostics::{Body, Report, codes};
+
+use crate::layer::Layer;
+use crate::tree::Node;
+
+/// Looks at each layer by itself: across layers one id means one member.
+pub(crate) fn check(layers: &[Arc<Layer>]) -> Report {
+    let mut report = Report::new();
+    for layer in layers {
+        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        let members = layer.root.key("members").map_or(&[][..], Node::items);
+        repeated(layer, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
+        let rules = layer.root.at(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+        repeated(layer, rules, "synthesis.rules", codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, &mut report);
+    }
+    report
+}
+
+fn repeated(layer: &Layer, items: &[Node], path: &str, code: RefusalCode, report: &mut Report) {
+    let mut seen = BTreeMap::new();
+    for (at, item) in items.iter().enumerate() {
+        let Some(id) = item.key("id") else { continue };
+        let Some(text) = id.as_str() else { continue };
+        let place = layer.place(id.span.clone(), format!("{path}[{at}].id"));
+        if let Some(first) = seen.get(text) {
+            let what = if path == "members" { "members" } else { "rules" };
+            let body = Body::new(format!("two {what} have the id `{text}`")).at(place);
+            let body = body.related(Clone::clone(first), "first here");
+            report.refuse(code, body.help("give one of them another id; only a view may say more about the same one"));
+        } else {
+            seen.insert(text, place);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `assembly_member_persona_unresolvable`: a member without its persona cannot be asked, and a smaller roster would
+//! void every rule. The ref resolves in the scope of the layer that wrote it (M10).
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::assembly::view::View;
+use crate::round::Refs;
+use crate::tree::Node;
+
+pub(super) fn check(view: &View<'_, '_>) {
+    if view.round.options.refs == Refs::ShapeOnly {
+        return;
+    }
+    for (at, member) in view.members().iter().enumerate() {
+        let Some(node) = member.key("persona") else { continue };
+        let Some(reference) = node.as_str() else { continue };
+        let from = &view.chain.layer_of(node).spot;
+        let found = view.round.persona(from, reference);
+        if let Err(why) = &*found {
+            let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
+            let mut body = Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.why));
+            if let Some((place, label)) = &why.related {
+                body = body.related(place.clone(), label);
+            }
+            let place = view.place(node, format!("members[{at}].persona"));
+            let help = match &why.help {
+                Some(help) => help.clone(),
+                None => "make the persona (`quorate init persona`), or correct the ref".to_owned(),
+            };
+            view.refuse(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body.at(place).help(help));
+        }
+    }
+}

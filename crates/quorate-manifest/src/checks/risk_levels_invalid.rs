@@ -1,0 +1,37 @@
+//! `quorate:risk_levels_invalid`: levels of risk that overlap or stand in another order than their severities.
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::assembly::view::View;
+use crate::tree::{Kind, Node};
+
+pub(super) fn check(view: &View<'_, '_>) {
+    let levels = view.root().at(&["synthesis", "riskLevels"]).map_or(&[][..], Node::items);
+    let mut before: Option<(i64, &Node)> = None;
+    for (at, level) in levels.iter().enumerate() {
+        let Some(range) = level.key("range") else { continue };
+        let [low, high] = range.items() else { continue };
+        let (Some(low), Some(high)) = (whole(low), whole(high)) else { continue };
+        let place = view.key_place(level, "range", format!("synthesis.riskLevels[{at}].range"));
+        if low > high {
+            let body = Body::new(format!("the level begins at {low} and ends at {high}")).at(place);
+            view.refuse(codes::RISK_LEVELS_INVALID, body.help("write the lowest severity first"));
+            continue;
+        }
+        if let Some((end, other)) = before.filter(|(end, _)| low <= *end) {
+            let body = Body::new(format!("the level begins at {low}, and the one before ends at {end}")).at(place);
+            let body = body.related(view.key_place(other, "range", ""), "the level before");
+            view.refuse(codes::RISK_LEVELS_INVALID, body.help("a severity has one level; list them in rising order"));
+        }
+        before = Some((high, level));
+    }
+}
+
+fn whole(node: &Node) -> Option<i64> {
+    match &node.kind {
+        Kind::Int(value) => Some(*value),
+        #[expect(clippy::cast_possible_truncation, reason = "held between 0 and 10 by the schema")]
+        Kind::Float(float) => Some(float.value as i64),
+        _ => None,
+    }
+}

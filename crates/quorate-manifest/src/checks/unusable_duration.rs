@@ -1,0 +1,14 @@
+//! `quorate:duration`: a duration that the schema lets through and that names no time.
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::assembly::view::View;
+use crate::duration::Iso;
+
+pub(super) fn check(view: &View<'_, '_>) {
+    let Some(node) = view.root().at(&["audit", "overlays", "defaultTtl"]) else { return };
+    let Some(Err(error)) = node.as_str().map(str::parse::<Iso>) else { return };
+    let place = view.place(node, "audit.overlays.defaultTtl");
+    let body = Body::new(format!("`audit.overlays.defaultTtl` is no duration that can be used: {error}"));
+    view.refuse(codes::DURATION, body.at(place).help("write it like P14D"));
+}

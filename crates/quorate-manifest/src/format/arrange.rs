@@ -1,0 +1,61 @@
+//! Puts the entries of mappings in order, each with what belongs to it.
+
+use super::Order;
+use super::order::Step;
+use super::parts::{Block, Piece, Value};
+
+/// Orders a document.
+pub(super) fn arrange(root: &mut Block<'_>, order: &Order) {
+    block(root, order, &mut Vec::new());
+}
+
+fn block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<Step<'t>>) {
+    for piece in &mut block.pieces {
+        path.push(piece.key.map_or(Step::Item, |key| Step::Key(key.name)));
+        if let Value::Block(inner) = &mut piece.value {
+            self::block(inner, order, path);
+        }
+        path.pop();
+        if piece.key.is_none() {
+            hoist(piece);
+        }
+    }
+    if let Some(keys) = order.keys(path) {
+        sort(&mut block.pieces, keys);
+    }
+}
+
+fn sort(pieces: &mut [Piece<'_>], keys: &[&str]) {
+    let rank = |piece: &Piece<'_>| {
+        let name = piece.key.map(|key| key.name);
+        keys.iter().position(|key| Some(*key) == name).unwrap_or(keys.len())
+    };
+    let Some(first) = pieces.first().map(rank) else { return };
+    let displaced = pieces.iter().map(rank).any(|other| other < first);
+    if displaced {
+        let next = pieces.iter_mut().min_by_key(|piece| rank(piece)).map(Piece::first_gap);
+        // Nobody says whether there is an empty line above what comes first: the two change places with theirs.
+        let gap = next.is_some_and(|gap| std::mem::replace(gap, false));
+        *pieces[0].first_gap() = gap;
+        pieces.sort_by_key(rank);
+    }
+}
+
+/// The first key of an item stands beside the dash, so that the comments above that key stand above the dash.
+fn hoist(piece: &mut Piece<'_>) {
+    let Value::Block(block) = &mut piece.value else { return };
+    let Some(first) = block.pieces.first_mut().filter(|_| piece.beside.is_none()) else { return };
+    let mut remarks = std::mem::take(&mut block.head);
+    let below_head = remarks.len();
+    remarks.append(&mut first.lead);
+    if remarks.is_empty() {
+        return;
+    }
+    remarks[0].gap = piece.gap;
+    let mut gap = std::mem::replace(&mut first.gap, false);
+    if below_head > 0 {
+        *remarks.get_mut(below_head).map_or(&mut gap, |remark| &mut remark.gap) = block.head_gap;
+    }
+    piece.gap = gap;
+    piece.lead.append(&mut remarks);
+}

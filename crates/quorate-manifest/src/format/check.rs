@@ -1,0 +1,41 @@
+//! Whether a formatted text says what the text said.
+
+use std::collections::HashMap;
+
+use serde_saphyr::granit_parser::{self as yaml, Event, Parser};
+
+use crate::tree::{self, Kind, Node};
+
+/// Whether both read as the same tree, but for the order of keys, and have the same comments.
+pub(super) fn same(before: &str, root: &Node, after: &str) -> bool {
+    let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
+    let comments = comments(before);
+    problems.is_empty() && same_value(root, &formatted) && comments.is_some() && comments == self::comments(after)
+}
+
+fn same_value(one: &Node, other: &Node) -> bool {
+    match (&one.kind, &other.kind) {
+        (Kind::Seq(one), Kind::Seq(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_value(one, other))
+        }
+        (Kind::Map(one), Kind::Map(other)) => {
+            let values: HashMap<_, _> = other.iter().map(|entry| (&entry.key, &entry.value)).collect();
+            let same = |key, value| values.get(key).is_some_and(|other| same_value(value, other));
+            one.len() == other.len() && one.iter().all(|entry| same(&entry.key, &entry.value))
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// The comments, sorted; `None` where they cannot be told.
+pub(super) fn comments(text: &str) -> Option<Vec<String>> {
+    let options = yaml::options! { emit_comments: true, max_buffered_comment_events: text.len() };
+    let mut comments = Vec::new();
+    for event in Parser::new_from_str_with_options(text, options) {
+        if let (Event::Comment(comment, _), _) = event.ok()? {
+            comments.push(comment.trim_end().to_owned());
+        }
+    }
+    comments.sort_unstable();
+    Some(comments)
+}

@@ -1,0 +1,73 @@
+//! In which order the keys of a sort of file stand.
+
+/// The canonical order of keys, for each mapping that has one. A mapping that is not named keeps its order; keys that
+/// are not named come after those that are, in the order as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    mappings: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// One step from a value into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step<'t> {
+    /// To the value of a key.
+    Key(&'t str),
+    /// To any item of a list.
+    Item,
+}
+
+impl Order {
+    /// An order from paths with keys. A path is the keys to a mapping with dots between them, `[]` after a key stands
+    /// for any item of its list, `*` for any key; the root's path is empty. The first path that fits counts.
+    pub const fn new(mappings: &'static [(&'static str, &'static [&'static str])]) -> Order {
+        Order { mappings }
+    }
+
+    /// Where a key stands among those of its mapping; `None` for a mapping without an order.
+    pub(super) fn keys(&self, path: &[Step<'_>]) -> Option<&'static [&'static str]> {
+        self.mappings.iter().find(|(pattern, _)| fits(pattern, path)).map(|(_, keys)| *keys)
+    }
+}
+
+fn fits(pattern: &str, path: &[Step<'_>]) -> bool {
+    let mut path = path.iter();
+    for part in pattern.split('.').filter(|part| !part.is_empty()) {
+        let key = part.trim_end_matches("[]");
+        let items = (part.len() - key.len()) / 2;
+        let step = if key.is_empty() { Some(true) } else { path.next().map(|step| is(*step, key)) };
+        let fine = step == Some(true) && (0..items).all(|_| path.next() == Some(&Step::Item));
+        if !fine {
+            return false;
+        }
+    }
+    path.next().is_none()
+}
+
+fn is(step: Step<'_>, key: &str) -> bool {
+    matches!(step, Step::Key(written) if key == "*" || key == written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Step::{Item, Key};
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_mappings() {
+        let cases: [(&str, &[Step<'_>], bool); 10] = [
+            ("", &[], true),
+            ("", &[Key("a")], false),
+            ("a", &[Key("a")], true),
+            ("a", &[Key("b")], false),
+            ("a.b", &[Key("a"), Key("b")], true),
+            ("a[]", &[Key("a"), Item], true),
+            ("a[]", &[Key("a")], false),
+            ("a[][].b", &[Key("a"), Item, Item, Key("b")], true),
+            ("*.b", &[Key("x.y"), Key("b")], true),
+            ("[]", &[Item], true),
+        ];
+        for (pattern, path, expected) in cases {
+            assert_eq!(fits(pattern, path), expected, "{pattern} {path:?}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! From a file to a resolved persona: its layer, its chain, what its refs lead to, and its prompt's text.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::codes::{self, WarningCode};
+use quorate_diagnostics::{Body, Place, Report};
+
+use super::{Persona, merge};
+use crate::doctype::Doctype;
+use crate::layer::Layer;
+use crate::round::{self, Chain, Chained, Read, Reference, Refs, Round};
+use crate::tree::{Node, typed};
+use crate::workspace::{Scope, Spot};
+use crate::Loaded;
+
+const RULES: round::Rules = round::Rules {
+    doctype: Doctype::Persona,
+    table: merge::TABLE,
+    cycle: codes::PERSONA_EXTENDS_CYCLE,
+    missing: codes::PERSONA_EXTENDS_MISSING,
+    depth: codes::PERSONA_EXTENDS_DEPTH_EXCEEDED,
+};
+
+/// A persona as it speaks: merged along its chain.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The merged manifest.
+    pub persona: Persona,
+    /// The prompt's text: the body of the nearest layer that has one.
+    pub body: String,
+    /// The chain that it was made of.
+    pub chain: Arc<Chain>,
+}
+
+/// A persona that a ref leads to, or why it leads to none.
+pub type Found = Result<Met, Unmet>;
+
+/// What a ref to a persona leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Met {
+    /// Its file.
+    pub spot: Spot,
+    /// What people call it.
+    pub title: String,
+}
+
+/// Why a ref leads to no persona.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// Why, as the end of a sentence.
+    pub why: String,
+    /// What to do, where it is known.
+    pub help: Option<String>,
+    /// What is wrong in the persona's own file.
+    pub related: Option<(Place, String)>,
+}
+
+/// Loads a persona whose manifest was read.
+pub fn load(round: &Round<'_>, leaf: &Arc<Layer>) -> Loaded<Resolved> {
+    let mut report = Report::new();
+    let Chained { chain, report: said, read, .. } = round.chain(leaf, &RULES);
+    read.iter().for_each(|layer| report.absorb(layer.report.clone()));
+    report.absorb(said);
+    let Some(chain) = chain else { return Loaded { value: None, report } };
+    for layer in &chain.layers {
+        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    }
+    if round.options.refs == Refs::Followed {
+        refs(round, &chain, &mut report);
+    }
+    let persona: Option<Persona> = match typed(&chain.merged) {
+        Ok(persona) => Some(persona),
+        Err(error) => {
+            let body = Body::new(format!("a value cannot be used: {error}"));
+            report.refuse(codes::NUMBER_UNUSABLE, body.at(leaf.place(leaf.root.span.clone(), "")));
+            None
+        }
+    };
+    let body = chain.layers.iter().rev().map(|layer| layer.body()).find(|body| !body.trim().is_empty());
+    let body = body.unwrap_or_default().to_owned();
+    let value = persona.map(|persona| Resolved { persona, body, chain });
+    Loaded { value: value.filter(|_| !report.refused()), report }
+}
+
+/// Refs of personas are warnings, but for those that lead out of the tenant.
+fn refs(round: &Round<'_>, chain: &Chain, report: &mut Report) {
+    let root = &chain.merged;
+    let mut look = |node: &Node, path: String, code: WarningCode| {
+        let Some(text) = node.as_str() else { return };
+        let Err(unresolved) = round.resolves(&chain.layer_of(node).spot, text) else { return };
+        let body = Body::new(format!("`{path}` is `{text}`, and cannot be resolved: {}", unresolved.why));
+        let body = body.at(chain.place(node, path));
+        if unresolved.outside {
+            let help = "name something of the same tenant";
+            report.refuse(codes::PERSONA_XREF_CROSS_TENANT, body.help(help));
+        } else {
+            report.warn(code, body.help("correct the ref, or make what it names"));
+        }
+    };
+    if let Some(node) = root.key("identity") {
+        look(node, "identity".to_owned(), codes::PERSONA_IDENTITY_UNRESOLVABLE);
+    }
+    let items = |keys: &[&str]| root.at(keys).map_or(&[][..], Node::items);
+    for (at, node) in items(&["appliesTo"]).iter().enumerate() {
+        look(node, format!("appliesTo[{at}]"), codes::PERSONA_APPLIESTO_UNRESOLVABLE);
+    }
+    for (at, item) in items(&["relationships"]).iter().enumerate() {
+        if let Some(node) = item.key("persona") {
+            look(node, format!("relationships[{at}].persona"), codes::PERSONA_RELATIONSHIP_UNRESOLVABLE);
+        }
+    }
+    for (at, item) in items(&["boundaries", "redirects"]).iter().enumerate() {
+        if let Some(node) = item.key("to") {
+            look(node, format!("boundaries.redirects[{at}].to"), codes::PERSONA_REDIRECT_UNRESOLVABLE);
+        }
+    }
+}
+
+impl Round<'_> {
+    /// The persona that a ref leads to from a file, in that file's scope (M10).
+    pub fn persona(&self, from: &Spot, reference: &str) -> Arc<Found> {
+        let spot = Reference::read(reference)
+            .filter(|reference| reference.collection == "personas")
+            .ok_or_else(|| "it is no ref to a persona".to_owned())
+            .and_then(|read| read.spot(from.scope()).map_err(|unresolved| unresolved.why));
+        let spot = match spot {
+            Ok(spot) => spot,
+            Err(why) => return Arc::new(Err(Unmet { why, help: None, related: None })),
+        };
+        if let Some(found) = self.personas.borrow().get(&spot) {
+            return Arc::clone(found);
+        }
+        let found = Arc::new(self.meet(from, reference, &spot));
+        self.personas.borrow_mut().insert(spot, Arc::clone(&found));
+        found
+    }
+
+    fn meet(&self, from: &Spot, reference: &str, spot: &Spot) -> Found {
+        let unmet = |why: String| Unmet { why, help: None, related: None };
+        if let Err(unresolved) = self.resolves(from, reference) {
+            // A persona of the workspace is not its tenants'.
+            let above = Reference::read(reference).and_then(|read| read.spot(&Scope::Workspace).ok());
+            let above = above.filter(|_| *from.scope() != Scope::Workspace);
+            let help = above.filter(|above| matches!(self.presence(above), round::Presence::File)).map(|above| {
+                format!("there is `{}`, but a tenant has personas of its own", self.shown(&above))
+            });
+            return Err(Unmet { help, ..unmet(unresolved.why) });
+        }
+        let layer = match self.read(spot, Doctype::Persona) {
+            Read::Layer(layer) => layer,
+            Read::Missing => return Err(unmet("it is not there".to_owned())),
+            Read::Outside => return Err(unmet("it leads out of its scope".to_owned())),
+            Read::Unreadable(why) => return Err(unmet(format!("`{}` cannot be read: {why}", self.shown(spot)))),
+        };
+        let loaded = load(self, &layer);
+        match loaded.value {
+            Some(resolved) => Ok(Met { spot: spot.clone(), title: resolved.persona.title }),
+            None => {
+                let first = loaded.report.refusals.first();
+                let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));
+                let help = Some(format!("correct it first: `quorate check {}`", self.shown(spot)));
+                Err(Unmet { why: format!("`{}` is refused", self.shown(spot)), help, related })
+            }
+        }
+    }
+}

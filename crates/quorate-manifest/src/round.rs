@@ -1,0 +1,132 @@
+//! A load round: everything that one command loads from one workspace (M15). Each file is read and parsed once, each
+//! chain is merged once, and each folder is listed once.
+
+mod chain;
+mod presence;
+mod reference;
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::doctype::Doctype;
+use crate::known::Host;
+use crate::layer::{self, Holding, Layer};
+use crate::workspace::{Error, Spot, Workspace};
+
+pub(crate) use chain::Rules;
+pub use chain::{Break, Chain, Chained};
+pub use presence::Presence;
+pub use reference::{Reference, Unresolved};
+
+/// What a round is told besides the workspace.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What the user calls the workspace's folder: what stands before a path in a message. Empty, or ends in `/`.
+    pub prefix: String,
+    /// Whether a broken chain is refused (M5).
+    pub strict_chain: bool,
+    /// Whether refs are followed (M14).
+    pub refs: Refs,
+}
+
+/// Whether refs are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Refs {
+    /// What a ref leads to has to be there.
+    #[default]
+    Followed,
+    /// Only their shape is looked at.
+    ShapeOnly,
+}
+
+/// A load round.
+pub struct Round<'w> {
+    pub(crate) workspace: &'w dyn Workspace,
+    /// What the running program knows.
+    pub host: &'w dyn Host,
+    /// What the round was told.
+    pub options: Options,
+    layers: RefCell<HashMap<Spot, Read>>,
+    chains: RefCell<HashMap<Spot, Chained>>,
+    folders: RefCell<HashMap<Spot, Arc<presence::Folder>>>,
+    pub(crate) personas: RefCell<HashMap<Spot, Arc<crate::persona::load::Found>>>,
+    planned: RefCell<BTreeSet<String>>,
+}
+
+/// What reading a manifest gave.
+#[derive(Debug, Clone)]
+pub enum Read {
+    /// A layer, refused or not.
+    Layer(Arc<Layer>),
+    /// There is no such file.
+    Missing,
+    /// It leads out of its scope.
+    Outside,
+    /// It is there and cannot be read.
+    Unreadable(String),
+}
+
+impl<'w> Round<'w> {
+    /// A round on a workspace.
+    pub fn new(workspace: &'w dyn Workspace, host: &'w dyn Host, options: Options) -> Self {
+        Round {
+            workspace,
+            host,
+            options,
+            layers: RefCell::default(),
+            chains: RefCell::default(),
+            folders: RefCell::default(),
+            personas: RefCell::default(),
+            planned: RefCell::default(),
+        }
+    }
+
+    /// What the user calls a file.
+    pub fn shown(&self, spot: &Spot) -> String {
+        format!("{}{}", self.options.prefix, spot.in_workspace())
+    }
+
+    /// Says that something will be at a ref before the round ends, though it is not there yet.
+    pub fn plan(&self, reference: String) {
+        self.planned.borrow_mut().insert(reference);
+    }
+
+    /// Whether something was planned.
+    pub fn is_planned(&self, reference: &str) -> bool {
+        self.planned.borrow().contains(reference)
+    }
+
+    /// Reads a manifest of a doctype, once.
+    pub fn read(&self, spot: &Spot, doctype: Doctype) -> Read {
+        if let Some(read) = self.layers.borrow().get(spot) {
+            return read.clone();
+        }
+        let read = match self.workspace.read(spot) {
+            Ok(bytes) => Read::Layer(Arc::new(self.layer(spot, doctype, bytes))),
+            Err(Error::Missing) => Read::Missing,
+            Err(Error::Outside) => Read::Outside,
+            Err(error) => Read::Unreadable(error.to_string()),
+        };
+        self.layers.borrow_mut().insert(spot.clone(), read.clone());
+        read
+    }
+
+    /// Takes a manifest's bytes from elsewhere, as if they stood at the spot.
+    pub fn offer(&self, spot: &Spot, doctype: Doctype, bytes: Vec<u8>) -> Arc<Layer> {
+        let layer = Arc::new(self.layer(spot, doctype, bytes));
+        self.layers.borrow_mut().insert(spot.clone(), Read::Layer(Arc::clone(&layer)));
+        layer
+    }
+
+    fn layer(&self, spot: &Spot, doctype: Doctype, bytes: Vec<u8>) -> Layer {
+        let parsed = layer::parse(&self.shown(spot), bytes, Holding::of(spot.name()));
+        Layer::new(spot.clone(), doctype, parsed)
+    }
+
+    /// Lets go of a manifest that nothing else in the round will ask for.
+    pub fn forget(&self, spot: &Spot) {
+        self.layers.borrow_mut().remove(spot);
+        self.chains.borrow_mut().remove(spot);
+    }
+}

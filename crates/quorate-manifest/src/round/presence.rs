@@ -1,0 +1,113 @@
+//! Whether something is there, by its exact name (M10, M14): what another system would take for another name, or
+//! could not have at all, is not there on any.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Round;
+use crate::workspace::{EntryKind, Spot};
+
+/// How deep a folder is searched for a file.
+const DEPTH: usize = 6;
+
+/// Names that are devices on Windows, whatever their extension.
+const RESERVED: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+
+/// Whether something is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Nothing, or what cannot be used; why.
+    Absent(String),
+}
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub(super) struct Folder {
+    entries: HashMap<String, EntryKind>,
+    /// How often a name occurs when case is ignored.
+    folded: HashMap<String, u32>,
+}
+
+impl Round<'_> {
+    /// Whether something is there, every part of its path by its exact name.
+    pub fn presence(&self, spot: &Spot) -> Presence {
+        let mut at = spot.clone();
+        at = at.root();
+        let mut found = Presence::Folder;
+        for part in spot.path().split('/').filter(|part| !part.is_empty()) {
+            if found != Presence::Folder {
+                return Presence::Absent(format!("`{}` is no folder", self.shown(&at)));
+            }
+            if let Some(why) = unusable(part) {
+                return Presence::Absent(why);
+            }
+            let folder = self.folder(&at);
+            let here = at.child(part);
+            found = match folder.entries.get(part) {
+                _ if folder.folded.get(&part.to_lowercase()).is_some_and(|count| *count > 1) => {
+                    return Presence::Absent(format!(
+                        "another name in `{}` differs from `{part}` in case alone, which other systems do not tell apart",
+                        self.shown(&at)
+                    ));
+                }
+                Some(EntryKind::File) => Presence::File,
+                Some(EntryKind::Directory) => Presence::Folder,
+                Some(EntryKind::Other) => {
+                    return Presence::Absent(format!("`{}` leads out of its scope, or nowhere", self.shown(&here)));
+                }
+                None => return Presence::Absent(format!("there is no `{}`", self.shown(&here))),
+            };
+            at = here;
+        }
+        found
+    }
+
+    /// Whether a folder holds a file, at any depth that matters.
+    pub(super) fn holds_a_file(&self, spot: &Spot) -> bool {
+        fn search(round: &Round<'_>, spot: &Spot, depth: usize) -> bool {
+            let folder = round.folder(spot);
+            let mut folders: Vec<&String> = Vec::new();
+            for (name, kind) in &folder.entries {
+                match kind {
+                    EntryKind::File => return true,
+                    EntryKind::Directory => folders.push(name),
+                    EntryKind::Other => {}
+                }
+            }
+            depth > 0 && folders.iter().any(|name| search(round, &spot.child(name), depth - 1))
+        }
+        search(self, spot, DEPTH)
+    }
+
+    fn folder(&self, spot: &Spot) -> Arc<Folder> {
+        if let Some(folder) = self.folders.borrow().get(spot) {
+            return Arc::clone(folder);
+        }
+        let mut folder = Folder::default();
+        for listed in self.workspace.list(spot).unwrap_or_default() {
+            *folder.folded.entry(listed.name.to_lowercase()).or_default() += 1;
+            folder.entries.insert(listed.name, listed.kind);
+        }
+        let folder = Arc::new(folder);
+        self.folders.borrow_mut().insert(spot.clone(), Arc::clone(&folder));
+        folder
+    }
+}
+
+/// Why a name cannot be used everywhere.
+fn unusable(name: &str) -> Option<String> {
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let port = |prefix: &str| {
+        stem.strip_prefix(prefix).is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    if RESERVED.contains(&stem.as_str()) || port("com") || port("lpt") {
+        return Some(format!("`{name}` is the name of a device on some systems"));
+    }
+    let odd = name.ends_with(['.', ' ']) || name.contains(['%', '\\', ':', '*', '?', '"', '<', '>', '|']);
+    (odd || name.chars().any(char::is_control))
+        .then(|| format!("`{name}` is no name that every system can have"))
+}
