@@ -111,7 +111,7 @@ codes! {
     refusal PARTICIPANT_DUPLICATE = "quorate:participant_duplicate", "quorate/participant_duplicate.md";
     refusal ROLE_UNRESOLVABLE = "quorate:role_unresolvable", "quorate/role_unresolvable.md";
     refusal EFFECTOR_UNKNOWN_PARTICIPANT = "quorate:effector_unknown_participant", "quorate/effector_unknown_participant.md";
-    warning MENTION_AMBIGUOUS = "quorate:mention_ambiguous", "quorate/mention_ambiguous.md";
+    refusal OPERATOR_PERSONA_UNRESOLVABLE = "quorate:operator_persona_unresolvable", "quorate/operator_persona_unresolvable.md";
     refusal FILE_UNREADABLE = "quorate:file_unreadable", "quorate/file_unreadable.md";
     warning XREF_PLANNED = "assembly_xref_unresolvable", "aip-24/assembly_xref_unresolvable.md";
     refusal SYNTAX = "quorate:syntax", "quorate/syntax.md";

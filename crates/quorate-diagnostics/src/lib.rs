@@ -125,6 +125,11 @@ impl Report {
         self.sources.insert(file.into(), text.into());
     }
 
+    /// Lets go of texts that nothing quotes.
+    pub fn retain_sources(&mut self, keep: impl Fn(&str) -> bool) {
+        self.sources.retain(|file, _| keep(file));
+    }
+
     /// Takes over everything that another report says.
     pub fn absorb(&mut self, other: Report) {
         self.refusals.extend(other.refusals);

@@ -3,7 +3,8 @@
 mod detect;
 mod schema;
 
-pub use detect::detect;
+pub(crate) use detect::by_text;
+pub use detect::{by_name, detect};
 pub use schema::{form, schema};
 
 use quorate_diagnostics::codes::{self, RefusalCode};

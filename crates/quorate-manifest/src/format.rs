@@ -61,8 +61,8 @@ const BOM: char = '\u{feff}';
 
 /// The text formatted; `None` where it has to stand as it is.
 fn yaml_part(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>> {
-    let (Some(_), problems) = yaml::parse(text) else { return Err(yaml::parse(text).1) };
-    if !problems.is_empty() {
+    let (root, problems) = yaml::parse(text);
+    if root.is_none() || !problems.is_empty() {
         return Err(problems);
     }
     let text = text.replace("\r\n", "\n");

@@ -19,6 +19,8 @@ pub use load::load;
 pub struct Configuration {
     /// The directory of `quorate.toml`; the root of the workspace.
     pub dir: PathBuf,
+    /// `strict_chain`: whether a broken chain of manifests is refused (M5).
+    pub strict_chain: bool,
     /// Where the ledger is, as written: a path relative to `dir`.
     pub ledger: Option<String>,
     /// `[defaults] executor`, and where it stands.

@@ -19,12 +19,6 @@ pub trait Host: Send + Sync {
     /// All gather strategies, for suggestions.
     fn strategies(&self) -> Vec<&str>;
 
-    /// Whether an adapter of that kind is registered for a port of the runtime.
-    fn adapts(&self, port: Port, kind: &str) -> bool;
-
-    /// All kinds of adapters of a port, for suggestions.
-    fn adapters(&self, port: Port) -> Vec<&str>;
-
     /// Whether a locked trait can be matched as a regular expression.
     ///
     /// # Errors
@@ -55,32 +49,4 @@ pub enum Ends {
     Yes,
     /// Later rules go on.
     No,
-}
-
-/// A port of a runtime manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Port {
-    /// `substrate`.
-    Substrate,
-    /// `dispatcher`.
-    Dispatcher,
-    /// A participant's `executor`.
-    Executor,
-    /// `state`.
-    State,
-    /// `provisioning`.
-    Provisioning,
-}
-
-impl Port {
-    /// The key that names the port's adapter.
-    pub fn word(self) -> &'static str {
-        match self {
-            Port::Substrate => "substrate",
-            Port::Dispatcher => "dispatcher",
-            Port::Executor => "executor",
-            Port::State => "state",
-            Port::Provisioning => "provisioning",
-        }
-    }
 }

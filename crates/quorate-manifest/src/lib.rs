@@ -4,6 +4,7 @@
 //! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
 
 pub mod assembly;
+pub mod check;
 pub(crate) mod checks;
 pub mod council;
 pub mod decimal;
@@ -11,6 +12,7 @@ pub mod decode;
 pub mod doctype;
 pub mod duration;
 pub mod form;
+pub mod format;
 pub mod frontmatter;
 pub mod host;
 pub mod known;
@@ -23,6 +25,7 @@ pub mod playbook;
 pub mod runtime;
 pub mod round;
 pub mod source;
+pub mod timestamp;
 pub mod tree;
 pub mod workspace;
 

@@ -1,5 +1,7 @@
 //! `operators/<slug>/OPERATOR.md` (Q2): who runs things. The body is the base prompt where no persona is named.
 
+pub mod load;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -2,6 +2,7 @@
 
 pub mod evidence;
 pub mod history;
+pub mod load;
 pub mod selector;
 pub mod targets;
 

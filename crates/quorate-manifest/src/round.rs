@@ -9,10 +9,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::doctype::Doctype;
+use quorate_diagnostics::{Place, Report};
+
+use crate::check;
+use crate::doctype::{self, Doctype};
 use crate::known::Host;
 use crate::layer::{self, Holding, Layer};
-use crate::workspace::{Error, Spot, Workspace};
+use crate::workspace::{Error, Scope, Spot, Workspace};
 
 pub(crate) use chain::Rules;
 pub use chain::{Break, Chain, Chained};
@@ -52,6 +55,20 @@ pub struct Round<'w> {
     folders: RefCell<HashMap<Spot, Arc<presence::Folder>>>,
     pub(crate) personas: RefCell<HashMap<Spot, Arc<crate::persona::load::Found>>>,
     planned: RefCell<BTreeSet<String>>,
+    slugs: RefCell<HashMap<(Scope, String), (Spot, Place)>>,
+}
+
+/// What opening a file of any doctype gave.
+#[derive(Debug)]
+pub enum Opened {
+    /// A layer, refused or not.
+    Layer(Arc<Layer>),
+    /// It is of no doctype that is known; why.
+    Unknown(Report),
+    /// There is no such file.
+    Missing,
+    /// It cannot be read.
+    Unreadable(String),
 }
 
 /// What reading a manifest gave.
@@ -79,6 +96,7 @@ impl<'w> Round<'w> {
             folders: RefCell::default(),
             personas: RefCell::default(),
             planned: RefCell::default(),
+            slugs: RefCell::default(),
         }
     }
 
@@ -112,11 +130,37 @@ impl<'w> Round<'w> {
         read
     }
 
-    /// Takes a manifest's bytes from elsewhere, as if they stood at the spot.
-    pub fn offer(&self, spot: &Spot, doctype: Doctype, bytes: Vec<u8>) -> Arc<Layer> {
-        let layer = Arc::new(self.layer(spot, doctype, bytes));
+    /// Opens a file and finds out what it is.
+    pub fn open(&self, spot: &Spot) -> Opened {
+        if let Some(Read::Layer(layer)) = self.layers.borrow().get(spot) {
+            return Opened::Layer(Arc::clone(layer));
+        }
+        match self.workspace.read(spot) {
+            Ok(bytes) => self.open_bytes(spot, bytes),
+            Err(Error::Missing) => Opened::Missing,
+            Err(error) => Opened::Unreadable(error.to_string()),
+        }
+    }
+
+    /// Takes a file's bytes from elsewhere, as if they stood at the spot, and finds out what they are.
+    pub fn open_bytes(&self, spot: &Spot, bytes: Vec<u8>) -> Opened {
+        let parsed = layer::parse(&self.shown(spot), bytes, Holding::of(spot.name()));
+        let by_name = || doctype::by_name(spot.name());
+        let found = match &parsed.root {
+            Some(root) => doctype::detect(spot.name(), root),
+            None => by_name().or_else(|| doctype::by_text(parsed.document.text())),
+        };
+        let Some(doctype) = found else { return Opened::Unknown(check::not_a_doctype(parsed)) };
+        let layer = Arc::new(Layer::new(spot.clone(), doctype, parsed));
         self.layers.borrow_mut().insert(spot.clone(), Read::Layer(Arc::clone(&layer)));
-        layer
+        Opened::Layer(layer)
+    }
+
+    /// Claims a playbook's slug for a file of a scope; gives the file that has it already, and where.
+    pub(crate) fn claim(&self, scope: &Scope, slug: &str, spot: &Spot, place: &Place) -> Option<(Spot, Place)> {
+        let mut slugs = self.slugs.borrow_mut();
+        let first = slugs.entry((scope.clone(), slug.to_owned())).or_insert_with(|| (spot.clone(), place.clone()));
+        (first.0 != *spot).then(|| first.clone())
     }
 
     fn layer(&self, spot: &Spot, doctype: Doctype, bytes: Vec<u8>) -> Layer {

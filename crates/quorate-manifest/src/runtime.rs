@@ -3,6 +3,7 @@
 pub mod adapter;
 pub mod effectors;
 pub mod lifecycle;
+pub mod load;
 pub mod participants;
 
 use schemars::JsonSchema;

@@ -8,9 +8,11 @@
 pub mod answers;
 pub mod command;
 pub mod event;
+pub mod gather;
 pub mod material;
 pub mod modes;
 pub mod policy;
+pub mod rules;
 
 pub use command::{Command, Fact, FactKind, Invoke};
 pub use event::{Absent, Consultation, Event, Stamped};

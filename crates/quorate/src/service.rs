@@ -3,6 +3,7 @@
 
 pub mod artifact;
 pub mod audit;
+pub mod check;
 pub mod confined;
 pub mod desk;
 pub mod disk;
@@ -10,6 +11,7 @@ pub mod doctor;
 pub mod environment;
 pub mod executor;
 pub mod fingerprint;
+pub mod host;
 pub mod init;
 pub mod modularity;
 pub mod overriding;

@@ -4,7 +4,7 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::view::View;
-use crate::form::Form;
+use crate::form::{Fault, Form};
 use crate::known::RuleKind;
 use crate::layer::misfit;
 use crate::tree::{Kind, Node};
@@ -60,7 +60,11 @@ fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
         } else {
             layer.place(span, format!("{path}.{below}"))
         };
-        view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(at));
+        match found.fault {
+            // Parameters are open: what another host reads stays, and what nobody reads is said.
+            Fault::Unknown { .. } => view.warn(codes::FIELD_WITHOUT_EFFECT, body.at(at)),
+            _ => view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(at)),
+        }
     }
     for name in kind.names_member {
         let Some(node) = params.key(name) else { continue };

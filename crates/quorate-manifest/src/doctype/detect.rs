@@ -13,6 +13,15 @@ pub fn by_name(name: &str) -> Option<Doctype> {
     Doctype::ALL.into_iter().find(|doctype| doctype.file_name() == Some(name))
 }
 
+/// By a line that says the schema, in a text that cannot be read as a tree: so that it is not taken for another file.
+pub(crate) fn by_text(text: &str) -> Option<Doctype> {
+    let written = |line: &str| {
+        let value = line.strip_prefix("schema:")?.trim().trim_matches(['"', '\'']).to_owned();
+        Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(&value))
+    };
+    text.lines().take(200).find_map(written)
+}
+
 fn by_schema(root: &Node) -> Option<Doctype> {
     let schema = root.key("schema")?.as_str()?;
     Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(schema))

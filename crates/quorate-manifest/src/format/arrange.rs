@@ -30,15 +30,12 @@ fn sort(pieces: &mut [Piece<'_>], keys: &[&str]) {
         let name = piece.key.map(|key| key.name);
         keys.iter().position(|key| Some(*key) == name).unwrap_or(keys.len())
     };
-    let Some(first) = pieces.first().map(rank) else { return };
-    let displaced = pieces.iter().map(rank).any(|other| other < first);
-    if displaced {
-        let next = pieces.iter_mut().min_by_key(|piece| rank(piece)).map(Piece::first_gap);
-        // Nobody says whether there is an empty line above what comes first: the two change places with theirs.
-        let gap = next.is_some_and(|gap| std::mem::replace(gap, false));
-        *pieces[0].first_gap() = gap;
-        pieces.sort_by_key(rank);
-    }
+    let Some(first) = (0..pieces.len()).min_by_key(|at| rank(&pieces[*at])) else { return };
+    // Nobody says whether an empty line belongs above what comes first: whoever leaves that place takes the one of
+    // whoever gets it.
+    let gap = std::mem::replace(pieces[first].first_gap(), false);
+    *pieces[0].first_gap() = gap && first > 0;
+    pieces.sort_by_key(rank);
 }
 
 /// The first key of an item stands beside the dash, so that the comments above that key stand above the dash.

@@ -11,7 +11,7 @@ use crate::{Loaded, Source};
 
 /// Keys of the format that this version does not read, by the path of the table that they stand in.
 const NOT_YET: [(&str, &[&str]); 2] = [
-    ("", &["strict_chain", "assemblies", "early_decision", "governance"]),
+    ("", &["assemblies", "early_decision", "governance"]),
     ("budget", &["tokens", "money", "prices"]),
 ];
 
@@ -32,6 +32,7 @@ fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let host = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
+        strict_chain: fields.optional("strict_chain").and_then(|field| field.boolean()).unwrap_or_default(),
         ledger: fields.optional("ledger").and_then(|field| ledger(&field)),
         default_executor: fields.optional("defaults").and_then(|field| default_executor(&field)),
         executors: fields.optional("executors").map(|field| executors(&field)).unwrap_or_default(),

@@ -1,37 +1,132 @@
 //! `quorate check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use quorate_diagnostics::render as diagnostic;
+use quorate_manifest::round::Refs;
+use quorate_manifest::tree::BYTES;
 
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
+use crate::service::check::{self, Outcome, Request};
 use crate::service::environment::Environment;
-use crate::service::modularity;
+use crate::service::{disk, modularity};
 
-/// Check that nothing that produces artifacts knows of the council
+/// Check manifests, and say everything that is wrong with them
 ///
-/// Scans `agents/*/prompt.md`, OPERATOR.md, PERSONA.md and playbooks below a directory for references to the review,
-/// so that either can be taken away. Exits with 0 when there are none and with 1 when there are.
+/// Reads assemblies, personas, playbooks, operators, runtimes, council.yaml and quorate.toml: files that are named,
+/// files below a directory, globs, or standard input for `-`. What a file is says its `schema`, else its name, else
+/// its keys; what is found in a directory and is no manifest is passed over and counted.
+///
+/// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the directory that is named, else
+/// the working directory.
+///
+/// Exits with 0 when nothing is refused, and with 1 when something is.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  quorate check --modularity ../our-agents --format github")]
+#[command(
+    after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents"
+)]
 pub(super) struct Arguments {
-    /// The directory of the host whose agents are scanned
-    #[arg(long, value_name = "DIR", required = true)]
-    modularity: PathBuf,
+    /// Files, directories or globs; `-` reads standard input
+    #[arg(value_name = "PATH", required_unless_present = "modularity")]
+    paths: Vec<PathBuf>,
+    /// Count warnings as refusals in the exit code
+    #[arg(long)]
+    strict: bool,
+    /// Check the shape of refs, and not whether they lead anywhere
+    #[arg(long)]
+    no_refs: bool,
+    /// The workspace that refs resolve in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Check instead that nothing that produces artifacts knows of the council: scans `agents/*/prompt.md`, OPERATOR.md,
+    /// PERSONA.md and playbooks below a directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "strict", "no_refs", "root"])]
+    modularity: Option<PathBuf>,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = Shape::Human)]
+    format: Shape,
+}
+
+/// How diagnostics are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// For people, with the source underlined
+    Human,
+    /// One line for each
+    Concise,
+    /// One JSON object
+    Json,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// GitHub workflow annotations
+    Github,
+}
+
+impl Shape {
+    fn format(self) -> Format {
+        match self {
+            Shape::Human | Shape::Concise => Format::Human,
+            Shape::Json => Format::Json,
+            Shape::Sarif => Format::Sarif,
+            Shape::Github => Format::Github,
+        }
+    }
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let dir = environment.directory.join(&arguments.modularity);
-    let scanned = match modularity::scan(&dir, &arguments.modularity) {
-        Ok(scanned) => scanned,
-        Err(stop) => return stopped(&stop, arguments.format, terminal),
+    match &arguments.modularity {
+        Some(dir) => scan(dir, arguments.format, environment, terminal),
+        None => manifests(arguments, environment, terminal),
+    }
+}
+
+fn manifests(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let (stdin, paths): (Vec<_>, Vec<_>) = arguments.paths.into_iter().partition(|path| path == Path::new("-"));
+    let stdin = match stdin.first().map(|_| disk::read_stdin(BYTES as u64)).transpose() {
+        Ok(stdin) => stdin,
+        Err(error) => {
+            terminal.talk(&format!("cannot read standard input: {error}"));
+            return Exit::UNREADABLE;
+        }
     };
-    terminal.data(&render::diagnostics(&scanned.report, arguments.format, terminal.stdout));
+    let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
+    let request = Request { paths, root: arguments.root, refs };
+    let outcome = match check::check(environment, &request, stdin) {
+        Ok(outcome) => outcome,
+        Err(stop) => return stopped(&stop, format.format(), terminal),
+    };
+    let Outcome { files, passed_over, report } = outcome;
+    let text = match format {
+        Shape::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
+        Shape::Concise => diagnostic::concise(&report),
+        other => render::diagnostics(&report, other.format(), terminal.stdout),
+    };
+    terminal.data(&text);
+    let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
+    let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
+    terminal.talk(&format!(
+        "{} checked{over}: {}, {}",
+        counted(files, "file"),
+        counted(refusals, "refusal"),
+        counted(warnings, "warning")
+    ));
+    if refusals > 0 || (arguments.strict && warnings > 0) { Exit::REFUSED } else { Exit::DONE }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn scan(dir: &Path, format: Shape, environment: &Environment, terminal: &Terminal) -> Exit {
+    let scanned = match modularity::scan(&environment.directory.join(dir), dir) {
+        Ok(scanned) => scanned,
+        Err(stop) => return stopped(&stop, format.format(), terminal),
+    };
+    terminal.data(&render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
     terminal.talk(&format!("{} files scanned, {hits} references", scanned.files));
     if scanned.report.refused() { Exit::REFUSED } else { Exit::DONE }

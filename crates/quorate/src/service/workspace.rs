@@ -110,13 +110,13 @@ fn take<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, Stop> {
     }
 }
 
-fn absolute(directory: &Path, path: &Path) -> PathBuf {
+pub(super) fn absolute(directory: &Path, path: &Path) -> PathBuf {
     let joined = directory.join(path);
     std::path::absolute(&joined).unwrap_or(joined)
 }
 
 /// The outermost directory at or above `start` that has the file (M10).
-fn outermost(start: &Path, name: &str) -> Option<PathBuf> {
+pub(super) fn outermost(start: &Path, name: &str) -> Option<PathBuf> {
     start.ancestors().map(|dir| dir.join(name)).filter(|path| path.is_file()).last()
 }
 

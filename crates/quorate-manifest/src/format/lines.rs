@@ -1,0 +1,117 @@
+//! The lines of a value's text: how deep each stands, relative to the key or dash, so that the text can be moved.
+
+use super::parts::Line;
+use crate::tree::{Kind, Node};
+
+/// How much deeper than its key something stands.
+pub(super) const STEP: usize = 2;
+
+/// Where a value's text stands.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    /// The column of its key or dash.
+    pub(super) owner: usize,
+    /// The column of its first character, where that is not on the line of the key or dash.
+    pub(super) own_line: Option<usize>,
+}
+
+/// A plain or quoted scalar. Indentation means nothing inside it; the lines keep their places among each other.
+pub(super) fn scalar(text: &str, at: At) -> Vec<Line<'_>> {
+    let columns = text.split('\n').skip(1).filter(|line| !line.trim().is_empty()).map(leading);
+    let least = columns.chain(at.own_line).min().unwrap_or(0);
+    let quoted = text.starts_with('"');
+    let line = |(number, line)| {
+        let column = if number == 0 { at.own_line.unwrap_or(least) } else { leading(line) };
+        let bare = line.trim_end();
+        // Behind a backslash a blank is text.
+        let text = if quoted && bare.ends_with('\\') { line } else { bare };
+        Line { indent: STEP + column.saturating_sub(least), text: text.trim_start_matches(' ') }
+    };
+    text.split('\n').enumerate().map(line).collect()
+}
+
+/// A flow collection. It moves as a whole.
+pub(super) fn flow<'t>(text: &'t str, all: &str, node: &Node, at: At) -> Vec<Line<'t>> {
+    let exact = has_long_scalar(node, all);
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for line in text.split('\n') {
+        let indent = match at.own_line {
+            Some(_) if lines.is_empty() => STEP,
+            Some(column) => (leading(line) + STEP).saturating_sub(column),
+            None => leading(line).saturating_sub(at.owner),
+        };
+        let text = if exact { line } else { line.trim_end() }.trim_start_matches(' ');
+        let repeated = text.is_empty() && lines.last().is_some_and(|line| line.text.is_empty());
+        if exact || !repeated {
+            lines.push(Line { indent, text });
+        }
+    }
+    lines
+}
+
+/// Whether a scalar in it runs over several lines.
+fn has_long_scalar(node: &Node, all: &str) -> bool {
+    let long = |span: &std::ops::Range<usize>| all[span.clone()].contains('\n');
+    match &node.kind {
+        Kind::Seq(items) => items.iter().any(|item| has_long_scalar(item, all)),
+        Kind::Map(entries) => {
+            entries.iter().any(|entry| long(&entry.key_span) || has_long_scalar(&entry.value, all))
+        }
+        _ => long(&node.span),
+    }
+}
+
+/// The lines of a block scalar.
+pub(super) struct Literal<'t> {
+    /// The header and the content.
+    pub(super) lines: Vec<Line<'t>>,
+    /// How many bytes they take.
+    pub(super) len: usize,
+    /// Whether empty lines at its end belong to it.
+    pub(super) keeps: bool,
+}
+
+/// A block scalar, and as much of the text behind its header as belongs to it.
+pub(super) fn literal(text: &str, owner: usize) -> Literal<'_> {
+    let header = text.split('\n').next().unwrap_or_default();
+    let marks: &str = header.split([' ', '\t']).next().unwrap_or_default();
+    let keeps = marks.contains('+');
+    let explicit = marks.chars().find_map(|mark| mark.to_digit(10)).and_then(|digit| usize::try_from(digit).ok());
+    let body = text.get(header.len() + 1..).unwrap_or_default();
+    let found = body.split('\n').find(|line| !is_blank(line)).map(leading).filter(|column| *column > owner);
+    let indent = explicit.unwrap_or(STEP);
+    // Without content, nothing is indented enough.
+    let column = explicit.map(|digit| owner + digit).or(found).unwrap_or(usize::MAX);
+
+    let mut lines = vec![Line { indent: STEP, text: header.trim_end() }];
+    let mut len = header.len();
+    let (mut blanks, mut end) = (0, len);
+    for line in body.split_inclusive('\n') {
+        let line = line.trim_end_matches('\n');
+        if !is_blank(line) && leading(line) < column {
+            break;
+        }
+        end += 1 + line.len();
+        let content = line.get(column..).unwrap_or_default();
+        if is_blank(line) && content.is_empty() {
+            blanks += 1;
+            continue;
+        }
+        lines.extend((0..blanks).map(|_| Line { indent, text: "" }));
+        lines.push(Line { indent, text: content });
+        (blanks, len) = (0, end);
+    }
+    if keeps {
+        lines.extend((0..blanks).map(|_| Line { indent, text: "" }));
+        len = end;
+    }
+    Literal { lines, len, keeps }
+}
+
+fn is_blank(line: &str) -> bool {
+    line.bytes().all(|byte| byte == b' ')
+}
+
+fn leading(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}

@@ -1,0 +1,252 @@
+//! Takes a text apart along its tree, and finds for each comment what it belongs to.
+//!
+//! Between the spans of the tree stand blanks, line breaks, comments, colons and dashes, nothing else. Where something
+//! else is found, the text is in a form that is left alone.
+
+use super::MODELINE;
+use super::lines::{self, At};
+use super::parts::{Aside, Block, Document, Key, Piece, Remark, Text, Value};
+use crate::tree::{Kind, Node};
+
+/// Takes a document apart; `None` where it is left alone.
+pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Document<'t>> {
+    let mut reading = Reading { text, at: 0, pending: Vec::new(), gap: false };
+    reading.skip();
+    let mut fence = None;
+    if reading.marker("---") {
+        let above = std::mem::take(&mut reading.pending);
+        reading.at += 3;
+        fence = Some((above, reading.line_end()?));
+        reading.skip();
+    }
+    let mut block = Block::default();
+    if is_block(root, reading.rest()) {
+        let modeline = reading.pending.first().is_some_and(|remark| remark.text.starts_with(MODELINE));
+        block = reading.block(root, None, usize::from(fence.is_none() && modeline))?;
+    } else if is_nothing(root) {
+        block.tail = std::mem::take(&mut reading.pending);
+    }
+    let mut end = None;
+    if reading.marker("...") {
+        reading.at += 3;
+        let beside = reading.line_end()?;
+        reading.skip();
+        end = Some((beside, std::mem::take(&mut reading.pending)));
+    }
+    reading.rest().is_empty().then_some(Document { fence, block, end })
+}
+
+fn is_nothing(node: &Node) -> bool {
+    node.kind == Kind::Null && node.span.is_empty()
+}
+
+fn is_block(node: &Node, text: &str) -> bool {
+    match node.kind {
+        Kind::Map(_) => !text.starts_with('{'),
+        Kind::Seq(_) => !text.starts_with('['),
+        _ => false,
+    }
+}
+
+struct Reading<'t> {
+    text: &'t str,
+    at: usize,
+    /// Comments above `at` that have not found what they belong to.
+    pending: Vec<Remark<'t>>,
+    /// Whether there is an empty line right above `at`.
+    gap: bool,
+}
+
+impl<'t> Reading<'t> {
+    /// A block that begins here. It belongs to a key or dash in the column `owner`; so many comments at least are its
+    /// head.
+    fn block(&mut self, node: &'t Node, owner: Option<usize>, head: usize) -> Option<Block<'t>> {
+        let column = self.column();
+        let mut block = self.head(head);
+        match &node.kind {
+            Kind::Map(entries) => {
+                for entry in entries {
+                    let (lead, gap) = self.lead();
+                    if self.at != entry.key_span.start {
+                        return None;
+                    }
+                    let key = Key { name: &entry.key, text: &self.text[entry.key_span.clone()] };
+                    self.at = entry.key_span.end;
+                    self.blanks();
+                    block.pieces.push(self.piece(Some(key), lead, gap, column, &entry.value)?);
+                }
+            }
+            Kind::Seq(items) => {
+                for item in items {
+                    let (lead, gap) = self.lead();
+                    block.pieces.push(self.piece(None, lead, gap, column, item)?);
+                }
+            }
+            _ => return None,
+        }
+        let list = matches!(node.kind, Kind::Seq(_)).then_some(column);
+        block.tail = self.inside(owner, list);
+        Some(block)
+    }
+
+    /// What comes first in a block: the comments at its beginning that an empty line parts from the rest.
+    fn head(&mut self, least: usize) -> Block<'t> {
+        let parted = (1..self.pending.len()).rev().find(|at| self.pending[*at].gap).unwrap_or(0);
+        let count = if self.gap { self.pending.len() } else { parted.max(least) };
+        let lead = self.pending.split_off(count);
+        let head = std::mem::replace(&mut self.pending, lead);
+        let gap = self.pending.first_mut().map_or(&mut self.gap, |remark| &mut remark.gap);
+        Block { head, head_gap: std::mem::replace(gap, false), ..Block::default() }
+    }
+
+    fn lead(&mut self) -> (Vec<Remark<'t>>, bool) {
+        (std::mem::take(&mut self.pending), self.gap)
+    }
+
+    /// A piece from its colon or dash on.
+    fn piece(
+        &mut self,
+        key: Option<Key<'t>>,
+        lead: Vec<Remark<'t>>,
+        gap: bool,
+        owner: usize,
+        node: &'t Node,
+    ) -> Option<Piece<'t>> {
+        self.text[self.at..].starts_with(if key.is_some() { ':' } else { '-' }).then_some(())?;
+        self.at += 1;
+        let mut piece = Piece { key, lead, gap, beside: self.aside(), value: Value::Nothing, below: Vec::new() };
+        self.blanks();
+        let own_line = piece.beside.is_some() || self.ends();
+        if own_line {
+            self.skip();
+        }
+        if is_nothing(node) {
+            self.go_on(piece.beside.as_mut(), owner);
+            piece.below = self.inside(Some(owner), None);
+        } else if is_block(node, self.rest()) {
+            if key.is_some() && !own_line {
+                return None;
+            }
+            let inner = self.column();
+            // Right above the first key of an item a comment speaks of that key.
+            self.go_on(piece.beside.as_mut().filter(|beside| beside.column > inner), owner);
+            piece.value = Value::Block(self.block(node, Some(owner), 0)?);
+        } else {
+            let own_line = own_line.then(|| self.column());
+            self.go_on(piece.beside.as_mut(), owner);
+            let (text, literal) = self.value(node, At { owner, own_line })?;
+            piece.value = Value::Text(text);
+            // Deeper below a block scalar a comment would become part of it.
+            piece.below = if literal { Vec::new() } else { self.inside(Some(owner), None) };
+        }
+        Some(piece)
+    }
+
+    /// A scalar or a flow collection, and whether it is a block scalar.
+    fn value(&mut self, node: &'t Node, at: At) -> Option<(Text<'t>, bool)> {
+        let above = at.own_line.map(|_| std::mem::take(&mut self.pending));
+        let is_literal = matches!(node.kind, Kind::Str(_)) && self.rest().starts_with(['|', '>']);
+        let (mut lines, mut keeps) = (Vec::new(), false);
+        if is_literal {
+            let literal = lines::literal(self.rest(), at.owner);
+            (lines, keeps) = (literal.lines, literal.keeps);
+            self.at += literal.len;
+        } else if self.at == node.span.start {
+            let text = &self.text[node.span.clone()];
+            let flow = matches!(node.kind, Kind::Map(_) | Kind::Seq(_));
+            lines = if flow { lines::flow(text, self.text, node, at) } else { lines::scalar(text, at) };
+            self.at = node.span.end;
+        }
+        let mut aside = self.line_end()?;
+        self.skip();
+        self.go_on(aside.as_mut(), at.owner);
+        (!lines.is_empty()).then_some((Text { above, lines, aside, keeps }, is_literal))
+    }
+
+    /// The comments that are indented deeper than the key or dash that they stand below; in a list that is indented as
+    /// its key is, also items that are commented out.
+    fn inside(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Remark<'t>> {
+        let Some(owner) = owner else { return std::mem::take(&mut self.pending) };
+        let mut commented_out = false;
+        let outside = self.pending.iter().position(|remark| {
+            let item = remark.text.trim_start_matches('#').trim_start().starts_with("- ");
+            commented_out = list == Some(remark.column) && (item || (commented_out && !remark.gap));
+            remark.column <= owner && !commented_out
+        });
+        let outside = self.pending.split_off(outside.unwrap_or(self.pending.len()));
+        std::mem::replace(&mut self.pending, outside)
+    }
+
+    /// Lets a comment beside something have the lines that go on with it.
+    fn go_on(&mut self, aside: Option<&mut Aside<'t>>, owner: usize) {
+        let Some(aside) = aside.filter(|aside| aside.column > owner) else { return };
+        let other = self.pending.iter().position(|remark| remark.gap || remark.column != aside.column);
+        let below = self.pending.drain(..other.unwrap_or(self.pending.len()));
+        aside.below.extend(below.map(|remark| remark.text));
+    }
+
+    /// Whether a line here is a marker of a document's begin or end.
+    fn marker(&self, marker: &str) -> bool {
+        let behind = self.rest().strip_prefix(marker);
+        self.column() == 0 && behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
+    }
+
+    /// The comment on the rest of the line, which has nothing else.
+    #[expect(clippy::option_option, reason = "a line without a comment is fine; one with more is not")]
+    fn line_end(&mut self) -> Option<Option<Aside<'t>>> {
+        let aside = self.aside();
+        self.blanks();
+        self.ends().then_some(aside)
+    }
+
+    fn aside(&mut self) -> Option<Aside<'t>> {
+        let line = self.rest().split('\n').next()?;
+        let text = line.trim_start_matches([' ', '\t']);
+        let space = &line[..line.len() - text.len()];
+        if space.is_empty() || !text.starts_with('#') {
+            return None;
+        }
+        self.at += space.len();
+        let aside = Aside { space, text: text.trim_end(), column: self.column(), below: Vec::new() };
+        self.at += text.len();
+        Some(aside)
+    }
+
+    /// Goes from the end of a line to what comes next, and notes the comments on the way.
+    fn skip(&mut self) {
+        let mut breaks = 0;
+        loop {
+            self.blanks();
+            if self.rest().starts_with('\n') {
+                breaks += 1;
+                self.at += 1;
+            } else if self.rest().starts_with('#') {
+                let text = self.rest().split('\n').next().unwrap_or_default();
+                self.pending.push(Remark { text: text.trim_end(), column: self.column(), gap: breaks > 1 });
+                self.at += text.len();
+                breaks = 0;
+            } else {
+                break;
+            }
+        }
+        self.gap = breaks > 1;
+    }
+
+    fn blanks(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t']).len();
+    }
+
+    fn ends(&self) -> bool {
+        self.rest().is_empty() || self.rest().starts_with('\n')
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    /// How many characters stand before this place in its line.
+    fn column(&self) -> usize {
+        let begin = self.text[..self.at].rfind('\n').map_or(0, |at| at + 1);
+        self.text[begin..self.at].chars().count()
+    }
+}

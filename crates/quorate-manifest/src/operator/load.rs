@@ -1,0 +1,49 @@
+//! What is checked of an operator beyond its schema.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+
+use super::Operator;
+use crate::Loaded;
+use crate::layer::Layer;
+use crate::round::{Refs, Round};
+use crate::tree::{Node, typed};
+
+/// Loads an operator whose manifest was read.
+pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
+    let mut report = layer.report.clone();
+    if layer.refused() {
+        return Loaded { value: None, report };
+    }
+    if round.options.refs == Refs::Followed
+        && let Some(node) = layer.root.key("persona")
+        && let Some(written) = node.as_str()
+    {
+        let reference =
+            if written.contains("://") { written.to_owned() } else { format!("ws://personas/{written}") };
+        if let Err(unmet) = &*round.persona(&layer.spot, &reference) {
+            let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", unmet.why));
+            if let Some((place, label)) = &unmet.related {
+                body = body.related(place.clone(), label);
+            }
+            let help = unmet.help.clone().unwrap_or_else(|| "make the persona, or correct the ref".to_owned());
+            let place = layer.place(node.span.clone(), "persona");
+            report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
+        }
+    }
+    let operator: Option<Operator> = match typed(&layer.root) {
+        Ok(operator) => Some(operator),
+        Err(error) => {
+            let body = Body::new(format!("a value cannot be used: {error}"));
+            report.refuse(codes::NUMBER_UNUSABLE, body.at(layer.place(layer.root.span.clone(), "")));
+            None
+        }
+    };
+    Loaded { value: operator.filter(|_| !report.refused()), report }
+}
+
+/// The ref that an operator answers to.
+pub(crate) fn reference(layer: &Layer) -> Option<String> {
+    Some(format!("ws://operators/{}", layer.root.key("id").and_then(Node::as_str)?))
+}

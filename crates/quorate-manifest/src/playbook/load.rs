@@ -1,0 +1,133 @@
+//! What is checked of a playbook by itself and beside the others of its round. What it does to a persona is the weave's.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+
+use super::targets::TargetKind;
+use super::{Playbook, history};
+use crate::Loaded;
+use crate::doctype::Doctype;
+use crate::duration::Iso;
+use crate::layer::Layer;
+use crate::round::{Read, Refs, Round};
+use crate::timestamp;
+use crate::tree::{Node, typed};
+use crate::workspace::{EntryKind, Spot};
+
+/// Loads a playbook whose manifest was read.
+pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
+    let mut report = layer.report.clone();
+    if layer.refused() {
+        return Loaded { value: None, report };
+    }
+    let playbook: Playbook = match typed(&layer.root) {
+        Ok(playbook) => playbook,
+        Err(error) => {
+            let body = Body::new(format!("a value cannot be used: {error}"));
+            report.refuse(codes::NUMBER_UNUSABLE, body.at(layer.place(layer.root.span.clone(), "")));
+            return Loaded { value: None, report };
+        }
+    };
+    if playbook.entry.is_some() {
+        let body = Body::new("no code is loaded; only the body below the frontmatter counts");
+        let help = "take `entry` out, or keep it for hosts that load code and keep both the same";
+        report.warn(codes::ENTRY_DRIFT, body.at(layer.key_place("entry")).help(help));
+    }
+    times(layer, &playbook, &mut report);
+    duplicate(round, layer, &playbook.slug, &mut report);
+    if round.options.refs == Refs::Followed && playbook.selector.is_none() {
+        targets(round, layer, &playbook, &mut report);
+    }
+    Loaded { value: Some(playbook).filter(|_| !report.refused()), report }
+}
+
+fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
+    let mut look = |text: Option<&str>, node: Option<&Node>, path: String| {
+        let (Some(text), Some(node)) = (text, node) else { return };
+        if timestamp::read(text).is_none() {
+            let body = Body::new(format!("`{path}` is no time that can be used"));
+            let place = layer.place(node.span.clone(), path);
+            report.refuse(codes::TIMESTAMP, body.at(place).help("write it like \"2026-04-21T09:00:00Z\""));
+        }
+    };
+    look(playbook.created_at.as_deref(), layer.root.key("created_at"), "created_at".to_owned());
+    look(playbook.updated_at.as_deref(), layer.root.key("updated_at"), "updated_at".to_owned());
+    let entries = layer.root.key("history").map_or(&[][..], Node::items);
+    for (at, (entry, node)) in playbook.history.iter().flatten().zip(entries).enumerate() {
+        look(Some(&entry.at), node.key("at"), format!("history[{at}].at"));
+    }
+    let Some(ttl) = &playbook.ttl else { return };
+    let place = layer.value_place("ttl");
+    if let Err(error) = ttl.parse::<Iso>() {
+        let body = Body::new(format!("`ttl` is no duration that can be used: {error}"));
+        report.refuse(codes::DURATION, body.at(place).help("write it like P30D"));
+    } else if written_at(playbook).is_none() {
+        let body = Body::new("`ttl` counts from when the playbook was written, and nothing says when that was");
+        report.refuse(codes::PLAYBOOK_INVALID, body.at(place).help("add `updated_at` or `created_at`"));
+    }
+}
+
+/// When a playbook was written: `updated_at`, else `created_at`, else its last history entry (B11).
+pub fn written_at(playbook: &Playbook) -> Option<&str> {
+    let last = || playbook.history.as_ref().and_then(|entries| entries.last()).map(|entry: &history::Entry| &entry.at);
+    playbook.updated_at.as_ref().or(playbook.created_at.as_ref()).or_else(last).map(String::as_str)
+}
+
+fn duplicate(round: &Round<'_>, layer: &Layer, slug: &str, report: &mut Report) {
+    let place = layer.value_place("slug");
+    if let Some((spot, first)) = round.claim(layer.spot.scope(), slug, &layer.spot, &place) {
+        let body = Body::new(format!("`{slug}` is the slug of `{}`, too", round.shown(&spot)));
+        let body = body.at(place).related(first, "first here");
+        report.refuse(codes::SLUG_DUPLICATE, body.help("give one of them another slug"));
+    }
+}
+
+fn targets(round: &Round<'_>, layer: &Layer, playbook: &Playbook, report: &mut Report) {
+    let nodes = layer.root.key("targets").map_or(&[][..], Node::items);
+    for (at, (target, node)) in playbook.targets.iter().flatten().zip(nodes).enumerate() {
+        let Some(written) = node.key("ref") else { continue };
+        let Some(what) = unresolved(round, &layer.spot, target.kind, &target.reference) else { continue };
+        let body = Body::new(format!("`{}` leads to nothing: {what}", target.reference));
+        let place = layer.place(written.span.clone(), format!("targets[{at}].ref"));
+        report.refuse(codes::TARGET_UNRESOLVED, body.at(place).help("correct it; `--no-refs` checks the shape alone"));
+    }
+}
+
+/// Why a target leads to nothing. A glob leads to whatever it matches, now or later; runtimes have no place of their
+/// own.
+fn unresolved(round: &Round<'_>, from: &Spot, kind: TargetKind, written: &str) -> Option<String> {
+    let bare = written.split_once('/').map_or(written, |(_, bare)| bare);
+    if written.contains(['*', '?', '[', '{']) || bare.is_empty() {
+        return None;
+    }
+    let exists = |collection: &str| round.resolves(from, &format!("ws://{collection}/{bare}")).is_ok();
+    let has_role = || roles(round, from).iter().any(|role| role == bare || role == written);
+    match kind {
+        TargetKind::Operator if exists("operators") || has_role() => None,
+        TargetKind::Operator => Some(format!("no operator is called `{bare}` or has that role")),
+        TargetKind::Role if has_role() => None,
+        TargetKind::Role => Some(format!("no operator has the role `{bare}`")),
+        TargetKind::Skill if exists("skills") => None,
+        TargetKind::Skill => Some(format!("there is no skill `{bare}`")),
+        TargetKind::Runtime => None,
+    }
+}
+
+/// The roles of all operators of a file's scope, as written and without their collection.
+fn roles(round: &Round<'_>, from: &Spot) -> Vec<String> {
+    let folder = from.root().child("operators");
+    let mut roles = Vec::new();
+    for listed in round.workspace.list(&folder).unwrap_or_default() {
+        if listed.kind != EntryKind::Directory {
+            continue;
+        }
+        let spot = folder.child(&listed.name).child("OPERATOR.md");
+        let Read::Layer(layer) = round.read(&spot, Doctype::Operator) else { continue };
+        if let Some(role) = layer.root.key("role").and_then(Node::as_str) {
+            roles.push(role.to_owned());
+            roles.extend(role.split_once('/').map(|(_, bare)| bare.to_owned()));
+        }
+    }
+    roles
+}

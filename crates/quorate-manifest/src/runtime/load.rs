@@ -1,0 +1,90 @@
+//! What is checked of a runtime manifest beyond its schema. What an adapter's block may say is the adapter's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Place, Report, codes};
+
+use super::Runtime;
+use crate::Loaded;
+use crate::layer::Layer;
+use crate::round::{Presence, Refs, Round};
+use crate::tree::reader::nearest;
+use crate::tree::{Node, typed};
+
+/// What a `role` that is a path ends in (K9).
+const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
+
+/// Loads a runtime whose manifest was read.
+pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Runtime> {
+    let mut report = layer.report.clone();
+    if layer.refused() {
+        return Loaded { value: None, report };
+    }
+    let ids = participants(round, layer, &mut report);
+    effectors(layer, &ids, &mut report);
+    let runtime: Option<Runtime> = match typed(&layer.root) {
+        Ok(runtime) => Some(runtime),
+        Err(error) => {
+            let body = Body::new(format!("a value cannot be used: {error}"));
+            report.refuse(codes::NUMBER_UNUSABLE, body.at(layer.place(layer.root.span.clone(), "")));
+            None
+        }
+    };
+    Loaded { value: runtime.filter(|_| !report.refused()), report }
+}
+
+fn participants<'l>(round: &Round<'_>, layer: &'l Layer, report: &mut Report) -> Vec<&'l str> {
+    let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut ids = Vec::new();
+    for (at, participant) in layer.root.key("participants").map_or(&[][..], Node::items).iter().enumerate() {
+        if let Some((node, id)) = participant.key("id").and_then(|node| Some((node, node.as_str()?))) {
+            let place = layer.place(node.span.clone(), format!("participants[{at}].id"));
+            if let Some(first) = seen.get(id) {
+                let body = Body::new(format!("two participants are called `{id}`")).at(place);
+                report.refuse(codes::PARTICIPANT_DUPLICATE, body.related(first.clone(), "first here"));
+            } else {
+                seen.insert(id, place);
+                ids.push(id);
+            }
+        }
+        if round.options.refs == Refs::Followed {
+            role(round, layer, participant, at, report);
+        }
+    }
+    ids
+}
+
+/// A role that ends like a file name is a path, relative to the manifest (K9).
+fn role(round: &Round<'_>, layer: &Layer, participant: &Node, at: usize, report: &mut Report) {
+    let Some(node) = participant.key("role") else { return };
+    let Some(path) = node.as_str().map(str::trim) else { return };
+    if path.contains('\n') || !ROLE_FILES.iter().any(|end| path.ends_with(end)) {
+        return;
+    }
+    let why = match layer.spot.beside(path) {
+        Err(_) => "it leads out of its scope".to_owned(),
+        Ok(spot) => match round.presence(&spot) {
+            Presence::File => return,
+            Presence::Folder => "it is a folder".to_owned(),
+            Presence::Absent(why) => why,
+        },
+    };
+    let body = Body::new(format!("the role file `{path}` cannot be read: {why}"));
+    let place = layer.place(node.span.clone(), format!("participants[{at}].role"));
+    report.refuse(codes::ROLE_UNRESOLVABLE, body.at(place).help("the path is relative to this manifest"));
+}
+
+fn effectors(layer: &Layer, ids: &[&str], report: &mut Report) {
+    for (at, effector) in layer.root.key("effectors").map_or(&[][..], Node::items).iter().enumerate() {
+        let Some(node) = effector.key("participantId") else { continue };
+        let Some(id) = node.as_str().filter(|id| !ids.contains(id)) else { continue };
+        let help = match nearest(id, ids) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the participants are: {}", ids.join(", ")),
+        };
+        let body = Body::new(format!("there is no participant `{id}` to give tools to"));
+        let place = layer.place(node.span.clone(), format!("effectors[{at}].participantId"));
+        report.refuse(codes::EFFECTOR_UNKNOWN_PARTICIPANT, body.at(place).help(help));
+    }
+}

@@ -1,0 +1,24 @@
+//! `unanimity`: every voter says yes (V4).
+
+use quorate_manifest::assembly::Mode;
+use quorate_manifest::known::{Ends, RuleKind};
+use serde_json::json;
+
+/// The kind as a manifest writes it.
+pub const KIND: &str = "unanimity";
+
+/// What a manifest may say about such a rule.
+pub fn kind() -> RuleKind {
+    RuleKind {
+        modes: vec![Mode::Voting],
+        names_member: &[],
+        ends: Ends::No,
+        params: json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "terminal": {"type": "boolean"}
+            }
+        }),
+    }
+}

@@ -1,0 +1,254 @@
+//! Check: everything that is wrong with manifests, of files, directories, globs or standard input, at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use globset::GlobBuilder;
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_manifest::check::{self, Checked, Named};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::round::{Options, Refs, Round};
+use quorate_manifest::workspace::Spot;
+use quorate_manifest::{council, host};
+
+use super::confined::Confined;
+use super::disk::{self, Disk};
+use super::environment::Environment;
+use super::host::Host;
+use super::stop::{Class, Stop};
+use super::workspace::{absolute, outermost, shown};
+
+/// What is to be checked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Files, directories, globs, or `-`.
+    pub paths: Vec<PathBuf>,
+    /// The workspace's root, where it is not to be found by itself.
+    pub root: Option<PathBuf>,
+    /// Whether refs are followed.
+    pub refs: Refs,
+}
+
+/// What was checked and what there is to say.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many manifests were checked.
+    pub files: usize,
+    /// How many files were found and are none.
+    pub passed_over: usize,
+    /// Everything that is to be said.
+    pub report: Report,
+}
+
+/// A workspace's root, and what is to be checked below it.
+struct Work {
+    root: PathBuf,
+    files: BTreeMap<Spot, Named>,
+}
+
+/// Checks.
+///
+/// # Errors
+/// When a path is not there or cannot be read, or a `quorate.toml` above is refused.
+pub fn check(environment: &Environment, request: &Request, stdin: Option<Vec<u8>>) -> Result<Outcome, Stop> {
+    let mut outcome = Outcome::default();
+    let mut said = BTreeSet::new();
+    for work in gather(environment, request)? {
+        in_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
+    }
+    if let Some(bytes) = stdin {
+        let root = root_of(environment, request, &environment.directory);
+        let work = Work { root, files: BTreeMap::new() };
+        in_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut said)?;
+    }
+    Ok(outcome)
+}
+
+/// What tells one diagnostic from another: an ancestor's is said once, however many views it has.
+type Key = (String, usize, &'static str, String);
+
+fn in_workspace(
+    environment: &Environment,
+    request: &Request,
+    work: &Work,
+    stdin: Option<Vec<u8>>,
+    outcome: &mut Outcome,
+    said: &mut BTreeSet<Key>,
+) -> Result<(), Stop> {
+    let confined = confine(environment, &work.root)?;
+    let options = Options {
+        prefix: prefix(environment, &work.root),
+        strict_chain: strict_chain(environment, &work.root)?,
+        refs: request.refs,
+    };
+    let host = Host::new();
+    let round = Round::new(&confined, &host, options);
+    let spots: Vec<Spot> = work.files.keys().cloned().collect();
+    check::plan(&round, &spots);
+    let mut take = |checked: Checked, spot: &Spot| -> Result<(), Stop> {
+        match checked {
+            Checked::PassedOver => outcome.passed_over += 1,
+            Checked::Missing => return Err(missing(&round.shown(spot))),
+            Checked::Elsewhere(doctype) => {
+                outcome.files += 1;
+                let path = work.root.join(spot.in_workspace());
+                let report = by_path(doctype, &path, &round.shown(spot));
+                keep(report, said, &mut outcome.report);
+            }
+            Checked::Said(_, report) => {
+                outcome.files += 1;
+                keep(report, said, &mut outcome.report);
+            }
+        }
+        Ok(())
+    };
+    for (spot, named) in &work.files {
+        take(check::check(&round, spot, *named), spot)?;
+    }
+    if let Some(bytes) = stdin {
+        let spot = Spot::new("-").map_err(|_| missing("-"))?;
+        take(check::check_bytes(&round, &spot, bytes), &spot)?;
+    }
+    Ok(())
+}
+
+/// The doctypes that are loaded by their path alone.
+fn by_path(doctype: Doctype, path: &Path, shown: &str) -> Report {
+    match doctype {
+        Doctype::Host => host::load(path, shown, &Disk).report,
+        _ => council::load(path, shown, &Disk).report,
+    }
+}
+
+/// Keeps what was not said before, and only the texts that are quoted.
+fn keep(mut report: Report, said: &mut BTreeSet<Key>, all: &mut Report) {
+    let mut new = |code: &'static str, body: &Body| {
+        let place = body.place.as_ref();
+        let at = place.map_or((String::new(), 0), |place| (place.file.to_string(), place.span.start));
+        said.insert((at.0, at.1, code, body.message.clone()))
+    };
+    report.refusals.retain(|one| new(one.code.as_str(), &one.body));
+    report.warnings.retain(|one| new(one.code.as_str(), &one.body));
+    let bodies = report.refusals.iter().map(|one| &one.body).chain(report.warnings.iter().map(|one| &one.body));
+    let quoted: BTreeSet<&str> = bodies
+        .flat_map(|body| body.place.iter().chain(body.related.iter().map(|related| &related.place)))
+        .map(|place: &Place| &*place.file)
+        .collect();
+    let quoted: BTreeSet<String> = quoted.into_iter().map(str::to_owned).collect();
+    report.retain_sources(|file| quoted.contains(file));
+    all.absorb(report);
+}
+
+/// Every path that was named, sorted into workspaces.
+fn gather(environment: &Environment, request: &Request) -> Result<Vec<Work>, Stop> {
+    let mut works: BTreeMap<PathBuf, BTreeMap<Spot, Named>> = BTreeMap::new();
+    for path in &request.paths {
+        let named = absolute(&environment.directory, path);
+        let (start, files) = match std::fs::metadata(&named) {
+            Ok(metadata) if metadata.is_dir() => {
+                let found = disk::walk(&named).map_err(|error| unreadable(path, &error))?;
+                let candidates = found.into_iter().map(|one| one.path).filter(|path| is_candidate(path));
+                (named.clone(), candidates.map(|path| (path, Named::ByDirectory)).collect())
+            }
+            Ok(_) => (directory_of(environment, &named), vec![(named.clone(), Named::Explicitly)]),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let files = glob(environment, path)?;
+                (directory_of(environment, &named), files)
+            }
+            Err(error) => return Err(unreadable(path, &error)),
+        };
+        let root = root_of(environment, request, &start);
+        let work = works.entry(root.clone()).or_default();
+        for (file, named) in files {
+            let spot = file.strip_prefix(&root).ok().and_then(|path| Spot::new(&path.to_string_lossy()).ok());
+            let Some(spot) = spot else {
+                let body = Body::new(format!("{} is not in the workspace {}", file.display(), root.display()));
+                return Err(Stop::new(Class::Usage, codes::USAGE, body.help("say another --root")));
+            };
+            let entry = work.entry(spot).or_insert(named);
+            if named == Named::Explicitly {
+                *entry = named;
+            }
+        }
+    }
+    Ok(works.into_iter().map(|(root, files)| Work { root, files }).collect())
+}
+
+fn is_candidate(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| check::is_candidate(&name.to_string_lossy()))
+}
+
+/// Where a file that was named belongs to, for want of a `quorate.toml`: the working directory, if it lies below.
+fn directory_of(environment: &Environment, file: &Path) -> PathBuf {
+    if file.starts_with(&environment.directory) {
+        return environment.directory.clone();
+    }
+    file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf)
+}
+
+/// The workspace's root (M10): what was said, else the outermost directory with a `quorate.toml`, else `start`.
+pub(super) fn root_of(environment: &Environment, request: &Request, start: &Path) -> PathBuf {
+    match &request.root {
+        Some(root) => absolute(&environment.directory, root),
+        None => outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf)).unwrap_or_else(|| start.to_owned()),
+    }
+}
+
+/// The files that a glob matches.
+fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named)>, Stop> {
+    let text = pattern.to_string_lossy();
+    let special = |part: &str| part.contains(['*', '?', '[', '{']);
+    if !special(&text) {
+        return Err(missing(&text));
+    }
+    let matcher = GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
+        Stop::new(Class::Usage, codes::USAGE, Body::new(format!("`{text}` is no glob: {}", error.kind())))
+    })?;
+    let matcher = matcher.compile_matcher();
+    let fixed: PathBuf = pattern.components().take_while(|part| !special(&part.as_os_str().to_string_lossy())).collect();
+    let start = absolute(&environment.directory, &fixed);
+    let found = disk::walk(&start).map_err(|_| missing(&text))?;
+    let files: Vec<_> = found
+        .into_iter()
+        .filter(|one| {
+            let below = one.path.strip_prefix(&start).unwrap_or(&one.path);
+            matcher.is_match(fixed.join(below)) || matcher.is_match(&one.path)
+        })
+        .map(|one| (one.path, Named::Explicitly))
+        .collect();
+    if files.is_empty() { Err(missing(&text)) } else { Ok(files) }
+}
+
+pub(super) fn confine(environment: &Environment, root: &Path) -> Result<Confined, Stop> {
+    Confined::open(root).map_err(|error| {
+        let body = Body::new(format!("cannot open the workspace {}: {error}", shown(environment, root)));
+        Stop::not_found(codes::FILE_UNREADABLE, body)
+    })
+}
+
+/// What stands before a workspace's path when it is shown.
+pub(super) fn prefix(environment: &Environment, root: &Path) -> String {
+    let shown = shown(environment, root);
+    if shown.is_empty() || shown.ends_with('/') { shown } else { format!("{shown}/") }
+}
+
+/// `strict_chain` of the workspace's `quorate.toml`.
+pub(super) fn strict_chain(environment: &Environment, root: &Path) -> Result<bool, Stop> {
+    let path = root.join("quorate.toml");
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let loaded = host::load(&path, &shown(environment, &path), &Disk);
+    match loaded.value {
+        Some(configuration) => Ok(configuration.strict_chain),
+        None => Err(Stop::report(Class::Configuration, loaded.report)),
+    }
+}
+
+fn missing(path: &str) -> Stop {
+    Stop::not_found(codes::FILE_UNREADABLE, Body::new(format!("there is no file `{path}`")).help("check the path"))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {}: {error}", path.display())))
+}
