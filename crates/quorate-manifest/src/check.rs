@@ -114,8 +114,7 @@ fn dispatch(round: &Round<'_>, layer: &Arc<Layer>) -> Checked {
 /// Whether a file that was found could be a manifest at all, by its name.
 pub fn is_candidate(name: &str) -> bool {
     const ENDS: [&str; 4] = [".md", ".mdx", ".yaml", ".yml"];
-    doctype::by_name(name).is_some()
-        || (!name.starts_with('.') && ENDS.iter().any(|end| name.ends_with(end)))
+    doctype::by_name(name).is_some() || (!name.starts_with('.') && ENDS.iter().any(|end| name.ends_with(end)))
 }
 
 /// What reading a text of no doctype gave, for [`Round::open`].
@@ -135,7 +134,8 @@ pub(crate) fn not_a_doctype(parsed: crate::layer::Parsed) -> Report {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("add `schema`: {}", known.join(", ")),
         };
-        document.refuse(codes::DOCTYPE_UNKNOWN, Body::new(message).at(document.place(span, "schema")).help(help));
+        document
+            .refuse(codes::DOCTYPE_UNKNOWN, Body::new(message).at(document.place(span, "schema")).help(help));
     }
     document.into_report()
 }

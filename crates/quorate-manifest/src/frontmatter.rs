@@ -31,19 +31,24 @@ pub fn split(text: &str) -> Result<Parts, Problem> {
             None if fence => opened = Some(here),
             None if line.trim().is_empty() || line.starts_with(MODELINE) => {}
             None => return Err(none(here.start..here.start + line.trim_end().len())),
-            Some(ref open) if fence => return Ok(Parts { yaml: open.end..here.start, body: here.end..text.len() }),
+            Some(ref open) if fence => {
+                return Ok(Parts { yaml: open.end..here.start, body: here.end..text.len() });
+            }
             Some(_) => {}
         }
     }
     match opened {
-        Some(open) => Err(Problem::new(open.start..open.start + 3, "the frontmatter that begins here does not end")
-            .help("close it with a line `---`")),
+        Some(open) => {
+            Err(Problem::new(open.start..open.start + 3, "the frontmatter that begins here does not end")
+                .help("close it with a line `---`"))
+        }
         None => Err(none(0..0)),
     }
 }
 
 fn none(at: Range<usize>) -> Problem {
-    Problem::new(at, "there is no frontmatter").help("begin with a line `---`, the keys, and another line `---`")
+    Problem::new(at, "there is no frontmatter")
+        .help("begin with a line `---`, the keys, and another line `---`")
 }
 
 #[cfg(test)]

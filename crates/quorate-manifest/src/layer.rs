@@ -169,7 +169,10 @@ impl Layer {
 
     /// Where a top-level key stands, or the beginning of the frontmatter.
     pub fn key_place(&self, key: &str) -> Place {
-        let span = self.root.entry(key).map_or(self.root.span.start..self.root.span.start, |entry| entry.key_span.clone());
+        let span = self
+            .root
+            .entry(key)
+            .map_or(self.root.span.start..self.root.span.start, |entry| entry.key_span.clone());
         self.place(span, key)
     }
 

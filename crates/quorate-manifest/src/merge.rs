@@ -98,7 +98,8 @@ fn deep(parent: &Node, child: &Node) -> Node {
 }
 
 fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
-    let same = |one: &Node, other: &Node| one.key(key).map(|id| &id.kind) == other.key(key).map(|id| &id.kind);
+    let same =
+        |one: &Node, other: &Node| one.key(key).map(|id| &id.kind) == other.key(key).map(|id| &id.kind);
     let over = |item: &Node| child.items().iter().find(|over| same(item, over));
     let mut merged: Vec<Node> = parent
         .items()

@@ -157,9 +157,16 @@ impl<'w> Round<'w> {
     }
 
     /// Claims a playbook's slug for a file of a scope; gives the file that has it already, and where.
-    pub(crate) fn claim(&self, scope: &Scope, slug: &str, spot: &Spot, place: &Place) -> Option<(Spot, Place)> {
+    pub(crate) fn claim(
+        &self,
+        scope: &Scope,
+        slug: &str,
+        spot: &Spot,
+        place: &Place,
+    ) -> Option<(Spot, Place)> {
         let mut slugs = self.slugs.borrow_mut();
-        let first = slugs.entry((scope.clone(), slug.to_owned())).or_insert_with(|| (spot.clone(), place.clone()));
+        let first =
+            slugs.entry((scope.clone(), slug.to_owned())).or_insert_with(|| (spot.clone(), place.clone()));
         (first.0 != *spot).then(|| first.clone())
     }
 

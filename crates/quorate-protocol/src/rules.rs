@@ -87,7 +87,8 @@ mod tests {
         for name in Rules::built_in().names() {
             let rules = Rules::built_in();
             let kind = rules.get(name).expect("its own name");
-            let form = Form::read(&kind.params).unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
+            let form =
+                Form::read(&kind.params).unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
             let needs = form.misfits(&serde_json::json!({}));
             assert_eq!(needs.is_empty(), name != quorum::KIND, "{name}: {needs:?}");
             assert!(!form.fits(&serde_json::json!({"thresold": 1})), "{name}: a slip of the finger passes");

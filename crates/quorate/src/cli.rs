@@ -14,6 +14,7 @@ mod override_run;
 pub mod progress;
 pub mod render;
 mod replay;
+mod resolve;
 mod resume;
 mod review;
 mod runs;
@@ -62,6 +63,7 @@ enum Command {
     Override(override_run::Arguments),
     Init(init::Arguments),
     Check(check::Arguments),
+    Resolve(resolve::Arguments),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
     Completions(completions::Arguments),
@@ -109,6 +111,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
+        Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,
         Command::Check(arguments) => check::run(arguments, environment, terminal).await,
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
         Command::Explain(arguments) => explain::run(&arguments, terminal),

@@ -105,10 +105,13 @@ impl Floor {
         let place = layer.place(node.span.clone(), "audit.signing");
         let written = node.as_str().unwrap_or_default();
         match &self.signing_required {
-            _ if written == "required" => self.signing_required = self.signing_required.take().or(Some(place)),
+            _ if written == "required" => {
+                self.signing_required = self.signing_required.take().or(Some(place))
+            }
             Some(above) => {
-                let body = Body::new(format!("`audit.signing` is {written}; an ancestor requires signatures"))
-                    .related(above.clone(), "required here");
+                let body =
+                    Body::new(format!("`audit.signing` is {written}; an ancestor requires signatures"))
+                        .related(above.clone(), "required here");
                 report.refuse(
                     codes::ASSEMBLY_SIGNING_DOWNGRADE,
                     body.at(place).help("leave it out, or write required"),
@@ -147,7 +150,9 @@ impl Floor {
         if !missing.is_empty() && (own.is_empty() || !restated.is_empty()) {
             refuse_removal(&missing, place, report);
         } else if !missing.is_empty() {
-            let body = Body::new("this list names none of the traits that its ancestors lock; all of them still hold");
+            let body = Body::new(
+                "this list names none of the traits that its ancestors lock; all of them still hold",
+            );
             let (_, above) = missing[0];
             let body = body.at(place).related(above.clone(), "locked here");
             report.warn(
@@ -166,7 +171,8 @@ impl Floor {
 fn refuse_removal(missing: &[&(String, Place)], place: Place, report: &mut Report) {
     const CODE: RefusalCode = codes::ASSEMBLY_LOCKED_TRAIT_REMOVED;
     let names: Vec<String> = missing.iter().map(|(text, _)| format!("`{text}`")).collect();
-    let what = if names.len() == 1 { "a locked trait of an ancestor is" } else { "locked traits of ancestors are" };
+    let what =
+        if names.len() == 1 { "a locked trait of an ancestor is" } else { "locked traits of ancestors are" };
     let mut body = Body::new(format!("{what} left out: {}", names.join(", "))).at(place);
     for (_, above) in missing {
         body = body.related(above.clone(), "locked here");

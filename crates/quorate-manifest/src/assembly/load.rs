@@ -112,8 +112,17 @@ fn fill(round: &Round<'_>, chain: &Arc<Chain>, written: Assembly, mode: Mode) ->
         description: written.description,
         version: written.version,
         mode,
-        members: members.into_iter().zip(nodes).map(|(member, node)| seated(round, chain, member, node, mode)).collect(),
-        rules: rules.unwrap_or_default().into_iter().zip(rule_nodes).map(|(rule, node)| ruled(rule, node)).collect(),
+        members: members
+            .into_iter()
+            .zip(nodes)
+            .map(|(member, node)| seated(round, chain, member, node, mode))
+            .collect(),
+        rules: rules
+            .unwrap_or_default()
+            .into_iter()
+            .zip(rule_nodes)
+            .map(|(rule, node)| ruled(rule, node))
+            .collect(),
         risk_levels: levels.map_or(RISK_LEVELS.to_vec(), |levels| {
             let level = |one: &super::synthesis::RiskLevel| RiskLevel {
                 lowest: one.range.first().copied().unwrap_or_default(),

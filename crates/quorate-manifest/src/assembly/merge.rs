@@ -31,4 +31,5 @@ pub const TABLE: &[Row] = &[
 
 const SYNTHESIS: &[Row] = &[row("rules", ById("id", Whole)), row("riskLevels", Override)];
 
-const AUDIT: &[Row] = &[row("consultations", Fields(&[])), row("overlays", Fields(&[])), row("signing", Override)];
+const AUDIT: &[Row] =
+    &[row("consultations", Fields(&[])), row("overlays", Fields(&[])), row("signing", Override)];

@@ -34,7 +34,10 @@ pub(super) fn check(view: &View<'_, '_>) {
             let place = view.key_place(node, "id", format!("members[{at}]"));
             let body = Body::new(format!("`{id}` reports to nobody, and so does `{first}`")).at(place);
             let body = body.related(view.key_place(first_node, "id", ""), "the first root");
-            view.refuse(codes::HIERARCHY_MULTIPLE_ROOTS, body.help(format!("add `parent: {first}`, or another member above both")));
+            view.refuse(
+                codes::HIERARCHY_MULTIPLE_ROOTS,
+                body.help(format!("add `parent: {first}`, or another member above both")),
+            );
         }
     }
 }

@@ -33,7 +33,10 @@ fn repeated(layer: &Layer, items: &[Node], path: &str, code: RefusalCode, report
             let what = if path == "members" { "members" } else { "rules" };
             let body = Body::new(format!("two {what} have the id `{text}`")).at(place);
             let body = body.related(Clone::clone(first), "first here");
-            report.refuse(code, body.help("give one of them another id; only a view may say more about the same one"));
+            report.refuse(
+                code,
+                body.help("give one of them another id; only a view may say more about the same one"),
+            );
         } else {
             seen.insert(text, place);
         }

@@ -18,7 +18,8 @@ pub(super) fn check(view: &View<'_, '_>) {
         let found = view.round.persona(from, reference);
         if let Err(why) = &*found {
             let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
-            let mut body = Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.why));
+            let mut body =
+                Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.why));
             if let Some((place, label)) = &why.related {
                 body = body.related(place.clone(), label);
             }

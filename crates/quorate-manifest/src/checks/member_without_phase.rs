@@ -10,10 +10,14 @@ pub(super) fn check(view: &View<'_, '_>) {
     if view.mode != Mode::Advisory {
         return;
     }
-    for (at, member) in view.members().iter().enumerate().filter(|(_, member)| member.key("phase").is_none()) {
+    for (at, member) in view.members().iter().enumerate().filter(|(_, member)| member.key("phase").is_none())
+    {
         let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
         let place = view.key_place(member, "id", format!("members[{at}]"));
         let body = Body::new(format!("`{id}` is in no phase, and is never asked")).at(place);
-        view.warn(codes::MEMBER_WITHOUT_PHASE, body.help("add `phase: session`, standing, sentinel or one of your own"));
+        view.warn(
+            codes::MEMBER_WITHOUT_PHASE,
+            body.help("add `phase: session`, standing, sentinel or one of your own"),
+        );
     }
 }

@@ -10,13 +10,17 @@ use crate::tree::Node;
 pub(super) fn check(view: &View<'_, '_>) {
     let declared = crate::assembly::load::declared(&view.chain.layers);
     for node in view.root().key("lockedTraits").map_or(&[][..], Node::items) {
-        let Some(text) = node.as_str().filter(|_| declared[usize::from(node.layer)] == MatchMode::Regex) else {
+        let Some(text) = node.as_str().filter(|_| declared[usize::from(node.layer)] == MatchMode::Regex)
+        else {
             continue;
         };
         if let Err(why) = view.round.host.pattern(text) {
             let body = Body::new(format!("`{text}` is no regular expression that can be used: {why}"));
             let place = view.place(node, "lockedTraits");
-            view.refuse(codes::PATTERN_INVALID, body.at(place).help("correct it, or match as text: `matchMode: substring`"));
+            view.refuse(
+                codes::PATTERN_INVALID,
+                body.at(place).help("correct it, or match as text: `matchMode: substring`"),
+            );
         }
     }
 }

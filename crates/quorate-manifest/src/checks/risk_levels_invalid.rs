@@ -19,9 +19,13 @@ pub(super) fn check(view: &View<'_, '_>) {
             continue;
         }
         if let Some((end, other)) = before.filter(|(end, _)| low <= *end) {
-            let body = Body::new(format!("the level begins at {low}, and the one before ends at {end}")).at(place);
+            let body =
+                Body::new(format!("the level begins at {low}, and the one before ends at {end}")).at(place);
             let body = body.related(view.key_place(other, "range", ""), "the level before");
-            view.refuse(codes::RISK_LEVELS_INVALID, body.help("a severity has one level; list them in rising order"));
+            view.refuse(
+                codes::RISK_LEVELS_INVALID,
+                body.help("a severity has one level; list them in rising order"),
+            );
         }
         before = Some((high, level));
     }

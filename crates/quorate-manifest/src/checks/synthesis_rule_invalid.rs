@@ -7,8 +7,8 @@ use crate::assembly::view::View;
 use crate::form::{Fault, Form};
 use crate::known::RuleKind;
 use crate::layer::misfit;
-use crate::tree::{Kind, Node};
 use crate::tree::reader::nearest;
+use crate::tree::{Kind, Node};
 
 pub(super) fn check(view: &View<'_, '_>) {
     for (at, rule) in view.rules().iter().enumerate() {
@@ -31,7 +31,10 @@ fn unknown(view: &View<'_, '_>, node: &Node, written: &str, path: &str) {
     let known = view.round.host.rules();
     let help = match nearest(written, &known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the kinds are: {}; a program that uses the library can register its own", known.join(", ")),
+        None => format!(
+            "the kinds are: {}; a program that uses the library can register its own",
+            known.join(", ")
+        ),
     };
     let body = Body::new(format!("there is no rule of kind `{written}`"));
     let place = view.place(node, format!("{path}.kind"));
@@ -41,7 +44,8 @@ fn unknown(view: &View<'_, '_>, node: &Node, written: &str, path: &str) {
 fn wrong_mode(view: &View<'_, '_>, node: &Node, written: &str, kind: &RuleKind, path: &str) {
     let modes: Vec<&str> = kind.modes.iter().map(|mode| mode.word()).collect();
     let body = Body::new(format!("a rule of kind `{written}` means nothing in {} mode", view.mode.word()));
-    let mut body = body.at(view.place(node, format!("{path}.kind"))).help(format!("it is for: {}", modes.join(", ")));
+    let mut body =
+        body.at(view.place(node, format!("{path}.kind"))).help(format!("it is for: {}", modes.join(", ")));
     if let Some(mode) = view.root().key("mode") {
         body = body.related(view.place(mode, "mode"), "the mode");
     }

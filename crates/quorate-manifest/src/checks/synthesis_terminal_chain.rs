@@ -18,13 +18,19 @@ pub(super) fn check(view: &View<'_, '_>) {
         })
         .collect();
     for (later, (at, rule)) in ending.iter().enumerate() {
-        let Some((_, earlier)) = ending[..later].iter().find(|(_, earlier)| overlap(view, earlier, rule)) else {
+        let Some((_, earlier)) = ending[..later].iter().find(|(_, earlier)| overlap(view, earlier, rule))
+        else {
             continue;
         };
         let id = |rule: &Node| rule.key("id").and_then(Node::as_str).unwrap_or_default().to_owned();
-        let message = format!("`{}` can end the synthesis for members that `{}` can end it for, too", id(rule), id(earlier));
+        let message = format!(
+            "`{}` can end the synthesis for members that `{}` can end it for, too",
+            id(rule),
+            id(earlier)
+        );
         let place = view.key_place(rule, "kind", format!("synthesis.rules[{at}].kind"));
-        let body = Body::new(message).at(place).related(view.key_place(earlier, "kind", ""), "the rule before");
+        let body =
+            Body::new(message).at(place).related(view.key_place(earlier, "kind", ""), "the rule before");
         view.warn(
             codes::ASSEMBLY_SYNTHESIS_TERMINAL_CHAIN,
             body.help("only the first that fires has an effect; fine as a fallback, else narrow `appliesTo`"),

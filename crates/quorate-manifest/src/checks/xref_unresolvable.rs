@@ -23,7 +23,8 @@ pub(super) fn check(view: &View<'_, '_>) {
             let place = view.place(node, key);
             view.refuse(
                 codes::ASSEMBLY_XREF_UNRESOLVABLE,
-                body.at(place).help("correct the ref, or make what it names; `--no-refs` checks the shape alone"),
+                body.at(place)
+                    .help("correct the ref, or make what it names; `--no-refs` checks the shape alone"),
             );
         }
     }

@@ -46,7 +46,8 @@ impl FromStr for Iso {
             None => (rest, None),
         };
         let mut iso = Iso::default();
-        let dates = [('Y', &mut iso.years), ('M', &mut iso.months), ('W', &mut iso.weeks), ('D', &mut iso.days)];
+        let dates =
+            [('Y', &mut iso.years), ('M', &mut iso.months), ('W', &mut iso.weeks), ('D', &mut iso.days)];
         let some_date = read(date, dates)?;
         let clock = [('H', &mut iso.hours), ('M', &mut iso.minutes), ('S', &mut iso.seconds)];
         let some_time = time.map(|time| read(time, clock)).transpose()?;
@@ -84,7 +85,10 @@ fn read<const N: usize>(mut text: &str, units: [(char, &mut u32); N]) -> Result<
 impl fmt::Display for Iso {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |f: &mut fmt::Formatter<'_>, units: &[(u32, char)]| {
-            units.iter().filter(|(count, _)| *count > 0).try_for_each(|(count, unit)| write!(f, "{count}{unit}"))
+            units
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .try_for_each(|(count, unit)| write!(f, "{count}{unit}"))
         };
         if *self == Iso::default() {
             return f.write_str("PT0S");

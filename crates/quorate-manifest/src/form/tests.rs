@@ -28,6 +28,9 @@ fn faults_say_where() {
     assert_eq!(faults(json!({"a": [1, 0]})), ["/a/1 Bound(Least(1.0))"]);
     assert_eq!(faults(json!({"a": [1, 1.0]})), ["/a Repeated { first: 0, second: 1 }"]);
     assert_eq!(faults(json!({"a": [], "b": []})), ["/b Bound(FewestItems(1))"]);
-    assert_eq!(faults(json!({"c": 1})), [" Missing(\"a\")", " Unknown { key: \"c\", known: [\"a\", \"b\"] }"]);
+    assert_eq!(
+        faults(json!({"c": 1})),
+        [" Missing(\"a\")", " Unknown { key: \"c\", known: [\"a\", \"b\"] }"]
+    );
     assert_eq!(faults(json!([])), [" Type([Object])"]);
 }

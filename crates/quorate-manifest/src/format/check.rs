@@ -10,7 +10,10 @@ use crate::tree::{self, Kind, Node};
 pub(super) fn same(before: &str, root: &Node, after: &str) -> bool {
     let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
     let comments = comments(before);
-    problems.is_empty() && same_value(root, &formatted) && comments.is_some() && comments == self::comments(after)
+    problems.is_empty()
+        && same_value(root, &formatted)
+        && comments.is_some()
+        && comments == self::comments(after)
 }
 
 fn same_value(one: &Node, other: &Node) -> bool {

@@ -76,7 +76,8 @@ pub(super) fn literal(text: &str, owner: usize) -> Literal<'_> {
     let header = text.split('\n').next().unwrap_or_default();
     let marks: &str = header.split([' ', '\t']).next().unwrap_or_default();
     let keeps = marks.contains('+');
-    let explicit = marks.chars().find_map(|mark| mark.to_digit(10)).and_then(|digit| usize::try_from(digit).ok());
+    let explicit =
+        marks.chars().find_map(|mark| mark.to_digit(10)).and_then(|digit| usize::try_from(digit).ok());
     let body = text.get(header.len() + 1..).unwrap_or_default();
     let found = body.split('\n').find(|line| !is_blank(line)).map(leading).filter(|column| *column > owner);
     let indent = explicit.unwrap_or(STEP);

@@ -23,7 +23,7 @@ impl Order {
         Order { mappings }
     }
 
-    /// Where a key stands among those of its mapping; `None` for a mapping without an order.
+    /// The keys of a mapping in their order; `None` for a mapping that keeps its own.
     pub(super) fn keys(&self, path: &[Step<'_>]) -> Option<&'static [&'static str]> {
         self.mappings.iter().find(|(pattern, _)| fits(pattern, path)).map(|(_, keys)| *keys)
     }

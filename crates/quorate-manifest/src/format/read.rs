@@ -114,7 +114,8 @@ impl<'t> Reading<'t> {
     ) -> Option<Piece<'t>> {
         self.text[self.at..].starts_with(if key.is_some() { ':' } else { '-' }).then_some(())?;
         self.at += 1;
-        let mut piece = Piece { key, lead, gap, beside: self.aside(), value: Value::Nothing, below: Vec::new() };
+        let mut piece =
+            Piece { key, lead, gap, beside: self.aside(), value: Value::Nothing, below: Vec::new() };
         self.blanks();
         let own_line = piece.beside.is_some() || self.ends();
         if own_line {
@@ -167,11 +168,13 @@ impl<'t> Reading<'t> {
     /// its key is, also items that are commented out.
     fn inside(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Remark<'t>> {
         let Some(owner) = owner else { return std::mem::take(&mut self.pending) };
-        let mut commented_out = false;
+        let mut item = None;
         let outside = self.pending.iter().position(|remark| {
-            let item = remark.text.trim_start_matches('#').trim_start().starts_with("- ");
-            commented_out = list == Some(remark.column) && (item || (commented_out && !remark.gap));
-            remark.column <= owner && !commented_out
+            let text = remark.text.trim_start_matches('#');
+            let depth = text.len() - text.trim_start().len();
+            let goes_on = item.is_some_and(|item| depth > item) && !remark.gap;
+            item = if text.trim_start().starts_with("- ") { Some(depth) } else { item.filter(|_| goes_on) };
+            remark.column <= owner && (item.is_none() || list != Some(remark.column))
         });
         let outside = self.pending.split_off(outside.unwrap_or(self.pending.len()));
         std::mem::replace(&mut self.pending, outside)
@@ -188,7 +191,8 @@ impl<'t> Reading<'t> {
     /// Whether a line here is a marker of a document's begin or end.
     fn marker(&self, marker: &str) -> bool {
         let behind = self.rest().strip_prefix(marker);
-        self.column() == 0 && behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
+        self.column() == 0
+            && behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
     }
 
     /// The comment on the rest of the line, which has nothing else.

@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::codes;
 
-use super::{Budget, ExecutorTable, Configuration, executor};
+use super::{Budget, Configuration, ExecutorTable, executor};
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
 /// Keys of the format that this version does not read, by the path of the table that they stand in.
-const NOT_YET: [(&str, &[&str]); 2] = [
-    ("", &["assemblies", "early_decision", "governance"]),
-    ("budget", &["tokens", "money", "prices"]),
-];
+const NOT_YET: [(&str, &[&str]); 2] =
+    [("", &["assemblies", "early_decision", "governance"]), ("budget", &["tokens", "money", "prices"])];
 
 /// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {

@@ -71,9 +71,7 @@ fn find<'t>(root: &'t Node, steps: &[Step]) -> Found<'t> {
             Step::Key(key) => {
                 found.node.entry(key).map(|entry| Found { node: &entry.value, entry: Some(entry) })
             }
-            Step::Item(index) => {
-                found.node.items().get(*index).map(|node| Found { node, entry: None })
-            }
+            Step::Item(index) => found.node.items().get(*index).map(|node| Found { node, entry: None }),
         };
         let Some(next) = next else { break };
         found = next;

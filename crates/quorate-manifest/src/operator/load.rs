@@ -27,7 +27,8 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
             if let Some((place, label)) = &unmet.related {
                 body = body.related(place.clone(), label);
             }
-            let help = unmet.help.clone().unwrap_or_else(|| "make the persona, or correct the ref".to_owned());
+            let help =
+                unmet.help.clone().unwrap_or_else(|| "make the persona, or correct the ref".to_owned());
             let place = layer.place(node.span.clone(), "persona");
             report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
         }

@@ -6,12 +6,12 @@ use quorate_diagnostics::codes::{self, WarningCode};
 use quorate_diagnostics::{Body, Place, Report};
 
 use super::{Persona, merge};
+use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::layer::Layer;
 use crate::round::{self, Chain, Chained, Read, Reference, Refs, Round};
 use crate::tree::{Node, typed};
 use crate::workspace::{Scope, Spot};
-use crate::Loaded;
 
 const RULES: round::Rules = round::Rules {
     doctype: Doctype::Persona,
@@ -141,16 +141,19 @@ impl Round<'_> {
             // A persona of the workspace is not its tenants'.
             let above = Reference::read(reference).and_then(|read| read.spot(&Scope::Workspace).ok());
             let above = above.filter(|_| *from.scope() != Scope::Workspace);
-            let help = above.filter(|above| matches!(self.presence(above), round::Presence::File)).map(|above| {
-                format!("there is `{}`, but a tenant has personas of its own", self.shown(&above))
-            });
+            let help =
+                above.filter(|above| matches!(self.presence(above), round::Presence::File)).map(|above| {
+                    format!("there is `{}`, but a tenant has personas of its own", self.shown(&above))
+                });
             return Err(Unmet { help, ..unmet(unresolved.why) });
         }
         let layer = match self.read(spot, Doctype::Persona) {
             Read::Layer(layer) => layer,
             Read::Missing => return Err(unmet("it is not there".to_owned())),
             Read::Outside => return Err(unmet("it leads out of its scope".to_owned())),
-            Read::Unreadable(why) => return Err(unmet(format!("`{}` cannot be read: {why}", self.shown(spot)))),
+            Read::Unreadable(why) => {
+                return Err(unmet(format!("`{}` cannot be read: {why}", self.shown(spot))));
+            }
         };
         let loaded = load(self, &layer);
         match loaded.value {

@@ -63,14 +63,17 @@ fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
         let body = Body::new(format!("`ttl` is no duration that can be used: {error}"));
         report.refuse(codes::DURATION, body.at(place).help("write it like P30D"));
     } else if written_at(playbook).is_none() {
-        let body = Body::new("`ttl` counts from when the playbook was written, and nothing says when that was");
+        let body =
+            Body::new("`ttl` counts from when the playbook was written, and nothing says when that was");
         report.refuse(codes::PLAYBOOK_INVALID, body.at(place).help("add `updated_at` or `created_at`"));
     }
 }
 
 /// When a playbook was written: `updated_at`, else `created_at`, else its last history entry (B11).
 pub fn written_at(playbook: &Playbook) -> Option<&str> {
-    let last = || playbook.history.as_ref().and_then(|entries| entries.last()).map(|entry: &history::Entry| &entry.at);
+    let last = || {
+        playbook.history.as_ref().and_then(|entries| entries.last()).map(|entry: &history::Entry| &entry.at)
+    };
     playbook.updated_at.as_ref().or(playbook.created_at.as_ref()).or_else(last).map(String::as_str)
 }
 
@@ -90,7 +93,10 @@ fn targets(round: &Round<'_>, layer: &Layer, playbook: &Playbook, report: &mut R
         let Some(what) = unresolved(round, &layer.spot, target.kind, &target.reference) else { continue };
         let body = Body::new(format!("`{}` leads to nothing: {what}", target.reference));
         let place = layer.place(written.span.clone(), format!("targets[{at}].ref"));
-        report.refuse(codes::TARGET_UNRESOLVED, body.at(place).help("correct it; `--no-refs` checks the shape alone"));
+        report.refuse(
+            codes::TARGET_UNRESOLVED,
+            body.at(place).help("correct it; `--no-refs` checks the shape alone"),
+        );
     }
 }
 

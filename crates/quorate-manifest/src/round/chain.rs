@@ -96,7 +96,9 @@ impl Round<'_> {
             return Chained { chain: None, broken, report, read };
         }
         let chain = match (broken, read.get(1)) {
-            (None, Some(parent)) => self.chain(parent, rules).chain.map(|above| over(&above, leaf, rules.table)),
+            (None, Some(parent)) => {
+                self.chain(parent, rules).chain.map(|above| over(&above, leaf, rules.table))
+            }
             _ => Some(alone(leaf)),
         };
         Chained { chain: chain.map(Arc::new), broken, report, read }
@@ -168,7 +170,8 @@ impl Round<'_> {
         report: &mut Report,
     ) -> Stop {
         if self.options.strict_chain {
-            let body = Body::new(message).help("strict_chain is on: without the parent, its floor would not hold");
+            let body =
+                Body::new(message).help("strict_chain is on: without the parent, its floor would not hold");
             self.refuse(codes::CHAIN_BROKEN, leaf, at, body, report);
             return Stop::Refused;
         }

@@ -57,7 +57,10 @@ impl Round<'_> {
                 Some(EntryKind::File) => Presence::File,
                 Some(EntryKind::Directory) => Presence::Folder,
                 Some(EntryKind::Other) => {
-                    return Presence::Absent(format!("`{}` leads out of its scope, or nowhere", self.shown(&here)));
+                    return Presence::Absent(format!(
+                        "`{}` leads out of its scope, or nowhere",
+                        self.shown(&here)
+                    ));
                 }
                 None => return Presence::Absent(format!("there is no `{}`", self.shown(&here))),
             };
@@ -102,7 +105,8 @@ impl Round<'_> {
 fn unusable(name: &str) -> Option<String> {
     let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let port = |prefix: &str| {
-        stem.strip_prefix(prefix).is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+        stem.strip_prefix(prefix)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
     };
     if RESERVED.contains(&stem.as_str()) || port("com") || port("lpt") {
         return Some(format!("`{name}` is the name of a device on some systems"));

@@ -85,7 +85,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 
 fn manifests(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (stdin, paths): (Vec<_>, Vec<_>) = arguments.paths.into_iter().partition(|path| path == Path::new("-"));
+    let (stdin, paths): (Vec<_>, Vec<_>) =
+        arguments.paths.into_iter().partition(|path| path == Path::new("-"));
     let stdin = match stdin.first().map(|_| disk::read_stdin(BYTES as u64)).transpose() {
         Ok(stdin) => stdin,
         Err(error) => {

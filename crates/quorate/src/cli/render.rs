@@ -12,6 +12,7 @@ mod level;
 mod markdown;
 pub(super) mod paint;
 pub mod replay;
+pub mod resolve;
 pub mod runs;
 mod sarif;
 mod seat;

@@ -7,16 +7,16 @@ use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::check::{self, Checked, Named};
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::round::{Options, Refs, Round};
+use quorate_manifest::round::Refs;
 use quorate_manifest::workspace::Spot;
 use quorate_manifest::{council, host};
 
-use super::confined::Confined;
 use super::disk::{self, Disk};
 use super::environment::Environment;
 use super::host::Host;
+use super::manifests::{self, Manifests, directory_of, missing, root_of};
 use super::stop::{Class, Stop};
-use super::workspace::{absolute, outermost, shown};
+use super::workspace::absolute;
 
 /// What is to be checked.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +57,7 @@ pub fn check(environment: &Environment, request: &Request, stdin: Option<Vec<u8>
         in_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
     }
     if let Some(bytes) = stdin {
-        let root = root_of(environment, request, &environment.directory);
+        let root = root_of(environment, request.root.as_deref(), &environment.directory);
         let work = Work { root, files: BTreeMap::new() };
         in_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut said)?;
     }
@@ -75,14 +75,9 @@ fn in_workspace(
     outcome: &mut Outcome,
     said: &mut BTreeSet<Key>,
 ) -> Result<(), Stop> {
-    let confined = confine(environment, &work.root)?;
-    let options = Options {
-        prefix: prefix(environment, &work.root),
-        strict_chain: strict_chain(environment, &work.root)?,
-        refs: request.refs,
-    };
+    let manifests = Manifests::open(environment, &work.root, request.refs)?;
     let host = Host::new();
-    let round = Round::new(&confined, &host, options);
+    let round = manifests.round(&host);
     let spots: Vec<Spot> = work.files.keys().cloned().collect();
     check::plan(&round, &spots);
     let mut take = |checked: Checked, spot: &Spot| -> Result<(), Stop> {
@@ -129,7 +124,8 @@ fn keep(mut report: Report, said: &mut BTreeSet<Key>, all: &mut Report) {
     };
     report.refusals.retain(|one| new(one.code.as_str(), &one.body));
     report.warnings.retain(|one| new(one.code.as_str(), &one.body));
-    let bodies = report.refusals.iter().map(|one| &one.body).chain(report.warnings.iter().map(|one| &one.body));
+    let bodies =
+        report.refusals.iter().map(|one| &one.body).chain(report.warnings.iter().map(|one| &one.body));
     let quoted: BTreeSet<&str> = bodies
         .flat_map(|body| body.place.iter().chain(body.related.iter().map(|related| &related.place)))
         .map(|place: &Place| &*place.file)
@@ -157,14 +153,10 @@ fn gather(environment: &Environment, request: &Request) -> Result<Vec<Work>, Sto
             }
             Err(error) => return Err(unreadable(path, &error)),
         };
-        let root = root_of(environment, request, &start);
+        let root = root_of(environment, request.root.as_deref(), &start);
         let work = works.entry(root.clone()).or_default();
         for (file, named) in files {
-            let spot = file.strip_prefix(&root).ok().and_then(|path| Spot::new(&path.to_string_lossy()).ok());
-            let Some(spot) = spot else {
-                let body = Body::new(format!("{} is not in the workspace {}", file.display(), root.display()));
-                return Err(Stop::new(Class::Usage, codes::USAGE, body.help("say another --root")));
-            };
+            let spot = manifests::spot(&root, &file)?;
             let entry = work.entry(spot).or_insert(named);
             if named == Named::Explicitly {
                 *entry = named;
@@ -178,22 +170,6 @@ fn is_candidate(path: &Path) -> bool {
     path.file_name().is_some_and(|name| check::is_candidate(&name.to_string_lossy()))
 }
 
-/// Where a file that was named belongs to, for want of a `quorate.toml`: the working directory, if it lies below.
-fn directory_of(environment: &Environment, file: &Path) -> PathBuf {
-    if file.starts_with(&environment.directory) {
-        return environment.directory.clone();
-    }
-    file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf)
-}
-
-/// The workspace's root (M10): what was said, else the outermost directory with a `quorate.toml`, else `start`.
-pub(super) fn root_of(environment: &Environment, request: &Request, start: &Path) -> PathBuf {
-    match &request.root {
-        Some(root) => absolute(&environment.directory, root),
-        None => outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf)).unwrap_or_else(|| start.to_owned()),
-    }
-}
-
 /// The files that a glob matches.
 fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named)>, Stop> {
     let text = pattern.to_string_lossy();
@@ -205,7 +181,8 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named
         Stop::new(Class::Usage, codes::USAGE, Body::new(format!("`{text}` is no glob: {}", error.kind())))
     })?;
     let matcher = matcher.compile_matcher();
-    let fixed: PathBuf = pattern.components().take_while(|part| !special(&part.as_os_str().to_string_lossy())).collect();
+    let fixed: PathBuf =
+        pattern.components().take_while(|part| !special(&part.as_os_str().to_string_lossy())).collect();
     let start = absolute(&environment.directory, &fixed);
     let found = disk::walk(&start).map_err(|_| missing(&text))?;
     let files: Vec<_> = found
@@ -217,36 +194,6 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named
         .map(|one| (one.path, Named::Explicitly))
         .collect();
     if files.is_empty() { Err(missing(&text)) } else { Ok(files) }
-}
-
-pub(super) fn confine(environment: &Environment, root: &Path) -> Result<Confined, Stop> {
-    Confined::open(root).map_err(|error| {
-        let body = Body::new(format!("cannot open the workspace {}: {error}", shown(environment, root)));
-        Stop::not_found(codes::FILE_UNREADABLE, body)
-    })
-}
-
-/// What stands before a workspace's path when it is shown.
-pub(super) fn prefix(environment: &Environment, root: &Path) -> String {
-    let shown = shown(environment, root);
-    if shown.is_empty() || shown.ends_with('/') { shown } else { format!("{shown}/") }
-}
-
-/// `strict_chain` of the workspace's `quorate.toml`.
-pub(super) fn strict_chain(environment: &Environment, root: &Path) -> Result<bool, Stop> {
-    let path = root.join("quorate.toml");
-    if !path.is_file() {
-        return Ok(false);
-    }
-    let loaded = host::load(&path, &shown(environment, &path), &Disk);
-    match loaded.value {
-        Some(configuration) => Ok(configuration.strict_chain),
-        None => Err(Stop::report(Class::Configuration, loaded.report)),
-    }
-}
-
-fn missing(path: &str) -> Stop {
-    Stop::not_found(codes::FILE_UNREADABLE, Body::new(format!("there is no file `{path}`")).help("check the path"))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Stop {

@@ -62,7 +62,12 @@ pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Durati
 ///
 /// # Errors
 /// As [`choose`].
-pub fn by_name(registry: &Registry, host: &Configuration, name: &str, place: Option<&Place>) -> Result<Chosen, Stop> {
+pub fn by_name(
+    registry: &Registry,
+    host: &Configuration,
+    name: &str,
+    place: Option<&Place>,
+) -> Result<Chosen, Stop> {
     if let Some(table) = host.executors.get(name) {
         return by_table(registry, table, name, &host.dir);
     }

@@ -62,7 +62,9 @@ impl quorate_manifest::Host for Host {
         let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES).build();
         built.map(|_| ()).map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
-            error => error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+            error => {
+                error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+            }
         })
     }
 

@@ -10,6 +10,8 @@ use quorate_kernel::ports::ledger;
 pub enum Class {
     /// What was named is not there.
     NotFound,
+    /// A manifest that was asked for is refused.
+    Refused,
     /// Configuration or input is unusable.
     Configuration,
     /// The command line is wrong.
@@ -22,6 +24,7 @@ impl Class {
     /// The process's exit code.
     pub fn code(self) -> u8 {
         match self {
+            Class::Refused => 1,
             Class::NotFound => 4,
             Class::Configuration => 5,
             Class::Usage => 64,

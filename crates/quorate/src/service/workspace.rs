@@ -88,7 +88,12 @@ fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop
 }
 
 /// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration.
-fn ledger(environment: &Environment, places: &Places, host: &Configuration, beside: &Path) -> Result<PathBuf, Stop> {
+fn ledger(
+    environment: &Environment,
+    places: &Places,
+    host: &Configuration,
+    beside: &Path,
+) -> Result<PathBuf, Stop> {
     let named = places.ledger.clone().or_else(|| environment.ledger.clone());
     if let Some(address) = named.as_ref().filter(|path| path.to_string_lossy().contains("://")) {
         let body =

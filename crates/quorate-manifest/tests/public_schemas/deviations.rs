@@ -1,0 +1,105 @@
+//! Where we knowingly judge otherwise than the public schemas (M4). Each deviation is undone in a copy of the document,
+//! exactly where it is one: what then is left has to be judged alike.
+
+use quorate_manifest::doctype::Doctype;
+use serde_json::{Value, json};
+
+use super::text::without_nulls;
+
+/// One way in which a document deviates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deviation {
+    /// A view without `mode` inherits its parent's.
+    ViewWithoutMode,
+    /// `ws://<collection>/<slug>` with further `/<slug>` segments.
+    FurtherSegments,
+    /// `extends: ../ASSEMBLY.md`, the parent one folder up.
+    ParentAbove,
+    /// A key without a value counts as absent.
+    NullIsAbsent,
+}
+
+impl Deviation {
+    pub(crate) const ALL: [Deviation; 4] = [
+        Deviation::ViewWithoutMode,
+        Deviation::FurtherSegments,
+        Deviation::ParentAbove,
+        Deviation::NullIsAbsent,
+    ];
+
+    pub(crate) fn says(self) -> &'static str {
+        match self {
+            Deviation::ViewWithoutMode => "a view without mode",
+            Deviation::FurtherSegments => "ws:// with further segments",
+            Deviation::ParentAbove => "extends: ../ASSEMBLY.md",
+            Deviation::NullIsAbsent => "null counts as absent",
+        }
+    }
+
+    /// Whether documents of a doctype can deviate in this way.
+    pub(crate) fn concerns(self, doctype: Doctype) -> bool {
+        self == Deviation::NullIsAbsent || doctype == Doctype::Assembly
+    }
+}
+
+/// A document with its deviations undone, and which they were.
+pub(crate) fn undone(doctype: Doctype, document: &Value) -> (Value, Vec<Deviation>) {
+    let mut levelled = without_nulls(document);
+    let mut found = Vec::new();
+    if levelled != *document {
+        found.push(Deviation::NullIsAbsent);
+    }
+    if doctype != Doctype::Assembly {
+        return (levelled, found);
+    }
+    if segments(&mut levelled) {
+        found.push(Deviation::FurtherSegments);
+    }
+    let Some(root) = levelled.as_object_mut() else { return (levelled, found) };
+    if root.get("extends") == Some(&json!("../ASSEMBLY.md")) {
+        root.insert("extends".to_owned(), json!("../x/ASSEMBLY.md"));
+        found.push(Deviation::ParentAbove);
+    }
+    if root.contains_key("extends") && !root.contains_key("mode") {
+        root.insert("mode".to_owned(), json!("advisory"));
+        found.push(Deviation::ViewWithoutMode);
+    }
+    (levelled, found)
+}
+
+/// Makes one slug of the further segments of every ref in an assembly; whether there were any.
+fn segments(root: &mut Value) -> bool {
+    let mut found = false;
+    for (field, collection) in [("identity", "identities"), ("work", "workspaces"), ("executor", "operators")]
+    {
+        found |= root.get_mut(field).is_some_and(|reference| joined(reference, &[collection]));
+    }
+    let consumers = ["operators", "companies", "workspaces", "skills"];
+    for consumer in root.get_mut("appliesTo").and_then(Value::as_array_mut).into_iter().flatten() {
+        found |= joined(consumer, &consumers);
+    }
+    for member in root.get_mut("members").and_then(Value::as_array_mut).into_iter().flatten() {
+        found |= member.get_mut("persona").is_some_and(|reference| joined(reference, &["personas"]));
+    }
+    found
+}
+
+fn joined(reference: &mut Value, collections: &[&str]) -> bool {
+    let Some((collection, path)) =
+        reference.as_str().and_then(|text| text.strip_prefix("ws://")).and_then(|rest| rest.split_once('/'))
+    else {
+        return false;
+    };
+    if !collections.contains(&collection) || !path.contains('/') || !path.split('/').all(is_slug) {
+        return false;
+    }
+    // Whatever was different stays different: no slug of the documents has four dashes in a row.
+    *reference = json!(format!("ws://{collection}/{}", path.replace('/', "----")));
+    true
+}
+
+fn is_slug(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|first| first.is_ascii_lowercase())
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}

@@ -1,0 +1,231 @@
+//! Judging a document in four ways: by our own reader and [`Form`], by a full validator on the public schema, by the
+//! same validator on the schema that we publish, and as the file that a user would have.
+
+use std::collections::BTreeMap;
+
+use jsonschema::Validator;
+use quorate_diagnostics::Refusal;
+use quorate_manifest::doctype::{self, Doctype};
+use quorate_manifest::form::{Form, Misfit};
+use quorate_manifest::round::{Options, Read, Round};
+use quorate_manifest::workspace::{Memory, Spot};
+use serde_json::Value;
+
+use super::change::shrunk;
+use super::deviations::{Deviation, undone};
+use super::nobody::Nobody;
+use super::text::{Style, read, without_nulls};
+use super::typed::fills_its_type;
+
+/// How many differences are shown at once.
+const SHOWN: usize = 6;
+
+/// Judges documents of one doctype, and keeps count.
+pub(crate) struct Judge {
+    doctype: Doctype,
+    form: &'static Form,
+    ours: Validator,
+    public: Option<Validator>,
+    accepted: usize,
+    refused: usize,
+    deviations: BTreeMap<&'static str, Count>,
+    differences: Vec<String>,
+}
+
+/// How often a deviation was met.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    /// In so many documents.
+    met: usize,
+    /// So many of them were accepted, and the public schema refuses them.
+    decided: usize,
+    /// So many of those had no other deviation.
+    alone: usize,
+}
+
+/// What two judges can differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Between {
+    /// Our reader, and the public schema where the deviations are undone.
+    UsAndPublic,
+    /// Our reader, and the validator on the schema that we publish.
+    UsAndOurSchema,
+    /// Our form and the validator, both on JSON as it is.
+    FormAndValidator,
+}
+
+impl Judge {
+    /// A judge of a doctype; without a public schema only we ourselves are compared.
+    pub(crate) fn new(doctype: Doctype, public: Option<&Value>) -> Judge {
+        let ours = doctype::schema(doctype).expect("a doctype with a schema");
+        Judge {
+            doctype,
+            form: doctype::form(doctype).expect("a doctype with a schema"),
+            ours: validator(&ours),
+            public: public.map(|schema| validator(&with_plain_digits(schema))),
+            accepted: 0,
+            refused: 0,
+            deviations: BTreeMap::new(),
+            differences: Vec::new(),
+        }
+    }
+
+    pub(crate) fn judged(&self) -> usize {
+        self.accepted + self.refused
+    }
+
+    /// Judges a document in all ways.
+    pub(crate) fn judge(&mut self, document: &Value) {
+        let style = if self.judged().is_multiple_of(3) { Style::Json } else { Style::Emitted };
+        let (text, root) = read(document, style);
+        let misfits = self.form.misfits(&root);
+        if misfits.is_empty() {
+            self.accepted += 1;
+            fills_its_type(self.doctype, &root);
+        } else {
+            self.refused += 1;
+            self.told(&text, &misfits);
+        }
+        self.count(document, misfits.is_empty());
+        for between in [Between::UsAndPublic, Between::UsAndOurSchema, Between::FormAndValidator] {
+            if self.differences.len() < SHOWN && self.differ(between, document) {
+                let smallest = shrunk(document, |smaller| self.differ(between, smaller));
+                let told = self.difference(between, &smallest);
+                if !self.differences.contains(&told) {
+                    self.differences.push(told);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, document: &Value, accepted: bool) {
+        let Some(public) = &self.public else { return };
+        let (_, deviations) = undone(self.doctype, document);
+        let decided = !deviations.is_empty() && accepted && !public.is_valid(document);
+        for deviation in &deviations {
+            let count = self.deviations.entry(deviation.says()).or_default();
+            count.met += 1;
+            count.decided += usize::from(decided);
+            count.alone += usize::from(decided && deviations.len() == 1);
+        }
+    }
+
+    fn verdicts(&self, between: Between, document: &Value) -> Option<(bool, bool)> {
+        let ours = || self.form.fits(&read(document, Style::Json).1);
+        Some(match between {
+            Between::UsAndPublic => {
+                (ours(), self.public.as_ref()?.is_valid(&undone(self.doctype, document).0))
+            }
+            Between::UsAndOurSchema => (ours(), self.ours.is_valid(&without_nulls(document))),
+            Between::FormAndValidator => (self.form.fits(document), self.ours.is_valid(document)),
+        })
+    }
+
+    fn differ(&self, between: Between, document: &Value) -> bool {
+        self.verdicts(between, document).is_some_and(|(one, other)| one != other)
+    }
+
+    fn difference(&self, between: Between, document: &Value) -> String {
+        let (misfits, validator, judged) = match (between, &self.public) {
+            (Between::UsAndPublic, Some(public)) => {
+                (self.form.misfits(&read(document, Style::Json).1), public, undone(self.doctype, document).0)
+            }
+            (Between::FormAndValidator, _) => (self.form.misfits(document), &self.ours, document.clone()),
+            _ => (self.form.misfits(&read(document, Style::Json).1), &self.ours, without_nulls(document)),
+        };
+        let ours: Vec<String> =
+            misfits.iter().map(|misfit| format!("{} {:?}", misfit.pointer(), misfit.fault)).collect();
+        let theirs: Vec<String> = validator
+            .iter_errors(&judged)
+            .map(|error| format!("{} {error}", error.instance_path()))
+            .collect();
+        format!("{between:?} differ on {document}\n  we:        {ours:?}\n  validator: {theirs:?}")
+    }
+
+    /// Whatever is refused is refused of the file that holds it, in words and with a place.
+    fn told(&mut self, text: &str, misfits: &[Misfit]) {
+        let name = self.doctype.file_name().unwrap_or("it.md");
+        let workspace = Memory::new().with(name, format!("---\n{text}\n---\n"));
+        let round = Round::new(&workspace, &Nobody, Options::default());
+        let Read::Layer(layer) = round.read(&Spot::new(name).expect("a name"), self.doctype) else {
+            panic!("the file is there");
+        };
+        assert_eq!(layer.report.refusals.len(), misfits.len(), "each misfit is one refusal\n{text}");
+        for Refusal { code, body } in &layer.report.refusals {
+            let place = body.place.as_ref().expect("a place");
+            let placed = layer.text.get(place.span.clone()).is_some();
+            let at_root = misfits.iter().any(|misfit| misfit.path.is_empty());
+            let pathed = at_root || !place.path.is_empty();
+            let said = [Some(&body.message), body.help.as_ref()];
+            let well_said = said.into_iter().flatten().all(|sentence| is_sentence(sentence));
+            if self.differences.len() < SHOWN
+                && !(*code == self.doctype.invalid() && placed && pathed && well_said)
+            {
+                self.differences.push(format!("badly told: {body:?}\n{text}"));
+            }
+        }
+    }
+
+    /// Shows what was counted, and fails where anybody differed.
+    pub(crate) fn conclude(&self) {
+        let name = self.doctype.word();
+        println!("{name}: {} documents, {} accepted, {} refused", self.judged(), self.accepted, self.refused);
+        for deviation in
+            Deviation::ALL.into_iter().filter(|one| self.public.is_some() && one.concerns(self.doctype))
+        {
+            let Count { met, decided, alone } =
+                self.deviations.get(deviation.says()).copied().unwrap_or_default();
+            println!("  {:<28} met {met:>5}, decided {decided:>5}, alone {alone:>5}", deviation.says());
+            assert!(alone > 0, "{name}: nothing shows what {deviation:?} does");
+        }
+        assert!(self.differences.is_empty(), "{name}\n{}", self.differences.join("\n"));
+        let share = |part: usize| part * 100 / self.judged();
+        assert!(share(self.accepted) >= 15, "{name}: only {} accepted", self.accepted);
+        assert!(share(self.refused) >= 15, "{name}: only {} refused", self.refused);
+    }
+}
+
+fn validator(schema: &Value) -> Validator {
+    // `format` is an annotation (M2).
+    let options = jsonschema::draft202012::options().should_validate_formats(false);
+    options.build(schema).expect("a schema that the validator knows")
+}
+
+/// The schema with `[0-9]` for `\d` in its patterns. To ECMA-262 they are the same; in a pattern with a look-ahead the
+/// validator takes the digits of all scripts for `\d`.
+fn with_plain_digits(schema: &Value) -> Value {
+    match schema {
+        Value::Object(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(key, value)| match value {
+                    Value::String(pattern) if key == "pattern" => {
+                        (key.clone(), Value::from(pattern.replace("\\d", "[0-9]")))
+                    }
+                    other => (key.clone(), with_plain_digits(other)),
+                })
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.iter().map(with_plain_digits).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Whether a text says something, on one line and without holes where something should stand.
+fn is_sentence(text: &str) -> bool {
+    let mut outside = String::new();
+    for (at, part) in text.split('`').enumerate() {
+        outside.push_str(if at % 2 == 0 {
+            part
+        } else if part.is_empty() {
+            " , "
+        } else {
+            "x"
+        });
+    }
+    let holes = ["  ", " ,", " ;", " :", "be not", "be or"];
+    !holes.iter().any(|hole| outside.contains(hole))
+        && !text.contains('\n')
+        && text.trim() == text
+        && !text.is_empty()
+}

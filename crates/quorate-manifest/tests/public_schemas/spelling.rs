@@ -1,0 +1,154 @@
+//! Spelling texts that a regular expression of ECMA-262 accepts: what the public schemas use of its syntax, and no
+//! more. Anything else panics, so that a schema that comes to use more is noticed.
+
+use super::chance::Chance;
+
+/// What stands for "anything but white space": among it what other languages count as white space.
+const DARK: [char; 14] =
+    ['a', 'Z', '7', '-', '_', '/', '.', ':', 'é', '漢', '😀', '\u{85}', '\u{200B}', '\u{180E}'];
+
+enum Piece {
+    /// One character of these ranges.
+    Char(Vec<(char, char)>),
+    /// One character that is no white space.
+    Dark,
+    /// One of several ways.
+    Ways(Vec<Way>),
+}
+
+type Way = Vec<(Piece, usize, Option<usize>)>;
+
+/// A text that the pattern accepts; the first repetition without an upper bound is repeated `longer` times more
+/// than it has to be.
+pub(crate) fn spell(pattern: &str, longer: usize, chance: &mut Chance) -> String {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let mut at = 0;
+    let ways = ways(&pattern, &mut at);
+    assert_eq!(at, pattern.len(), "a bracket that nothing opened");
+    let mut out = String::new();
+    write(&ways, &mut { longer }, chance, &mut out);
+    out
+}
+
+/// A text that the pattern accepts and that has so many characters, where the pattern can have such a text.
+pub(crate) fn spell_to(pattern: &str, length: usize, chance: &mut Chance) -> String {
+    let short = spell(pattern, 0, &mut chance.clone());
+    let longer = length.saturating_sub(short.chars().count());
+    spell(pattern, longer, chance)
+}
+
+fn write(ways: &[Way], longer: &mut usize, chance: &mut Chance, out: &mut String) {
+    for (piece, least, most) in chance.pick(ways) {
+        let times = match most {
+            Some(most) => least + chance.below(most - least + 1),
+            None => least + std::mem::take(longer),
+        };
+        let mut own = chance.fork();
+        for _ in 0..times {
+            match piece {
+                Piece::Char(ranges) => {
+                    let (from, to) = *own.pick(ranges);
+                    let among: Vec<char> = (from..=to).collect();
+                    out.push(*own.pick(&among));
+                }
+                Piece::Dark => out.push(*own.pick(&DARK)),
+                Piece::Ways(inner) => write(inner, longer, &mut own, out),
+            }
+        }
+    }
+}
+
+fn ways(pattern: &[char], at: &mut usize) -> Vec<Way> {
+    let mut ways = vec![Way::new()];
+    while let Some(&c) = pattern.get(*at) {
+        *at += 1;
+        let piece = match c {
+            ')' => {
+                *at -= 1;
+                break;
+            }
+            '|' => {
+                ways.push(Way::new());
+                continue;
+            }
+            '^' | '$' => continue,
+            '(' if pattern[*at..].starts_with(&['?', '!', '$', ')']) => {
+                *at += 4;
+                continue;
+            }
+            '(' => {
+                if pattern[*at..].starts_with(&['?', ':']) {
+                    *at += 2;
+                }
+                let inner = self::ways(pattern, at);
+                assert_eq!(pattern.get(*at), Some(&')'), "a group that does not end");
+                *at += 1;
+                Piece::Ways(inner)
+            }
+            '[' => class(pattern, at),
+            '\\' => {
+                *at += 1;
+                Piece::Char(vec![escape(pattern[*at - 1])])
+            }
+            '.' | '?' | '*' | '+' | '{' | '}' | ']' => panic!("{c} is not spelt here"),
+            c => Piece::Char(vec![(c, c)]),
+        };
+        let (least, most) = times(pattern, at);
+        ways.last_mut().expect("there is a way from the start").push((piece, least, most));
+    }
+    ways
+}
+
+fn escape(c: char) -> (char, char) {
+    match c {
+        'd' => ('0', '9'),
+        c if c.is_alphanumeric() => panic!("\\{c} is not spelt here"),
+        c => (c, c),
+    }
+}
+
+fn class(pattern: &[char], at: &mut usize) -> Piece {
+    if pattern[*at..].starts_with(&['^', '\\', 's', ']']) {
+        *at += 4;
+        return Piece::Dark;
+    }
+    let mut ranges = Vec::new();
+    loop {
+        let c = pattern[*at];
+        *at += 1;
+        match (c, pattern.get(*at), pattern.get(*at + 1)) {
+            (']', _, _) => return Piece::Char(ranges),
+            ('^', _, _) => panic!("a class of what is not in it is not spelt here"),
+            ('\\', Some(&escaped), _) => {
+                *at += 1;
+                ranges.push(escape(escaped));
+            }
+            (from, Some('-'), Some(&to)) if to != ']' => {
+                *at += 2;
+                ranges.push((from, to));
+            }
+            (c, _, _) => ranges.push((c, c)),
+        }
+    }
+}
+
+fn times(pattern: &[char], at: &mut usize) -> (usize, Option<usize>) {
+    let found = match pattern.get(*at) {
+        Some('?') => (0, Some(1)),
+        Some('*') => (0, None),
+        Some('+') => (1, None),
+        Some('{') => {
+            let end = pattern[*at..].iter().position(|c| *c == '}').expect("a count that ends") + *at;
+            let inside: String = pattern[*at + 1..end].iter().collect();
+            *at = end + 1;
+            let number = |text: &str| text.parse::<usize>().expect("a count is a number");
+            return match inside.split_once(',') {
+                Some((least, most)) => (number(least), Some(number(most))),
+                None => (number(&inside), Some(number(&inside))),
+            };
+        }
+        _ => return (1, Some(1)),
+    };
+    *at += 1;
+    found
+}

@@ -1,0 +1,379 @@
+//! A resolved assembly: for people, as YAML that stands alone, and as JSON.
+
+use std::fmt::Write as _;
+
+use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_manifest::assembly::members::Trigger;
+use quorate_manifest::assembly::resolved::{Kept, Member, Resolved, Seat};
+use quorate_manifest::assembly::{MatchMode, Mode};
+use quorate_manifest::layer::Layer;
+use quorate_manifest::tree::{Kind, Node, emit};
+use serde_json::{Map, Value, json};
+
+use super::layout::{hanging, prose, table};
+use super::paint::{Paint, finish, line};
+use crate::service::resolve::{Origin, View, path_of};
+
+/// How wide labels are.
+const LABEL: usize = 14;
+
+/// The assembly for people.
+pub fn human(view: &View, look: Look) -> String {
+    let resolved = &view.resolved;
+    let mut out = format!(
+        "{}  {} {}  {}\n\n",
+        Paint::Strong.on(&line(&resolved.title)),
+        line(&resolved.name),
+        line(&resolved.version),
+        Paint::Strong.on(resolved.mode.word())
+    );
+    out.push_str(&prose(&resolved.description, 2, look.width));
+    out.push('\n');
+    out.push_str(&chain(resolved, look));
+    out.push('\n');
+    out.push_str(&members(resolved, look));
+    out.push('\n');
+    out.push_str(&rules(resolved, look));
+    for (label, text) in facts(resolved) {
+        out.push_str(&hanging(&format!("{label:<LABEL$}"), &text, 2, look.width));
+    }
+    finish(&out, look)
+}
+
+fn chain(resolved: &Resolved, look: Look) -> String {
+    let of = |layer: &Layer, key| line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
+    let layers = &resolved.chain.layers;
+    let row = |(at, layer): (usize, &std::sync::Arc<Layer>)| {
+        vec![at.to_string(), line(&layer.shown), of(layer, "name"), of(layer, "version")]
+    };
+    let heading = if layers.len() == 1 { "manifest" } else { "chain, root first" };
+    table(&["", heading, "name", "version"], (1..).zip(layers).map(row).collect(), 2, look.width)
+}
+
+/// The number of a layer, as the chain's table has it; nothing where there is only one.
+fn from(resolved: &Resolved, layer: usize) -> Option<String> {
+    (resolved.chain.layers.len() > 1).then(|| (layer + 1).to_string())
+}
+
+/// The heading of the numbers of layers, where there is more than one.
+fn from_heading(resolved: &Resolved) -> Option<&'static str> {
+    (resolved.chain.layers.len() > 1).then_some("from")
+}
+
+fn members(resolved: &Resolved, look: Look) -> String {
+    if resolved.members.is_empty() {
+        return "  No members.\n".to_owned();
+    }
+    let (headings, cells): (&[&str], fn(&Member) -> Vec<String>) = match resolved.mode {
+        Mode::Advisory => (&["phase", "triggers"], advisory),
+        Mode::Voting => (&["weight", "classes"], voting),
+        Mode::Peer | Mode::Hierarchy => (&[], |_| Vec::new()),
+    };
+    let mut all = vec!["member", "role", "persona"];
+    all.extend(headings);
+    all.push("timeout");
+    all.extend(from_heading(resolved));
+    let roster = order(resolved);
+    let rows = roster
+        .iter()
+        .map(|(branch, member)| {
+            let mut row = vec![
+                format!("{branch}{}", Paint::Strong.on(&line(&member.id))),
+                line(&member.role),
+                line(member.persona.reference.trim_start_matches("ws://personas/")),
+            ];
+            row.extend(cells(member));
+            row.push(seconds(member.timeout_ms));
+            row.extend(from(resolved, member.layer));
+            row
+        })
+        .collect();
+    table(&all, rows, 2, look.width)
+}
+
+/// The members in the order in which they are shown, each with its branch: a hierarchy as a tree, an advisory assembly
+/// by phase.
+fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
+    let parent = |member: &Member| match &member.seat {
+        Seat::Hierarchy { parent } => parent.clone(),
+        _ => None,
+    };
+    let mut members: Vec<&Member> = resolved.members.iter().collect();
+    if resolved.mode != Mode::Hierarchy {
+        let phase = |member: &&Member| match &member.seat {
+            Seat::Advisory { phase: Some(phase), .. } => {
+                members_phase(resolved).iter().position(|one| *one == phase).unwrap_or(usize::MAX)
+            }
+            _ => usize::MAX,
+        };
+        members.sort_by_key(phase);
+        return members.into_iter().map(|member| (String::new(), member)).collect();
+    }
+    let mut out = Vec::new();
+    let mut open: Vec<(String, String, &Member)> = members
+        .iter()
+        .rev()
+        .filter(|one| parent(one).is_none())
+        .map(|one| (String::new(), String::new(), *one))
+        .collect();
+    while let Some((branch, below, member)) = open.pop() {
+        let children: Vec<&Member> =
+            members.iter().copied().filter(|one| parent(one).as_ref() == Some(&member.id)).collect();
+        for (at, child) in children.iter().enumerate().rev() {
+            let last = at + 1 == children.len();
+            let (arm, gap) = if last { ("└─", "  ") } else { ("├─", "│ ") };
+            open.push((format!("{below}{arm}"), format!("{below}{gap}"), child));
+        }
+        out.push((branch, member));
+    }
+    out
+}
+
+/// The phases in the order in which the roster names them.
+fn members_phase(resolved: &Resolved) -> Vec<&String> {
+    let mut phases = Vec::new();
+    for member in &resolved.members {
+        if let Seat::Advisory { phase: Some(phase), .. } = &member.seat
+            && !phases.contains(&phase)
+        {
+            phases.push(phase);
+        }
+    }
+    phases
+}
+
+fn advisory(member: &Member) -> Vec<String> {
+    let Seat::Advisory { phase, triggers } = &member.seat else { return Vec::new() };
+    let phase = phase.as_deref().map_or_else(|| Paint::Absent.on("none"), line);
+    let triggers = triggers.as_ref().map_or_else(
+        || "all".to_owned(),
+        |all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>().join(", "),
+    );
+    vec![phase, triggers]
+}
+
+fn voting(member: &Member) -> Vec<String> {
+    let Seat::Voting { weight, classes } = &member.seat else { return Vec::new() };
+    let classes = match classes.as_deref() {
+        None => "all".to_owned(),
+        Some([]) => Paint::Absent.on("none"),
+        Some(classes) => line(&classes.join(", ")),
+    };
+    vec![weight.to_string(), classes]
+}
+
+fn trigger(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Sample => "sample",
+        Trigger::SentinelMatch => "sentinel-match",
+        Trigger::Scheduled => "scheduled",
+        Trigger::Manual => "manual",
+        Trigger::Periodic => "periodic",
+    }
+}
+
+fn seconds(timeout_ms: u32) -> String {
+    if timeout_ms.is_multiple_of(1000) {
+        format!("{} s", timeout_ms / 1000)
+    } else {
+        format!("{timeout_ms} ms")
+    }
+}
+
+fn rules(resolved: &Resolved, look: Look) -> String {
+    if resolved.rules.is_empty() {
+        return "  No synthesis rules.\n\n".to_owned();
+    }
+    let rows = (1..)
+        .zip(&resolved.rules)
+        .map(|(at, rule)| {
+            let params: Vec<String> =
+                rule.params.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect();
+            let whom =
+                rule.applies_to.as_ref().map_or_else(|| "everybody".to_owned(), |ids| line(&ids.join(", ")));
+            let with = line(&params.join(", "));
+            let mut row =
+                vec![at.to_string(), Paint::Strong.on(&line(&rule.id)), line(&rule.kind), whom, with];
+            row.extend(from(resolved, rule.layer));
+            row
+        })
+        .collect();
+    let mut headings = vec!["", "rule", "kind", "looks at", "with"];
+    headings.extend(from_heading(resolved));
+    table(&headings, rows, 2, look.width) + "\n"
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let traits: Vec<String> = resolved
+        .locked_traits
+        .iter()
+        .map(|one| {
+            let from = from(resolved, one.layer).map(|layer| format!("from {layer}"));
+            let declared =
+                (resolved.match_mode != MatchMode::default()).then(|| one.declared.word().to_owned());
+            let more: Vec<String> = declared.into_iter().chain(from).collect();
+            if more.is_empty() {
+                line(&one.text)
+            } else {
+                format!("{} ({})", line(&one.text), more.join(", "))
+            }
+        })
+        .collect();
+    facts.push(("locked traits", if traits.is_empty() { "none".to_owned() } else { traits.join("; ") }));
+    if resolved.match_mode != MatchMode::default() {
+        facts.push(("match mode", resolved.match_mode.word().to_owned()));
+    }
+    let audit = &resolved.audit;
+    let kept = |kept| if kept == Kept::Yes { "kept" } else { "hashes only" };
+    let days = audit.retention_days.map_or_else(|| "for ever".to_owned(), |days| format!("for {days} days"));
+    facts.push((
+        "audit",
+        format!(
+            "consultations {} {days}; outcomes {}, at most {} active, for {}; signing {}",
+            kept(audit.consultations),
+            kept(audit.overlays),
+            audit.max_active,
+            audit.default_ttl,
+            signing(resolved)
+        ),
+    ));
+    if let Some(heuristic) = resolved.defaults.as_ref().and_then(|one| one.trigger_heuristic.as_ref()) {
+        let every = resolved.defaults.as_ref().and_then(|one| one.trigger_interval_ms);
+        let every = every.map_or_else(String::new, |ms| format!(", every {}", seconds(ms)));
+        facts.push(("convened", format!("{}{every}", line(heuristic))));
+    }
+    facts.extend(resolved.refs.iter().map(|(key, reference)| (*key, line(reference))));
+    if !resolved.applies_to.is_empty() {
+        facts.push(("applies to", line(&resolved.applies_to.join(", "))));
+    }
+    facts
+}
+
+fn signing(resolved: &Resolved) -> &'static str {
+    use quorate_manifest::assembly::audit::Signing;
+    match resolved.audit.signing {
+        Signing::Required => "required",
+        Signing::Optional => "optional",
+        Signing::None => "none",
+    }
+}
+
+/// The merged manifest as a root of its own: without what binds it to a parent or a consumer.
+pub fn yaml(view: &View) -> String {
+    let resolved = &view.resolved;
+    let mut out = String::from("# resolved, root first:\n");
+    for layer in &resolved.chain.layers {
+        let _ = writeln!(out, "#   {}", line(&layer.shown));
+    }
+    if !resolved.applies_to.is_empty() {
+        let _ = writeln!(out, "# applies to: {}", line(&resolved.applies_to.join(", ")));
+    }
+    let mut root = resolved.chain.merged.clone();
+    if let Kind::Map(entries) = &mut root.kind {
+        entries.retain(|entry| entry.key != "extends" && entry.key != "appliesTo");
+    }
+    out.push_str(&emit(&root));
+    out
+}
+
+/// `{assembly, mode, chain, effective, members, origins, warnings}`.
+pub fn json(view: &View) -> String {
+    let resolved = &view.resolved;
+    let chain: Vec<Value> = resolved
+        .chain
+        .layers
+        .iter()
+        .map(|layer| {
+            json!({
+                "path": path_of(&view.root, layer).display().to_string(),
+                "name": layer.root.key("name").and_then(Node::as_str),
+                "version": layer.root.key("version").and_then(Node::as_str),
+                "sha256": layer.sha256,
+            })
+        })
+        .collect();
+    let path = |layer: usize| path_of(&view.root, &resolved.chain.layers[layer]).display().to_string();
+    let members: Vec<Value> = resolved
+        .members
+        .iter()
+        .map(|member| {
+            let mut object = Map::new();
+            object.insert("id".to_owned(), json!(&*member.id));
+            object.insert("role".to_owned(), json!(member.role));
+            object.insert(
+                "persona".to_owned(),
+                json!({
+                    "ref": member.persona.reference,
+                    "path": member.persona.spot.as_ref().map(|spot| view.root.join(spot.in_workspace()).display().to_string()),
+                    "title": member.persona.title,
+                }),
+            );
+            match &member.seat {
+                Seat::Advisory { phase, triggers } => {
+                    object.insert("phase".to_owned(), json!(phase));
+                    let words = triggers.as_ref().map(|all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>());
+                    object.insert("triggers".to_owned(), json!(words));
+                }
+                Seat::Voting { weight, classes } => {
+                    object.insert("weight".to_owned(), json!(weight.to_string()));
+                    object.insert("voteClass".to_owned(), json!(classes));
+                }
+                Seat::Hierarchy { parent } => {
+                    object.insert("parent".to_owned(), json!(parent.as_deref()));
+                }
+                Seat::Peer => {}
+            }
+            object.insert("timeout_ms".to_owned(), json!(member.timeout_ms));
+            object.insert("gatherInput".to_owned(), json!({"strategy": member.gather.strategy, "params": member.gather.params}));
+            object.insert("manifest".to_owned(), json!(path(member.layer)));
+            Value::Object(object)
+        })
+        .collect();
+    let origins: Map<String, Value> = view
+        .origins()
+        .into_iter()
+        .map(|origin| (origin.field, json!(format!("{}:{}", origin.file, origin.line))))
+        .collect();
+    let value = json!({
+        "assembly": resolved.name,
+        "mode": resolved.mode.word(),
+        "chain": chain,
+        "effective": resolved.chain.merged.to_json(),
+        "members": members,
+        "origins": origins,
+        "warnings": diagnostics::diagnostics(&view.report),
+    });
+    format!("{value:#}\n")
+}
+
+/// Fields with where they come from, for people.
+pub fn explain(origins: &[Origin], look: Look) -> String {
+    let mut out = String::new();
+    for origin in origins {
+        let _ =
+            writeln!(out, "{} = {}", Paint::Strong.on(&line(&origin.field)), line(&origin.value.to_string()));
+        let _ = writeln!(out, "  from {}:{}", line(&origin.file), origin.line);
+        for over in &origin.overridden {
+            let _ =
+                writeln!(out, "  over {}  {}:{}", line(&over.value.to_string()), line(&over.file), over.line);
+        }
+    }
+    finish(&out, look)
+}
+
+/// `{fields: [{field, value, file, line, overridden: [{value, file, line}]}]}`.
+pub fn explain_json(origins: &[Origin]) -> String {
+    let place = |origin: &Origin| json!({"value": origin.value, "file": origin.file, "line": origin.line});
+    let field = |origin: &Origin| {
+        let mut object = place(origin);
+        object["field"] = json!(origin.field);
+        object["overridden"] = json!(origin.overridden.iter().map(place).collect::<Vec<_>>());
+        object
+    };
+    format!("{:#}\n", json!({ "fields": origins.iter().map(field).collect::<Vec<_>>() }))
+}

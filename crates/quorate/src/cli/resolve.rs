@@ -1,0 +1,88 @@
+//! `quorate resolve`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::round::Refs;
+
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::resolve::{self, Request};
+use crate::service::stop::Stop;
+
+/// Show what an assembly is once its chain is merged, and where each part comes from
+///
+/// Exits with 1 when the assembly is refused; the refusals say why.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate resolve operators/lead/ASSEMBLY.md\n  quorate resolve . --explain audit.signing\n  quorate resolve ASSEMBLY.md --explain 'members[ciso]' --format json"
+)]
+pub(super) struct Arguments {
+    /// The ASSEMBLY.md, or the directory that holds it
+    #[arg(value_name = "ASSEMBLY.md")]
+    path: PathBuf,
+    /// Only this field, with the line that it comes from and what that line overrides
+    #[arg(long, value_name = "FIELD")]
+    explain: Option<String>,
+    /// Check the shape of refs, and not whether they lead anywhere
+    #[arg(long)]
+    no_refs: bool,
+    /// The workspace that refs resolve in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Shape::Human)]
+    format: Shape,
+}
+
+/// How a resolved assembly is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// For people
+    Human,
+    /// The merged manifest, as a root of its own
+    Yaml,
+    /// One JSON object
+    Json,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = if arguments.format == Shape::Json { Format::Json } else { Format::Human };
+    let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
+    let request = Request { path: arguments.path, root: arguments.root, refs };
+    let view = match resolve::resolve(environment, &request, &Host::new()) {
+        Ok(view) => view,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    if arguments.format != Shape::Json {
+        terminal.talk(&render::diagnostics(&view.report, Format::Human, terminal.stderr));
+    }
+    let text = match &arguments.explain {
+        None => match arguments.format {
+            Shape::Human => render::resolve::human(&view, terminal.stdout),
+            Shape::Yaml => render::resolve::yaml(&view),
+            Shape::Json => render::resolve::json(&view),
+        },
+        Some(field) => {
+            let origins = view.explain(field);
+            if origins.is_empty() {
+                let body = Body::new(format!("`{field}` has no value in this assembly"));
+                let body = match view.nearest(field) {
+                    Some(near) => body.help(format!("did you mean `{near}`?")),
+                    None => body.help("`quorate resolve --format json` lists all fields"),
+                };
+                return stopped(&Stop::not_found(codes::USAGE, body), format, terminal);
+            }
+            match arguments.format {
+                Shape::Json => render::resolve::explain_json(&origins),
+                _ => render::resolve::explain(&origins, terminal.stdout),
+            }
+        }
+    };
+    terminal.data(&text);
+    Exit::DONE
+}

@@ -1,0 +1,104 @@
+//! A workspace of manifests on the disk, opened for one load round.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::host;
+use quorate_manifest::round::{Options, Refs, Round};
+use quorate_manifest::workspace::Spot;
+
+use super::confined::Confined;
+use super::disk::Disk;
+use super::environment::Environment;
+use super::stop::{Class, Stop};
+use super::workspace::{absolute, outermost, shown};
+
+/// A workspace of manifests.
+pub struct Manifests {
+    /// Its root.
+    pub root: PathBuf,
+    confined: Confined,
+    options: Options,
+}
+
+/// The workspace's root (M10): what was said, else the outermost directory with a `quorate.toml`, else `start`.
+pub fn root_of(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
+    let found = || outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf));
+    match said {
+        Some(root) => absolute(&environment.directory, root),
+        None => found().unwrap_or_else(|| start.to_owned()),
+    }
+}
+
+/// Where a file that was named belongs to, for want of a `quorate.toml`: the working directory, if it lies below.
+pub fn directory_of(environment: &Environment, file: &Path) -> PathBuf {
+    if file.starts_with(&environment.directory) {
+        return environment.directory.clone();
+    }
+    file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf)
+}
+
+impl Manifests {
+    /// Opens a workspace.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or its `quorate.toml` is refused.
+    pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, Stop> {
+        let confined = Confined::open(root).map_err(|error| {
+            let body = Body::new(format!("cannot open the workspace {}: {error}", shown(environment, root)));
+            Stop::not_found(codes::FILE_UNREADABLE, body)
+        })?;
+        let prefix = match shown(environment, root) {
+            here if here.is_empty() || here.ends_with('/') => here,
+            there => format!("{there}/"),
+        };
+        let options = Options { prefix, strict_chain: strict_chain(environment, root)?, refs };
+        Ok(Manifests { root: root.to_owned(), confined, options })
+    }
+
+    /// A round on it.
+    pub fn round<'m>(&'m self, host: &'m dyn quorate_manifest::Host) -> Round<'m> {
+        Round::new(&self.confined, host, self.options.clone())
+    }
+
+    /// Where a file is in it.
+    ///
+    /// # Errors
+    /// When it is not below the root.
+    pub fn spot(&self, file: &Path) -> Result<Spot, Stop> {
+        spot(&self.root, file)
+    }
+}
+
+/// Where a file is below a root.
+///
+/// # Errors
+/// When it is not.
+pub fn spot(root: &Path, file: &Path) -> Result<Spot, Stop> {
+    let below = file.strip_prefix(root).ok().and_then(|path| Spot::new(path.to_str()?).ok());
+    below.ok_or_else(|| {
+        let message = format!("{} is not in the workspace {}", file.display(), root.display());
+        Stop::new(Class::Usage, codes::USAGE, Body::new(message).help("say another --root"))
+    })
+}
+
+/// There is no such file.
+pub fn missing(path: &str) -> Stop {
+    Stop::not_found(
+        codes::FILE_UNREADABLE,
+        Body::new(format!("there is no file `{path}`")).help("check the path"),
+    )
+}
+
+/// `strict_chain` of the workspace's `quorate.toml`.
+fn strict_chain(environment: &Environment, root: &Path) -> Result<bool, Stop> {
+    let path = root.join("quorate.toml");
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let loaded = host::load(&path, &shown(environment, &path), &Disk);
+    match loaded.value {
+        Some(configuration) => Ok(configuration.strict_chain),
+        None => Err(Stop::report(Class::Configuration, loaded.report)),
+    }
+}

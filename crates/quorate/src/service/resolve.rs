@@ -1,0 +1,195 @@
+//! Resolve: what an assembly is once its chain is merged, and where each part of it comes from.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::assembly::{self, Resolved};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::layer::Layer;
+use quorate_manifest::round::{Chain, Read, Refs};
+use quorate_manifest::tree::{Kind, Node};
+use quorate_manifest::{Host as Known, tree};
+
+use super::environment::Environment;
+use super::manifests::{Manifests, directory_of, missing, root_of};
+use super::stop::{Class, Stop};
+use super::workspace::absolute;
+
+/// What is to be resolved.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The manifest, or the directory that holds it.
+    pub path: PathBuf,
+    /// The workspace's root, where it is not to be found by itself.
+    pub root: Option<PathBuf>,
+    /// Whether refs are followed.
+    pub refs: Refs,
+}
+
+/// A resolved assembly, and what there is to say about it.
+#[derive(Debug)]
+pub struct View {
+    /// The assembly.
+    pub resolved: Resolved,
+    /// Warnings.
+    pub report: Report,
+    /// The workspace's root, which the chain's paths are below.
+    pub root: PathBuf,
+}
+
+/// Where a field of the merged manifest comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    /// The field, for example `members[ciso].weight`.
+    pub field: String,
+    /// The value.
+    pub value: serde_json::Value,
+    /// What the user calls the file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What ancestors said, the nearest first.
+    pub overridden: Vec<Origin>,
+}
+
+/// Resolves an assembly.
+///
+/// # Errors
+/// When it is not there, or refused.
+pub fn resolve(environment: &Environment, request: &Request, host: &dyn Known) -> Result<View, Stop> {
+    let mut path = absolute(&environment.directory, &request.path);
+    if path.is_dir() {
+        path.push(Doctype::Assembly.file_name().unwrap_or_default());
+    }
+    let start = directory_of(environment, &path);
+    let root = root_of(environment, request.root.as_deref(), &start);
+    let manifests = Manifests::open(environment, &root, request.refs)?;
+    let round = manifests.round(host);
+    let spot = manifests.spot(&path)?;
+    let layer = match round.read(&spot, Doctype::Assembly) {
+        Read::Layer(layer) => layer,
+        Read::Missing => return Err(missing(&round.shown(&spot))),
+        Read::Outside => {
+            return Err(missing(&format!("{} (it leads out of the workspace)", round.shown(&spot))));
+        }
+        Read::Unreadable(why) => {
+            let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
+            return Err(Stop::configuration(codes::FILE_UNREADABLE, body));
+        }
+    };
+    let loaded = assembly::load(&round, &layer);
+    match loaded.value {
+        Some(resolved) => Ok(View { resolved, report: loaded.report, root }),
+        None => Err(Stop::report(Class::Refused, loaded.report)),
+    }
+}
+
+impl View {
+    /// Every field that has a value of its own, with where it comes from.
+    pub fn origins(&self) -> Vec<Origin> {
+        let chain = &self.resolved.chain;
+        let mut origins = Vec::new();
+        walk(chain, &chain.merged, String::new(), &mut origins);
+        origins
+    }
+
+    /// A field, with where it and what it overrides come from; of a mapping or a list all that is in it.
+    pub fn explain(&self, field: &str) -> Vec<Origin> {
+        let chain = &self.resolved.chain;
+        let wanted = normal(field, &chain.merged);
+        let below = |origin: &Origin| {
+            origin.field == wanted
+                || origin.field.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
+        let mut origins: Vec<Origin> = self.origins().into_iter().filter(below).collect();
+        for origin in &mut origins {
+            origin.overridden = overridden(chain, origin);
+        }
+        origins
+    }
+
+    /// The fields that come near to one that is not there.
+    pub fn nearest(&self, field: &str) -> Option<String> {
+        let origins = self.origins();
+        let mut names: Vec<&str> = Vec::new();
+        for origin in &origins {
+            let ends = origin.field.match_indices(['.', '[']).map(|(at, _)| &origin.field[..at]);
+            names.extend(ends.chain([origin.field.as_str()]));
+        }
+        tree::reader::nearest(field, &names).map(str::to_owned)
+    }
+}
+
+/// `members[0].weight` as `members[ciso].weight`.
+fn normal(field: &str, merged: &Node) -> String {
+    let mut out = String::new();
+    let mut at = Some(merged);
+    for part in field.split_inclusive(['.', ']']).flat_map(|part| part.split_inclusive('[')) {
+        let bare = part.trim_end_matches(['.', ']', '[']);
+        match (part.ends_with(']'), bare.parse::<usize>()) {
+            (true, Ok(index)) => {
+                let item = at.and_then(|node| node.items().get(index));
+                let id = item.and_then(|item| item.key("id")).and_then(Node::as_str);
+                out.push_str(&id.map_or_else(|| part.to_owned(), |id| format!("{id}]")));
+                at = item;
+            }
+            (true, Err(_)) => {
+                at = at.and_then(|node| {
+                    node.items().iter().find(|item| item.key("id").and_then(Node::as_str) == Some(bare))
+                });
+                out.push_str(part);
+            }
+            _ => {
+                if !bare.is_empty() {
+                    at = at.and_then(|node| node.key(bare));
+                }
+                out.push_str(part);
+            }
+        }
+    }
+    out
+}
+
+/// Scalars, empty containers and lists of plain values of one layer are fields; everything else is walked into.
+fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<Origin>) {
+    match &node.kind {
+        Kind::Map(entries) if !entries.is_empty() => {
+            for entry in entries.iter().filter(|entry| entry.value.kind != Kind::Null) {
+                let dot = if field.is_empty() { "" } else { "." };
+                walk(chain, &entry.value, format!("{field}{dot}{}", entry.key), origins);
+            }
+        }
+        Kind::Seq(items)
+            if items.iter().any(|item| item.layer != node.layer || matches!(item.kind, Kind::Map(_))) =>
+        {
+            for (at, item) in items.iter().enumerate() {
+                let id = item.key("id").and_then(Node::as_str).map_or_else(|| at.to_string(), str::to_owned);
+                walk(chain, item, format!("{field}[{id}]"), origins);
+            }
+        }
+        _ => origins.push(origin(chain.layer_of(node), node, field)),
+    }
+}
+
+fn origin(layer: &Layer, node: &Node, field: String) -> Origin {
+    let line = layer.text[..node.span.start.min(layer.text.len())].matches('\n').count() + 1;
+    Origin { field, value: node.to_json(), file: layer.shown.to_string(), line, overridden: Vec::new() }
+}
+
+/// What the layers below the one that won said of the same field.
+fn overridden(chain: &Chain, won: &Origin) -> Vec<Origin> {
+    let mut found = Vec::new();
+    for layer in chain.layers.iter().rev() {
+        let mut own = Vec::new();
+        let alone = Chain { layers: vec![std::sync::Arc::clone(layer)], merged: layer.root.clone() };
+        walk(&alone, &layer.root, String::new(), &mut own);
+        let same = own.into_iter().find(|one| one.field == won.field);
+        found.extend(same.filter(|one| (&one.file, one.line) != (&won.file, won.line)));
+    }
+    found
+}
+
+/// A chain's file, as a path on the disk.
+pub fn path_of(root: &Path, layer: &Layer) -> PathBuf {
+    root.join(layer.spot.in_workspace())
+}
