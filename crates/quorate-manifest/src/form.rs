@@ -4,14 +4,12 @@
 //! It exists beside the validators that can be had because it holds spanned trees as they are, says all faults at
 //! once in a form that can be told to people, and starts in no time. A test holds it against such a validator.
 
+pub(crate) mod ecma;
 mod fault;
 mod hold;
 mod instance;
 mod read;
 
-use std::sync::OnceLock;
-
-use regex::Regex;
 use serde_json::Value;
 
 pub use fault::{Bound, Fault, Misfit, Step};
@@ -35,7 +33,7 @@ pub struct Form {
     max_items: Option<usize>,
     min_properties: Option<usize>,
     unique_items: bool,
-    pattern: Option<Pattern>,
+    pattern: Option<ecma::Pattern>,
     all_of: Vec<Form>,
     any_of: Vec<Form>,
     one_of: Vec<Form>,
@@ -43,6 +41,8 @@ pub struct Form {
     condition: Option<Box<Condition>>,
     /// What the schema says about itself, where it says something.
     description: Option<String>,
+    /// Whether that explains a fault: it does where the schema is a rule between fields.
+    explains: bool,
 }
 
 /// What keys that are not listed have to be.
@@ -80,15 +80,6 @@ pub enum Type {
     Object,
 }
 
-/// A regular expression, compiled when a text is first held against it.
-#[derive(Debug)]
-struct Pattern {
-    text: String,
-    /// What the pattern asks for, in words.
-    says: Option<String>,
-    compiled: OnceLock<Option<Regex>>,
-}
-
 impl Type {
     const ALL: [Type; 7] =
         [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
@@ -117,14 +108,6 @@ impl Type {
             Type::Array => "a list",
             Type::Object => "a mapping",
         }
-    }
-}
-
-impl Pattern {
-    /// A pattern that does not compile fits nothing.
-    fn fits(&self, text: &str) -> bool {
-        let compiled = self.compiled.get_or_init(|| Regex::new(&read::translated(&self.text)).ok());
-        compiled.as_ref().is_some_and(|pattern| pattern.is_match(text))
     }
 }
 

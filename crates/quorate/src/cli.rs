@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod exit;
 mod explain;
+mod fmt;
 mod init;
 mod interrupt;
 mod man;
@@ -18,6 +19,7 @@ mod resolve;
 mod resume;
 mod review;
 mod runs;
+mod schema;
 mod show;
 mod sweep;
 mod terminal;
@@ -64,6 +66,8 @@ enum Command {
     Init(init::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
+    Schema(schema::Arguments),
+    Fmt(fmt::Arguments),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
     Completions(completions::Arguments),
@@ -111,6 +115,8 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
+        Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
+        Command::Schema(arguments) => schema::run(&arguments, terminal),
         Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,
         Command::Check(arguments) => check::run(arguments, environment, terminal).await,
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,

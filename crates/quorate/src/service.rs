@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod environment;
 pub mod executor;
 pub mod fingerprint;
+pub mod fmt;
 pub mod host;
 pub mod init;
 pub mod manifests;

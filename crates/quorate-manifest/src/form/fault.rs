@@ -13,7 +13,7 @@ pub struct Misfit {
     pub path: Vec<Step>,
     /// What is wrong with it.
     pub fault: Fault,
-    /// What the part of the schema says about itself, where the fault comes from a rule between fields.
+    /// What the schema says: of a key that is missing, or of the rule between fields that is not kept.
     pub because: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl Misfit {
 impl fmt::Display for Pointer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|step| match step {
-            Step::Key(key) => write!(f, "/{key}"),
+            Step::Key(key) => write!(f, "/{}", key.replace('~', "~0").replace('/', "~1")),
             Step::Item(index) => write!(f, "/{index}"),
         })
     }

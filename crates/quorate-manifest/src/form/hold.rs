@@ -1,5 +1,7 @@
 //! Holding a value against a schema.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{Additional, Bound, Fault, Form, Instance, Misfit, Step, Type};
@@ -20,14 +22,16 @@ impl Form {
     fn hold<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
         let before = found.len();
         let mut say = |fault| found.push(Misfit { path: at.clone(), fault, because: None });
-        if !self.types.is_empty() && !self.types.iter().any(|one| value.is(*one)) {
-            say(Fault::Type(self.types.clone()));
-            return;
-        }
+        // Where values are listed, their type says nothing that they don't.
         if let Some(values) = &self.one_of_values
             && !values.iter().any(|one| same(one, &value.json()))
         {
             say(Fault::NotAmong(values.clone()));
+            return;
+        }
+        if !self.types.is_empty() && !self.types.iter().any(|one| value.is(*one)) {
+            say(Fault::Type(self.types.clone()));
+            return;
         }
         self.bounds(value, &mut say);
         if let Some(items) = value.items().filter(|_| self.unique_items)
@@ -36,11 +40,13 @@ impl Form {
             say(Fault::Repeated { first, second });
         }
         for key in self.required.iter().filter(|key| value.entries().is_some() && value.get(key).is_none()) {
-            say(Fault::Missing(key.clone()));
+            let because = self.properties.iter().find(|(name, _)| name == key);
+            let because = because.and_then(|(_, form)| form.description.clone());
+            found.push(Misfit { path: at.clone(), fault: Fault::Missing(key.clone()), because });
         }
         self.within(value, at, found);
         self.combined(value, at, found);
-        if let Some(description) = self.description.as_ref().filter(|_| at.is_empty()) {
+        if let Some(description) = self.description.as_ref().filter(|_| self.explains && at.is_empty()) {
             for misfit in &mut found[before..] {
                 misfit.because.get_or_insert_with(|| description.clone());
             }
@@ -134,24 +140,36 @@ impl Form {
         }
     }
 
-    /// Where only one of the ways is meant for such a type of value, its faults are the ones to tell.
+    /// Where only one of the ways is meant for such a value, its faults are the ones to tell.
     fn no_way<I: Instance>(&self, ways: &[Form], value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
-        let mut meant =
-            ways.iter().filter(|way| way.types.iter().any(|one| *one != Type::Null && value.is(*one)));
-        if let (Some(way), None) = (meant.next(), meant.next()) {
+        // Nobody is told to write null: leaving the key out is the same.
+        let ways: Vec<&Form> = ways.iter().filter(|way| way.types != [Type::Null]).collect();
+        let listed: Option<Vec<&Vec<Value>>> = ways.iter().map(|way| way.one_of_values.as_ref()).collect();
+        let mut meant = ways.iter().filter(|way| way.types.iter().any(|one| value.is(*one)));
+        if let [only] = ways.as_slice() {
+            only.hold(value, at, found);
+        } else if let Some(listed) = listed {
+            let fault = Fault::NotAmong(listed.into_iter().flatten().cloned().collect());
+            found.push(Misfit { path: at.clone(), fault, because: None });
+        } else if let (Some(way), None) = (meant.next(), meant.next())
+            && way.one_of_values.is_none()
+        {
             way.hold(value, at, found);
-            return;
+        } else {
+            let mut all = Vec::new();
+            ways.iter().for_each(|way| way.hold(value, at, &mut all));
+            found.push(Misfit { path: at.clone(), fault: Fault::NoWay(all), because: None });
         }
-        let mut all = Vec::new();
-        ways.iter().for_each(|way| way.hold(value, at, &mut all));
-        found.push(Misfit { path: at.clone(), fault: Fault::NoWay(all), because: None });
     }
 }
 
 /// Equality as JSON Schema has it: 1 and 1.0 are the same.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        // Two whole numbers are not the same because a double cannot tell them apart.
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
+        }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
@@ -164,6 +182,14 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 fn repeated<I: Instance>(items: &[I]) -> Option<(usize, usize)> {
+    let texts: Option<Vec<&str>> = items.iter().map(Instance::text).collect();
+    if let Some(texts) = texts {
+        let mut firsts = HashMap::new();
+        return texts.into_iter().enumerate().find_map(|(second, text)| {
+            let first = *firsts.entry(text).or_insert(second);
+            (first < second).then_some((first, second))
+        });
+    }
     let values: Vec<Value> = items.iter().map(Instance::json).collect();
     (1..values.len()).find_map(|second| {
         let first = (0..second).find(|first| same(&values[*first], &values[second]))?;

@@ -1,16 +1,14 @@
 //! Reading a schema.
 
-use std::sync::OnceLock;
+use serde_json::Value;
 
-use serde_json::{Map, Value};
-
-use super::{Additional, Condition, Form, Pattern, Type};
+use super::{Additional, Condition, Form, Type, ecma};
 
 /// How deep `$ref`s may nest; our schemas do not recurse.
 const DEPTH: usize = 32;
 
 impl Form {
-    /// Reads a schema; `None` where it has a keyword that is not held here, or an odd value.
+    /// Reads a schema; `None` where it has a keyword or a regular expression that is not held here, or an odd value.
     pub fn read(schema: &Value) -> Option<Form> {
         Reading { root: schema }.form(schema, 0)
     }
@@ -33,6 +31,7 @@ impl Reading<'_> {
         let schema = schema.as_object()?;
         let one = |value: &Value| self.form(value, depth + 1);
         let many = |value: &Value| value.as_array()?.iter().map(one).collect::<Option<Vec<_>>>();
+        let says = schema.get("patternErrorMessage").and_then(Value::as_str);
         for (keyword, value) in schema {
             match keyword.as_str() {
                 "type" => form.types = types(value)?,
@@ -60,7 +59,7 @@ impl Reading<'_> {
                 "maxItems" => form.max_items = Some(count(value)?),
                 "minProperties" => form.min_properties = Some(count(value)?),
                 "uniqueItems" => form.unique_items = value.as_bool()?,
-                "pattern" => form.pattern = Some(pattern(value.as_str()?, schema)),
+                "pattern" => form.pattern = Some(ecma::Pattern::read(value.as_str()?, says)?),
                 "allOf" => form.all_of.extend(many(value)?),
                 "anyOf" => form.any_of = many(value)?,
                 "oneOf" => form.one_of = many(value)?,
@@ -88,63 +87,13 @@ impl Reading<'_> {
             }
         }
         // What a description of the whole schema says explains no single fault.
-        if depth == 0 || form.condition.is_none() && form.any_of.is_empty() {
-            form.description = None;
-        }
+        form.explains = depth > 0 && (form.condition.is_some() || !form.any_of.is_empty());
         Some(form)
     }
 
     fn referred(&self, reference: &str) -> Option<&Value> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
-}
-
-fn pattern(text: &str, schema: &Map<String, Value>) -> Pattern {
-    let says = schema.get("patternErrorMessage").and_then(Value::as_str).map(str::to_owned);
-    Pattern { text: text.to_owned(), says, compiled: OnceLock::new() }
-}
-
-/// A pattern of JSON Schema, which is one of ECMA-262, in the syntax of the regex crate: there `\d` and `\w` are
-/// ASCII, `\s` has the byte order mark besides Unicode's white space, and `$` is the very end.
-pub(super) fn translated(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len() + 16);
-    let mut chars = pattern.chars();
-    let mut in_class = false;
-    while let Some(c) = chars.next() {
-        match (c, in_class) {
-            ('[', false) => in_class = true,
-            (']', true) => in_class = false,
-            ('\\', _) => {
-                let class = match chars.next() {
-                    Some('d') => "0-9",
-                    Some('w') => "A-Za-z0-9_",
-                    Some('s') => r"\s\x{FEFF}",
-                    // The slash needs no escape here, and may not have one.
-                    Some('/') => {
-                        out.push('/');
-                        continue;
-                    }
-                    Some(other) => {
-                        out.push('\\');
-                        out.push(other);
-                        continue;
-                    }
-                    None => continue,
-                };
-                if in_class {
-                    out.push_str(class);
-                } else {
-                    out.push('[');
-                    out.push_str(class);
-                    out.push(']');
-                }
-                continue;
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    out
 }
 
 fn types(value: &Value) -> Option<Vec<Type>> {

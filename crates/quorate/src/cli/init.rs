@@ -1,48 +1,129 @@
 //! `quorate init`.
 
-use std::path::PathBuf;
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::assembly::Mode;
 
 use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::init;
+use crate::service::init::{self, What};
+use crate::service::stop::{Class, Stop};
 use crate::service::workspace::shown;
 
-/// Write files to start from
+/// Write files to start from; nothing that is there is touched
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  quorate init council editorial")]
+#[command(
+    after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Chosen,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// A commented council.yaml, its five prompts and an example draft; nothing that is there is touched
+enum Chosen {
+    /// A commented council.yaml, its five prompts and an example draft
     Council {
         /// The directory
         #[arg(value_name = "DIR", default_value = ".")]
         dir: PathBuf,
     },
+    /// A commented ASSEMBLY.md and a persona for each of its members
+    Assembly {
+        /// How its members decide; asked for on a terminal
+        #[arg(long, value_name = "MODE", value_parser = mode)]
+        mode: Option<Mode>,
+        #[command(flatten)]
+        named: Named,
+    },
+    /// A commented PERSONA.md
+    Persona(Named),
+    /// A commented playbook
+    Playbook(Named),
+    /// A commented runtime manifest
+    Runtime(Named),
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// Its name, in kebab case; asked for on a terminal
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// A directory of the workspace that it is written into
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+fn mode(word: &str) -> Result<Mode, String> {
+    Mode::of(word).ok_or_else(|| format!("the modes are: {}", Mode::ALL.map(Mode::word).join(", ")))
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let What::Council { dir } = arguments.what;
-    let dir = environment.directory.join(dir);
-    match init::council(&dir) {
-        Ok(written) => {
-            for path in &written {
-                terminal.data(&format!("{}\n", shown(environment, path)));
-            }
-            let draft = written.iter().find(|path| path.extension().is_some_and(|end| end == "md"));
-            if let Some(draft) = draft {
-                terminal.talk(&format!("next: quorate review {}", shown(environment, draft)));
-            }
-            Exit::DONE
-        }
+    let written = match arguments.what {
+        Chosen::Council { dir } => council(&dir, environment, terminal),
+        Chosen::Assembly { mode: None, named } => ask("mode (advisory, voting, peer, hierarchy)", "--mode")
+            .and_then(|word| mode(&word).map_err(|why| usage(&why)))
+            .and_then(|mode| manifest(What::Assembly(mode), named, environment, terminal)),
+        Chosen::Assembly { mode: Some(mode), named } => manifest(What::Assembly(mode), named, environment, terminal),
+        Chosen::Persona(named) => manifest(What::Persona, named, environment, terminal),
+        Chosen::Playbook(named) => manifest(What::Playbook, named, environment, terminal),
+        Chosen::Runtime(named) => manifest(What::Runtime, named, environment, terminal),
+    };
+    match written {
+        Ok(()) => Exit::DONE,
         Err(stop) => stopped(&stop, Format::Human, terminal),
     }
+}
+
+fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+    let written = init::council(&environment.directory.join(dir))?;
+    for path in &written {
+        terminal.data(&format!("{}\n", shown(environment, path)));
+    }
+    if let Some(draft) = written.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
+        terminal.talk(&format!("next: quorate review {}", shown(environment, draft)));
+    }
+    Ok(())
+}
+
+fn manifest(what: What, named: Named, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+    let name = match named.name {
+        Some(name) => name,
+        None => ask("name, in kebab case", "--name")?,
+    };
+    let written = init::manifest(environment, &named.dir, what, &name)?;
+    for path in &written.files {
+        terminal.data(&format!("{}\n", shown(environment, path)));
+    }
+    for path in &written.kept {
+        terminal.talk(&format!("{} was there and is used as it is", shown(environment, path)));
+    }
+    if let Some(main) = written.files.first() {
+        let next = if matches!(what, What::Assembly(_)) { "resolve" } else { "check" };
+        terminal.talk(&format!("next: quorate {next} {}", shown(environment, main)));
+    }
+    Ok(())
+}
+
+/// Asks whoever sits at the terminal; nobody there is a wrong command line.
+fn ask(what: &str, flag: &str) -> Result<String, Stop> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(usage(&format!("{flag} is missing")));
+    }
+    anstream::eprint!("{what}: ");
+    let mut line = String::new();
+    match stdin.lock().read_line(&mut line) {
+        Ok(read) if read > 0 && !line.trim().is_empty() => Ok(line.trim().to_owned()),
+        _ => Err(usage(&format!("{flag} is missing"))),
+    }
+}
+
+fn usage(message: &str) -> Stop {
+    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help("`quorate init --help` shows examples"))
 }

@@ -41,9 +41,9 @@ pub struct Outcome {
 }
 
 /// A workspace's root, and what is to be checked below it.
-struct Work {
-    root: PathBuf,
-    files: BTreeMap<Spot, Named>,
+pub(super) struct Work {
+    pub(super) root: PathBuf,
+    pub(super) files: BTreeMap<Spot, Named>,
 }
 
 /// Checks.
@@ -136,7 +136,7 @@ fn keep(mut report: Report, said: &mut BTreeSet<Key>, all: &mut Report) {
 }
 
 /// Every path that was named, sorted into workspaces.
-fn gather(environment: &Environment, request: &Request) -> Result<Vec<Work>, Stop> {
+pub(super) fn gather(environment: &Environment, request: &Request) -> Result<Vec<Work>, Stop> {
     let mut works: BTreeMap<PathBuf, BTreeMap<Spot, Named>> = BTreeMap::new();
     for path in &request.paths {
         let named = absolute(&environment.directory, path);

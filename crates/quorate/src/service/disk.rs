@@ -44,6 +44,18 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
+/// Puts new bytes in a file's place, all at once: whoever reads it sees the old or the new. Its permissions stay, and a
+/// link to it stays a link.
+pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let path = std::fs::canonicalize(path)?;
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    std::io::Write::write_all(&mut file, bytes)?;
+    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
+}
+
 /// Whether a file can be appended to, making nothing that was not there.
 pub fn can_append(path: &Path) -> std::io::Result<()> {
     if path.exists() {

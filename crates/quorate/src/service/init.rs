@@ -1,38 +1,147 @@
-//! Write a council to start from: a commented `council.yaml`, its prompts, an example draft.
+//! Write files to start from: a council, an assembly with its personas, a persona, a playbook, a runtime. Nothing that
+//! is there is touched.
 
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::rfc3339;
+use quorate_manifest::assembly::Mode;
 use quorate_manifest::council::prompts;
 
 use super::disk;
-use super::stop::Stop;
+use super::environment::Environment;
+use super::manifests::root_of;
+use super::stop::{Class, Stop};
+use super::workspace::absolute;
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
+const PERSONA: &str = include_str!("init/persona.md");
+const PLAYBOOK: &str = include_str!("init/playbook.md");
+const RUNTIME: &str = include_str!("init/runtime.yaml");
+const HOST: &str = include_str!("init/quorate.toml");
 
-/// Writes the files and says which. Nothing that is there is touched: if one of them is, none is written.
+/// The longest name.
+const LONGEST: usize = 64;
+
+/// What is written besides a council.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// An ASSEMBLY.md and a persona for each member.
+    Assembly(Mode),
+    /// A PERSONA.md.
+    Persona,
+    /// A playbook.
+    Playbook,
+    /// A runtime manifest.
+    Runtime,
+}
+
+/// What was written, and what was there already and is used as it is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// New files; the manifest that was asked for is the first.
+    pub files: Vec<PathBuf>,
+    /// Files that were there.
+    pub kept: Vec<PathBuf>,
+}
+
+/// Writes a council and says which files. If one of them is there, none is written.
 ///
 /// # Errors
 /// When a file is there already or cannot be written.
 pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
-    let mut files =
-        vec![(dir.join("council.yaml"), COUNCIL), (dir.join("drafts/example_blog_post.md"), DRAFT)];
-    files.extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text)));
+    let mut files = vec![
+        (dir.join("council.yaml"), COUNCIL.to_owned()),
+        (dir.join("drafts/example_blog_post.md"), DRAFT.to_owned()),
+    ];
+    files.extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-        let body = Body::new(format!("{} is there already; nothing was written", path.display()));
-        return Err(Stop::configuration(
-            codes::FILE_EXISTS,
-            body.help("name an empty directory: `quorate init council DIR`"),
-        ));
+        return Err(there(path, "name an empty directory: `quorate init council DIR`"));
     }
-    for (path, text) in &files {
+    write(&files)?;
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Writes a manifest into the workspace that a directory belongs to, with whatever it refers to, so that it checks
+/// clean. A workspace without `quorate.toml` gets one.
+///
+/// # Errors
+/// When the name is none, the manifest is there already, or a file cannot be written.
+pub fn manifest(environment: &Environment, dir: &Path, what: What, name: &str) -> Result<Written, Stop> {
+    check_name(name)?;
+    let root = root_of(environment, None, &absolute(&environment.directory, dir));
+    let now = rfc3339(environment.clock.now_ms());
+    let fill = |text: &str, name: &str| {
+        text.replace("{name}", name).replace("{title}", &title(name)).replace("{now}", &now)
+    };
+    let persona = |slug: &str| (root.join(format!("personas/{slug}/PERSONA.md")), fill(PERSONA, slug));
+    let (main, others) = match what {
+        What::Assembly(mode) => {
+            let (text, members) = assembly(mode);
+            let path = root.join(format!("assemblies/{name}/ASSEMBLY.md"));
+            ((path, fill(text, name)), members.iter().map(|slug| persona(slug)).collect())
+        }
+        What::Persona => (persona(name), Vec::new()),
+        What::Playbook => ((root.join(format!("playbooks/{name}.md")), fill(PLAYBOOK, name)), Vec::new()),
+        What::Runtime => ((root.join(format!("runtimes/{name}.yaml")), fill(RUNTIME, name)), Vec::new()),
+    };
+    if main.0.exists() {
+        return Err(there(&main.0, "choose another --name"));
+    }
+    let (kept, new): (Vec<_>, Vec<_>) = others.into_iter().partition(|(path, _)| path.exists());
+    let host = Some((root.join("quorate.toml"), HOST.to_owned())).filter(|(path, _)| !path.exists());
+    let files: Vec<_> = [main].into_iter().chain(new).chain(host).collect();
+    write(&files)?;
+    let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
+    Ok(Written { files: paths(files), kept: paths(kept) })
+}
+
+/// The template of a mode, and the personas that it names.
+fn assembly(mode: Mode) -> (&'static str, &'static [&'static str]) {
+    match mode {
+        Mode::Advisory => (include_str!("init/assembly-advisory.md"), &["sentinel", "critic"]),
+        Mode::Voting => (include_str!("init/assembly-voting.md"), &["chair", "security", "finance"]),
+        Mode::Peer => (include_str!("init/assembly-peer.md"), &["brand", "copy", "legal"]),
+        Mode::Hierarchy => (include_str!("init/assembly-hierarchy.md"), &["head", "platform", "product"]),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Stop> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let kebab = name.len() >= 2
+        && name.len() <= LONGEST
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && name.chars().all(inner);
+    if kebab {
+        return Ok(());
+    }
+    let body = Body::new(format!("`{name}` cannot be a name"));
+    let help = format!("use 2 to {LONGEST} lower-case letters, digits and dashes, beginning with a letter: release-board");
+    Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+}
+
+/// `release-board` as `Release Board`.
+fn title(name: &str) -> String {
+    let word = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+    };
+    name.split('-').filter(|part| !part.is_empty()).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn there(path: &Path, help: &str) -> Stop {
+    let body = Body::new(format!("{} is there already; nothing was written", path.display()));
+    Stop::configuration(codes::FILE_EXISTS, body.help(help))
+}
+
+fn write(files: &[(PathBuf, String)]) -> Result<(), Stop> {
+    for (path, text) in files {
         disk::write_new(path, text).map_err(|error| {
-            Stop::configuration(
-                codes::FILE_EXISTS,
-                Body::new(format!("cannot write {}: {error}", path.display())),
-            )
+            let body = Body::new(format!("cannot write {}: {error}", path.display()));
+            Stop::configuration(codes::FILE_EXISTS, body)
         })?;
     }
-    Ok(files.into_iter().map(|(path, _)| path).collect())
+    Ok(())
 }

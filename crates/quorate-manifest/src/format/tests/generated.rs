@@ -54,7 +54,7 @@ struct Writing {
 impl Writing {
     fn comment(&mut self) {
         self.comments += 1;
-        let text = if self.comments % 5 == 0 { "- item" } else { "word" };
+        let text = if self.comments.is_multiple_of(5) { "- item" } else { "word" };
         self.out.push_str(&format!("# {text} {}", self.comments));
     }
 

@@ -1,0 +1,72 @@
+//! `quorate fmt`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use quorate_manifest::round::Refs;
+use quorate_manifest::tree::BYTES;
+
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::terminal::Terminal;
+use crate::service::check::Request;
+use crate::service::environment::Environment;
+use crate::service::fmt::{self, Mode};
+use crate::service::disk;
+
+/// Put manifests into canonical key order and spacing; comments stay
+///
+/// What a file means is never changed: it is read again before it is written, and a file that would come out
+/// otherwise is left as it is. Bodies are left alone. `-` reads standard input and writes standard output.
+///
+/// Exits with 1 when `--check` finds a file that is not formatted, or a file cannot be read as a manifest.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate fmt .\n  quorate fmt --check 'assemblies/**/*.md'\n  quorate fmt - < ASSEMBLY.md")]
+pub(super) struct Arguments {
+    /// Files, directories or globs; `-` reads standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Only say which files are not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    if arguments.paths.iter().any(|path| path == Path::new("-")) {
+        return stdin(&arguments, terminal);
+    }
+    let request = Request { paths: arguments.paths, root: None, refs: Refs::ShapeOnly };
+    let mode = if arguments.check { Mode::Check } else { Mode::Write };
+    let outcome = match fmt::fmt(environment, &request, mode) {
+        Ok(outcome) => outcome,
+        Err(stop) => return stopped(&stop, Format::Human, terminal),
+    };
+    for file in &outcome.changed {
+        terminal.data(&format!("{file}\n"));
+    }
+    terminal.talk(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
+    let done = if arguments.check { "not formatted" } else { "formatted" };
+    terminal.talk(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
+    let unformatted = arguments.check && !outcome.changed.is_empty();
+    if unformatted || outcome.report.refused() { Exit::REFUSED } else { Exit::DONE }
+}
+
+fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
+    let bytes = match disk::read_stdin(BYTES as u64) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            terminal.talk(&format!("cannot read standard input: {error}"));
+            return Exit::UNREADABLE;
+        }
+    };
+    match fmt::fmt_text(bytes.clone()) {
+        Ok(text) if arguments.check => {
+            if text.as_bytes() == bytes { Exit::DONE } else { Exit::REFUSED }
+        }
+        Ok(text) => {
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => stopped(&stop, Format::Human, terminal),
+    }
+}

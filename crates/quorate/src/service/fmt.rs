@@ -1,0 +1,169 @@
+//! Fmt: manifests in canonical key order and spacing, with every comment kept.
+
+use std::path::PathBuf;
+
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_manifest::check::Named;
+use quorate_manifest::doctype::{self, Doctype};
+use quorate_manifest::format::{Order, format, frontmatter, orders};
+use quorate_manifest::layer::Holding;
+use quorate_manifest::tree::{Problem, yaml};
+use quorate_manifest::{decode, frontmatter as parts};
+
+use super::check::{Request, gather};
+use super::disk;
+use super::environment::Environment;
+use super::stop::{Class, Stop};
+use super::workspace::shown;
+
+/// Whether files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    Write,
+    /// `--check`: only said which would be.
+    Check,
+}
+
+/// What became of the files.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many manifests were looked at.
+    pub files: usize,
+    /// Those that were, or would be, changed.
+    pub changed: Vec<String>,
+    /// Files that cannot be read as manifests.
+    pub report: Report,
+}
+
+/// Formats files.
+///
+/// # Errors
+/// When a path is not there, or a file cannot be written.
+pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<Outcome, Stop> {
+    let mut outcome = Outcome::default();
+    for work in gather(environment, request)? {
+        for (spot, named) in &work.files {
+            let path = work.root.join(spot.in_workspace());
+            one(environment, &path, *named, mode, &mut outcome)?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn one(
+    environment: &Environment,
+    path: &PathBuf,
+    named: Named,
+    mode: Mode,
+    outcome: &mut Outcome,
+) -> Result<(), Stop> {
+    let file = shown(environment, path);
+    let limit = quorate_manifest::tree::BYTES as u64;
+    let bytes = disk::read_up_to(path, limit)
+        .map_err(|error| Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}"))))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    match formatted(&name, bytes.clone()) {
+        Formatted::Text(text) => {
+            outcome.files += 1;
+            if text.as_bytes() == bytes {
+                return Ok(());
+            }
+            if mode == Mode::Write {
+                disk::replace(path, text.as_bytes()).map_err(|error| {
+                    Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot write {file}: {error}")))
+                })?;
+            }
+            outcome.changed.push(file);
+        }
+        Formatted::Other if named == Named::ByDirectory => {}
+        Formatted::Other => {
+            let body = Body::new(format!("{file} is of no doctype that is formatted"));
+            outcome.report.refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
+        }
+        Formatted::Broken(text, problems) => {
+            outcome.report.source(file.as_str(), text);
+            for problem in problems {
+                let place = Place { file: file.as_str().into(), span: problem.span, path: String::new() };
+                let mut body = Body::new(problem.message).at(place);
+                body.help = problem.help;
+                outcome.report.refuse(codes::SYNTAX, body);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Formats one text that came from elsewhere.
+///
+/// # Errors
+/// When it is no manifest, or cannot be read as one.
+pub fn fmt_text(bytes: Vec<u8>) -> Result<String, Stop> {
+    match formatted("-", bytes) {
+        Formatted::Text(text) => Ok(text),
+        Formatted::Other => {
+            Err(Stop::new(Class::Refused, codes::DOCTYPE_UNKNOWN, Body::new("nothing says what this text is")))
+        }
+        Formatted::Broken(text, problems) => {
+            let mut report = Report::new();
+            report.source("-", text);
+            for problem in problems {
+                let place = Place { file: "-".into(), span: problem.span, path: String::new() };
+                report.refuse(codes::SYNTAX, Body::new(problem.message).at(place));
+            }
+            Err(Stop::report(Class::Refused, report))
+        }
+    }
+}
+
+enum Formatted {
+    Text(String),
+    /// It is no manifest, or of a doctype that is not formatted.
+    Other,
+    Broken(String, Vec<Problem>),
+}
+
+fn formatted(name: &str, bytes: Vec<u8>) -> Formatted {
+    let Ok(text) = decode::decode(bytes) else { return Formatted::Other };
+    let mut holding = Holding::of(name);
+    if name == "-" && parts::split(&text).is_err() {
+        holding = Holding::Plain;
+    }
+    let (yaml_text, from) = match holding {
+        Holding::Plain => (text.as_str(), 0),
+        Holding::Frontmatter => match parts::split(&text) {
+            Ok(parts) => (&text[parts.yaml.clone()], parts.yaml.start),
+            Err(_) => return Formatted::Other,
+        },
+    };
+    let (root, problems) = yaml::parse(yaml_text);
+    let Some(doctype) = root.as_ref().and_then(|root| doctype::detect(name, root)) else { return Formatted::Other };
+    if !problems.is_empty() {
+        let moved = |mut problem: Problem| {
+            problem.span = problem.span.start + from..problem.span.end + from;
+            problem
+        };
+        return Formatted::Broken(text.clone(), problems.into_iter().map(moved).collect());
+    }
+    let Some(order) = order(doctype) else { return Formatted::Other };
+    let done = match holding {
+        Holding::Plain => format(&text, order),
+        Holding::Frontmatter => frontmatter(&text, order),
+    };
+    match done {
+        Ok(text) => Formatted::Text(text),
+        Err(problems) => Formatted::Broken(text, problems),
+    }
+}
+
+fn order(doctype: Doctype) -> Option<&'static Order> {
+    match doctype {
+        Doctype::Assembly => Some(&orders::ASSEMBLY),
+        Doctype::Persona => Some(&orders::PERSONA),
+        Doctype::Playbook => Some(&orders::PLAYBOOK),
+        Doctype::Runtime => Some(&orders::RUNTIME),
+        Doctype::Operator => Some(&orders::OPERATOR),
+        Doctype::Council => Some(&orders::COUNCIL),
+        Doctype::Role | Doctype::Host => None,
+    }
+}
