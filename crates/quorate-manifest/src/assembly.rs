@@ -35,7 +35,7 @@ pub use resolved::Resolved;
             "then": {"required": ["extends"]}
         },
         {
-            "description": "Only a view may leave out the mode; it inherits its parent's.",
+            "description": "Without a parent to inherit it from, a manifest says its mode: advisory, voting, peer or hierarchy.",
             "if": {"not": {"required": ["extends"]}},
             "then": {"required": ["mode"]}
         },
@@ -53,7 +53,7 @@ pub use resolved::Resolved;
     ])
 )]
 pub struct Assembly {
-    /// The doctype.
+    /// The doctype, assembly.workspace/v1.
     #[schemars(extend("const" = "assembly.workspace/v1"))]
     pub schema: String,
     /// The assembly's or view's own id, in kebab case.

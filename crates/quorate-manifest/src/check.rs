@@ -1,5 +1,7 @@
 //! Checking one file of a round, whatever it is.
 
+mod once;
+
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -9,6 +11,8 @@ use crate::layer::Layer;
 use crate::round::{Opened, Round};
 use crate::workspace::Spot;
 use crate::{assembly, operator, persona, playbook, runtime};
+
+pub use once::Once;
 
 /// How a file came to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod read;
 
 use serde_json::Value;
 
-pub use fault::{Bound, Fault, Misfit, Step};
+pub use fault::{Bound, Fault, Misfit, Step, Wanted};
 pub use instance::Instance;
 
 /// A schema that was read.

@@ -1,6 +1,8 @@
 //! Merging a layer over what its ancestors made, by a table of strategies: one row for each key, in the order of the
 //! format's own table. What comes out knows of every value which layer it comes from.
 
+use std::collections::HashSet;
+
 use crate::tree::{Entry, Kind, Node};
 
 /// How one key is merged.
@@ -117,8 +119,13 @@ fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
 
 fn union(parent: &Node, child: &Node) -> Node {
     let mut merged = parent.items().to_vec();
+    let mut known: HashSet<&str> = parent.items().iter().filter_map(Node::as_str).collect();
     for item in child.items() {
-        if !merged.iter().any(|known| known.kind == item.kind) {
+        let new = match item.as_str() {
+            Some(text) => known.insert(text),
+            None => !merged.iter().any(|known| known.kind == item.kind),
+        };
+        if new {
             merged.push(item.clone());
         }
     }

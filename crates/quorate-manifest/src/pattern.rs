@@ -35,9 +35,9 @@ patterns! {
     LANGUAGE = "^[a-z]{2,3}(-[A-Z][a-zA-Z0-9]+)*(-[A-Z]{2})?(-[a-zA-Z0-9]+)*$",
         "a language tag like en or fr-FR";
     ASSEMBLY_PATH = r"^(\.\./([^\s]+/)?|\./[^\s]+/)ASSEMBLY\.md$",
-        "a relative path that begins with ./ or ../ and ends in ASSEMBLY.md";
+        "the relative path of another ASSEMBLY.md, beginning with ./ or ../";
     PERSONA_PATH = r"^(\.{1,2}/)[^\s]+PERSONA\.md$",
-        "a relative path that begins with ./ or ../ and ends in PERSONA.md";
+        "the relative path of a PERSONA.md in a folder, beginning with ./ or ../";
     CONSUMER = r"^(ws://(operators|companies|workspaces|skills)/[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)*|\.\./[^\s]+)$",
         "ws://operators/<slug>, ws://companies/<slug>, ws://workspaces/<slug>, ws://skills/<slug> or a path that begins with ../";
     PERSONA_CONSUMER = r"^(ws://(operators|skills|assemblies/[a-z0-9-]+|personas)/[^\s]+|\.\./[^\s]+)$",

@@ -18,7 +18,7 @@ use crate::pattern;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "PERSONA.md")]
 pub struct Persona {
-    /// The doctype.
+    /// The doctype, persona/v1.
     #[schemars(extend("const" = "persona/v1"))]
     pub schema: String,
     /// The persona's id, in kebab case.

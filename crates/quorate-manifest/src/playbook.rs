@@ -30,7 +30,7 @@ use crate::pattern;
     ])
 )]
 pub struct Playbook {
-    /// The doctype.
+    /// The doctype, playbooks/v1.
     #[schemars(extend("const" = "playbooks/v1"))]
     pub schema: String,
     /// The playbook's id, in kebab case; unique in the workspace.
@@ -61,7 +61,7 @@ pub struct Playbook {
     /// What is woven first, from 0 to 100; 50 unless said.
     #[schemars(range(min = 0, max = 100))]
     pub priority: Option<u8>,
-    /// The locked traits that the fragment leaves alone.
+    /// The locked traits that the fragment leaves alone; the list may be empty.
     #[schemars(inner(
         length(min = 2, max = 64),
         regex(pattern = pattern::WORD)
@@ -76,7 +76,7 @@ pub struct Playbook {
     /// What it was learned from.
     #[schemars(extend("minItems" = 1))]
     pub evidence: Vec<evidence::Evidence>,
-    /// Whether it is woven: only what is active is.
+    /// Whether it is woven: shadow and archived are not, active is.
     pub status: Status,
     /// The playbooks that it takes the place of.
     #[schemars(inner(

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use quorate_diagnostics::{Place, Report};
+use quorate_diagnostics::{Body, Place, Report, codes};
 
 use crate::check;
 use crate::doctype::{self, Doctype};
@@ -138,6 +138,14 @@ impl<'w> Round<'w> {
         match self.workspace.read(spot) {
             Ok(bytes) => self.open_bytes(spot, bytes),
             Err(Error::Missing) => Opened::Missing,
+            Err(error @ Error::TooLarge) => {
+                let shown = self.shown(spot);
+                let mut report = Report::new();
+                report.source(shown.as_str(), "");
+                let place = Place { file: shown.into(), span: 0..0, path: String::new() };
+                report.refuse(codes::SYNTAX, Body::new(format!("the file cannot be read: {error}")).at(place));
+                Opened::Unknown(report)
+            }
             Err(error) => Opened::Unreadable(error.to_string()),
         }
     }

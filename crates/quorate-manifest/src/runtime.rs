@@ -16,10 +16,10 @@ use crate::pattern;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(title = "MultiAgentRuntime")]
 pub struct Runtime {
-    /// The doctype.
+    /// The doctype, agentruntimes/v1.
     #[schemars(extend("const" = "agentruntimes/v1"))]
     pub schema: String,
-    /// The kind of runtime; there is one.
+    /// The kind of runtime; there is one, MultiAgentRuntime.
     #[schemars(extend("const" = "MultiAgentRuntime"))]
     pub kind: String,
     /// The runtime's id.

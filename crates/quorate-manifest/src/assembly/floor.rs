@@ -1,6 +1,7 @@
 //! What no descendant may relax (AIP-24, "One-way switches"; M7 to M9): each layer is held against the strictest value
 //! of all its ancestors. What is not written is the default.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use quorate_diagnostics::codes::RefusalCode;
@@ -144,9 +145,10 @@ impl Floor {
         let Some(entry) = layer.root.entry("lockedTraits") else { return };
         let own: Vec<(&str, &Node)> =
             entry.value.items().iter().filter_map(|item| Some((item.as_str()?, item))).collect();
+        let texts: HashSet<&str> = own.iter().map(|(text, _)| *text).collect();
         let place = layer.place(entry.key_span.clone(), "lockedTraits");
         let (restated, missing): (Vec<_>, Vec<_>) =
-            self.traits.iter().partition(|(known, _)| own.iter().any(|(text, _)| text == known));
+            self.traits.iter().partition(|(known, _)| texts.contains(known.as_str()));
         if !missing.is_empty() && (own.is_empty() || !restated.is_empty()) {
             refuse_removal(&missing, place, report);
         } else if !missing.is_empty() {
@@ -160,10 +162,9 @@ impl Floor {
                 body.help("restate them, so that whoever reads this file sees the whole floor"),
             );
         }
-        for (text, node) in own {
-            if !self.traits.iter().any(|(known, _)| known == text) {
-                self.traits.push((text.to_owned(), layer.place(node.span.clone(), "lockedTraits")));
-            }
+        let known: HashSet<String> = self.traits.iter().map(|(known, _)| known.clone()).collect();
+        for (text, node) in own.into_iter().filter(|(text, _)| !known.contains(*text)) {
+            self.traits.push((text.to_owned(), layer.place(node.span.clone(), "lockedTraits")));
         }
     }
 }

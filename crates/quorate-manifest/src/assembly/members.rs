@@ -19,7 +19,7 @@ pub struct Member {
         extend("examples" = ["ciso"])
     )]
     pub id: String,
-    /// Who it is: the persona, which has to exist in the same scope.
+    /// The persona that it is, which has to exist in the same scope.
     #[schemars(
         regex(pattern = pattern::PERSONA),
         extend("examples" = ["ws://personas/exec-ciso"])

@@ -8,8 +8,7 @@ use regex::Regex;
 /// next-line character is not.
 const DIGITS: &str = "0-9";
 const WORD: &str = "A-Za-z0-9_";
-const WHITE: &str =
-    r"\t-\r\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+const WHITE: &str = r"\t-\r\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
 /// What `.` stands for.
 const ANY: &str = r"[^\n\r\x{2028}\x{2029}]";
 
@@ -28,7 +27,12 @@ impl Pattern {
     /// Reads an expression; `None` where it has something that cannot be translated.
     pub(crate) fn read(text: &str, says: Option<&str>) -> Option<Pattern> {
         let translated = translated(text)?;
-        Some(Pattern { text: text.to_owned(), says: says.map(str::to_owned), translated, compiled: OnceLock::new() })
+        Some(Pattern {
+            text: text.to_owned(),
+            says: says.map(str::to_owned),
+            translated,
+            compiled: OnceLock::new(),
+        })
     }
 
     /// Whether a text fits. None fits an expression that is too large.

@@ -29,8 +29,8 @@ pub enum Step {
 /// What is wrong with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// It is of none of these types.
-    Type(Vec<Type>),
+    /// It is of another type.
+    Type(Wanted),
     /// It is none of these values.
     NotAmong(Vec<Value>),
     /// A key is missing.
@@ -64,6 +64,17 @@ pub enum Fault {
     ManyWays,
     /// It is what it must not be.
     Forbidden,
+}
+
+/// What is wanted where a value is of another type.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// One of these types.
+    pub types: Vec<Type>,
+    /// Of text: the regular expression that it has to match, and what that asks for in words.
+    pub pattern: Option<(String, Option<String>)>,
+    /// Of a mapping: the keys that it has to have.
+    pub keys: Vec<String>,
 }
 
 /// A bound that is not kept.

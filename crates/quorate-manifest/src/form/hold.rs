@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Additional, Bound, Fault, Form, Instance, Misfit, Step, Type};
+use super::{Additional, Bound, Fault, Form, Instance, Misfit, Step, Type, Wanted};
 
 impl Form {
     /// What keeps a value from fitting, in the order found.
@@ -23,14 +23,15 @@ impl Form {
         let before = found.len();
         let mut say = |fault| found.push(Misfit { path: at.clone(), fault, because: None });
         // Where values are listed, their type says nothing that they don't.
-        if let Some(values) = &self.one_of_values
-            && !values.iter().any(|one| same(one, &value.json()))
-        {
-            say(Fault::NotAmong(values.clone()));
-            return;
+        if let Some(values) = &self.one_of_values {
+            let written = value.json();
+            if !values.iter().any(|one| same(one, &written)) {
+                say(Fault::NotAmong(values.clone()));
+                return;
+            }
         }
         if !self.types.is_empty() && !self.types.iter().any(|one| value.is(*one)) {
-            say(Fault::Type(self.types.clone()));
+            say(Fault::Type(self.wanted()));
             return;
         }
         self.bounds(value, &mut say);
@@ -50,6 +51,14 @@ impl Form {
             for misfit in &mut found[before..] {
                 misfit.because.get_or_insert_with(|| description.clone());
             }
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            types: self.types.iter().copied().filter(|one| *one != Type::Null).collect(),
+            pattern: self.pattern.as_ref().map(|pattern| (pattern.text.clone(), pattern.says.clone())),
+            keys: self.required.clone(),
         }
     }
 
@@ -74,14 +83,14 @@ impl Form {
             bound(entries.count() < few, Bound::FewestKeys(few));
         }
         if let Some(text) = value.text() {
-            if self.min_length.is_some() || self.max_length.is_some() {
-                let length = text.chars().count();
-                self.min_length
-                    .into_iter()
-                    .for_each(|short| bound(length < short, Bound::ShortestText(short)));
-                self.max_length.into_iter().for_each(|long| bound(length > long, Bound::LongestText(long)));
+            let length = text.chars().count();
+            if let Some(long) = self.max_length {
+                bound(length > long, Bound::LongestText(long));
             }
-            if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.fits(text)) {
+            // What is too short has no need to be told of a pattern too.
+            if let Some(short) = self.min_length.filter(|short| length < *short) {
+                bound(true, Bound::ShortestText(short));
+            } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.fits(text)) {
                 say(Fault::Pattern { pattern: pattern.text.clone(), says: pattern.says.clone() });
             }
         }

@@ -32,5 +32,5 @@ fn faults_say_where() {
         faults(json!({"c": 1})),
         [" Missing(\"a\")", " Unknown { key: \"c\", known: [\"a\", \"b\"] }"]
     );
-    assert_eq!(faults(json!([])), [" Type([Object])"]);
+    assert_eq!(faults(json!([])), [" Type(Wanted { types: [Object], pattern: None, keys: [\"a\"] })"]);
 }

@@ -1,17 +1,20 @@
 //! Telling people what keeps a tree from fitting its schema.
 
+mod instead;
+mod quote;
+
 use std::ops::Range;
 
 use quorate_diagnostics::Body;
 
 use crate::doctype::Doctype;
-use crate::form::{Bound, Fault, Misfit, Step, Type};
+use serde_json::Value;
+
+use crate::form::{Bound, Fault, Misfit, Step, Wanted};
 use crate::tree::reader::{Document, nearest};
 use crate::tree::{Entry, Kind, Node};
 
-/// Words that other tools take for a boolean.
-const TRUE: [&str; 4] = ["true", "yes", "on", "y"];
-const FALSE: [&str; 4] = ["false", "no", "off", "n"];
+use quote::quoted;
 
 /// Says each misfit with its place.
 pub(super) fn report(document: &Document, doctype: Doctype, root: &Node, misfits: &[Misfit]) {
@@ -83,9 +86,14 @@ fn key_span(node: &Node, key: &str) -> Option<Range<usize>> {
     node.entry(key).map(|entry| entry.key_span.clone())
 }
 
-/// Adds a step to a path as diagnostics write it: `members[0].weight`.
+/// Adds a step to a path as diagnostics write it: `members[0].weight`, `selector["a b"]`.
 fn push(path: &mut String, step: &Step) {
     match step {
+        Step::Key(key)
+            if key.is_empty() || !key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-')) =>
+        {
+            path.push_str(&format!("[{key:?}]"));
+        }
         Step::Key(key) if path.is_empty() => path.push_str(key),
         Step::Key(key) => {
             path.push('.');
@@ -96,15 +104,16 @@ fn push(path: &mut String, step: &Step) {
 }
 
 fn say(text: &str, found: &Found<'_>, path: &str, misfit: &Misfit) -> Body {
-    let it = if path.is_empty() { "the frontmatter".to_owned() } else { format!("`{path}`") };
+    let it = if path.is_empty() { "the manifest".to_owned() } else { format!("`{path}`") };
     let inside = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
+    let because = misfit.because.as_deref();
     match &misfit.fault {
-        Fault::Type(types) => wrong_type(text, found, &it, types),
-        Fault::NotAmong(values) => not_among(found, &it, values),
+        Fault::Type(wanted) => wrong_type(text, found, &it, wanted),
+        Fault::NotAmong(values) => not_among(text, found, &it, values),
         Fault::Missing(key) => {
-            let body = Body::new(format!("`{key}` is missing{inside}"));
-            match &misfit.because {
-                Some(because) => body.help(format!("add `{key}`: {}", lower(because))),
+            let body = Body::new(format!("{} is missing{inside}", quoted(key)));
+            match because {
+                Some(because) => body.help(format!("add `{key}`: {}", quote::clause(because))),
                 None => body.help(format!("add `{key}`")),
             }
         }
@@ -112,97 +121,125 @@ fn say(text: &str, found: &Found<'_>, path: &str, misfit: &Misfit) -> Body {
         Fault::Bound(bound) => out_of_bounds(found, &it, *bound),
         Fault::Pattern { pattern, says } => {
             let written = found.node.as_str().unwrap_or_default();
-            let wanted = says.clone().unwrap_or_else(|| format!("something that matches {pattern}"));
-            Body::new(format!("{it} is {}; it has to be {wanted}", quoted(written)))
+            let wanted = asked(pattern, says.as_deref());
+            unmatched(format!("{it} is {}; it has to be {wanted}", quoted(written)), pattern, written)
         }
         Fault::Repeated { second, .. } => {
-            Body::new(format!("{it} has the same entry twice")).help(format!("remove entry {}", second + 1))
+            let what = found.node.items().get(*second).and_then(Node::as_str).map(quoted);
+            Body::new(format!("{it} has {} twice", what.as_deref().unwrap_or("the same entry")))
+                .help(format!("remove entry {}", second + 1))
         }
-        Fault::NoWay(ways) if misfit.because.is_some() => {
-            let keys: Vec<String> = ways
-                .iter()
-                .filter_map(|way| match &way.fault {
+        Fault::NoWay(ways) => match because {
+            Some(because) => {
+                let keys = ways.iter().filter_map(|way| match &way.fault {
                     Fault::Missing(key) => Some(format!("`{key}`")),
                     _ => None,
-                })
-                .collect();
-            let because = misfit.because.as_deref().unwrap_or_default();
-            Body::new(format!("{} missing{inside}", one_of(&keys))).help(because)
-        }
-        Fault::NoWay(ways) => {
-            let types: Vec<Type> = ways
-                .iter()
-                .filter_map(|way| match &way.fault {
-                    Fault::Type(types) => Some(types.clone()),
-                    _ => None,
-                })
-                .flatten()
-                .collect();
-            wrong_type(text, found, &it, &types)
-        }
+                });
+                Body::new(format!("{} is missing{inside}", or(&keys.collect::<Vec<_>>())))
+                    .help(quote::clause(because))
+            }
+            None => no_way(text, found, &it, ways),
+        },
         Fault::ManyWays | Fault::Forbidden => Body::new(format!("{it} contradicts itself")),
     }
 }
 
-fn one_of(keys: &[String]) -> String {
-    match keys {
-        [] => "something is".to_owned(),
-        [one] => format!("{one} is"),
-        [most @ .., last] => format!("{} or {last} is", most.join(", ")),
+fn or(words: &[String]) -> String {
+    match words {
+        [] => "something".to_owned(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
 }
 
-fn wrong_type(text: &str, found: &Found<'_>, it: &str, types: &[Type]) -> Body {
-    let mut wanted: Vec<&str> = Vec::new();
-    for one in types.iter().filter(|one| **one != Type::Null) {
-        if !wanted.contains(&one.said()) {
-            wanted.push(one.said());
-        }
+/// What a pattern asks for.
+fn asked(pattern: &str, says: Option<&str>) -> String {
+    says.map_or_else(|| format!("something that matches {pattern}"), str::to_owned)
+}
+
+fn unmatched(message: String, pattern: &str, written: &str) -> Body {
+    let body = Body::new(message);
+    match instead::of_text(pattern, written) {
+        Some(instead) => body.help(format!("did you mean {}?", quoted(&instead))),
+        None => body,
     }
-    let body = Body::new(format!("{it} has to be {}, not {}", wanted.join(" or "), found.node.kind.name()));
+}
+
+/// What a value is, as the beginning of a sentence that goes on with what it has to be.
+fn is_now(text: &str, found: &Found<'_>, it: &str, wanted: &str) -> String {
     let written = text.get(found.node.span.clone()).unwrap_or_default();
     match &found.node.kind {
-        Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if types.contains(&Type::String) => {
-            body.help(format!("put it in quotes: \"{written}\""))
+        Kind::Null => format!("{it} is empty; it has to be {wanted}"),
+        Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if !written.is_empty() => {
+            format!("{it} is {written}; it has to be {wanted}")
         }
-        Kind::Str(word) if types.contains(&Type::Boolean) => match word.to_ascii_lowercase().as_str() {
-            word if TRUE.contains(&word) => body.help("write true, without quotes"),
-            word if FALSE.contains(&word) => body.help("write false, without quotes"),
-            _ => body,
-        },
-        Kind::Str(word) if types.iter().any(|one| matches!(one, Type::Integer | Type::Number)) => {
-            match word.parse::<f64>() {
-                Ok(_) => body.help(format!("write {word}, without quotes")),
-                Err(_) => body,
-            }
-        }
-        Kind::Str(word) if types.contains(&Type::Array) => body.help(format!("write [{word}]")),
+        kind => format!("{it} has to be {wanted}, not {}", kind.name()),
+    }
+}
+
+fn wrong_type(text: &str, found: &Found<'_>, it: &str, wanted: &Wanted) -> Body {
+    let written = text.get(found.node.span.clone()).unwrap_or_default();
+    // What has to match a pattern is not made right by quotes.
+    if let Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) = &found.node.kind
+        && let Some((pattern, says)) = &wanted.pattern
+        && !instead::matches(pattern, written)
+    {
+        return unmatched(is_now(text, found, it, &asked(pattern, says.as_deref())), pattern, written);
+    }
+    let types: Vec<String> = wanted.types.iter().map(|one| one.said().to_owned()).collect();
+    let body = Body::new(is_now(text, found, it, &or(&types)));
+    match instead::of_type(text, found.node, found.entry.map(|entry| &*entry.key), wanted) {
+        Some(help) => body.help(help),
+        None => body,
+    }
+}
+
+fn not_among(text: &str, found: &Found<'_>, it: &str, values: &[Value]) -> Body {
+    let words: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    let wanted = match words.as_slice() {
+        [only] => (*only).to_owned(),
+        _ => format!("one of {}", words.join(", ")),
+    };
+    let Some(written) = found.node.as_str() else { return Body::new(is_now(text, found, it, &wanted)) };
+    let body = Body::new(format!("{it} is {}; it has to be {wanted}", quoted(written)));
+    match nearest(written, &words) {
+        Some(near) if words.len() > 1 => body.help(format!("did you mean `{near}`?")),
         _ => body,
     }
 }
 
-fn not_among(found: &Found<'_>, it: &str, values: &[serde_json::Value]) -> Body {
-    let words: Vec<&str> = values.iter().filter_map(serde_json::Value::as_str).collect();
-    let all = words.join(", ");
-    let Some(written) = found.node.as_str() else {
-        return Body::new(format!("{it} has to be one of {all}"));
-    };
-    if let [only] = words.as_slice() {
-        return Body::new(format!("{it} is {}; it has to be {only}", quoted(written)));
+/// A value that fits none of several ways.
+fn no_way(text: &str, found: &Found<'_>, it: &str, ways: &[Misfit]) -> Body {
+    let mut words: Vec<String> = Vec::new();
+    let mut wanted = Wanted::default();
+    for way in ways {
+        match &way.fault {
+            Fault::Type(other) => wanted.types.extend(&other.types),
+            Fault::NotAmong(values) => words.extend(values.iter().filter_map(Value::as_str).map(quoted)),
+            _ => {}
+        }
     }
-    let body = Body::new(format!("{it} is {}; it has to be one of {all}", quoted(written)));
-    match nearest(written, &words) {
-        Some(near) => body.help(format!("did you mean `{near}`?")),
+    words.extend(wanted.types.iter().map(|one| one.said().to_owned()));
+    if words.is_empty() {
+        return Body::new(format!("{it} is none of the things that it can be"));
+    }
+    let body = Body::new(match found.node.as_str() {
+        Some(written) => format!("{it} is {}; it has to be {}", quoted(written), or(&words)),
+        None => is_now(text, found, it, &or(&words)),
+    });
+    match instead::of_type(text, found.node, None, &wanted) {
+        Some(help) => body.help(help),
         None => body,
     }
 }
 
 fn unknown(key: &str, known: &[String], path: &str) -> Body {
     let inside = if path.is_empty() { "here".to_owned() } else { format!("in `{path}`") };
-    let body = Body::new(format!("`{key}` is not a key {inside}"));
+    let body = Body::new(format!("{} is not a key {inside}", quoted(key)));
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
     match nearest(key, &names) {
         Some(near) => body.help(format!("did you mean `{near}`?")),
+        None if names.is_empty() => body.help("remove it: no keys are read here"),
         None => body.help(format!("the keys are: {}", names.join(", "))),
     }
 }
@@ -213,32 +250,25 @@ fn out_of_bounds(found: &Found<'_>, it: &str, bound: Bound) -> Body {
         Kind::Float(float) => float.text.to_string(),
         _ => String::new(),
     };
-    let length = found.node.as_str().map_or(0, |text| text.chars().count());
-    let items = found.node.items().len();
+    let characters = found.node.as_str().map_or(0, |text| text.chars().count());
+    let entries = found.node.items().len();
+    let many =
+        |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
+    let characters_said = many(characters, "character", "characters");
+    let entries_said = many(entries, "entry", "entries");
     Body::new(match bound {
         Bound::Least(least) => format!("{it} is {number}; it has to be at least {least}"),
         Bound::Most(most) => format!("{it} is {number}; it can be at most {most}"),
         Bound::MoreThan(more) => format!("{it} is {number}; it has to be more than {more}"),
-        Bound::ShortestText(_) if length == 0 => format!("{it} is empty"),
-        Bound::ShortestText(short) => {
-            format!("{it} has {length} characters; it needs at least {short}")
-        }
-        Bound::LongestText(long) => format!("{it} has {length} characters; it can have at most {long}"),
-        Bound::FewestItems(few) if few == 1 => format!("{it} is an empty list"),
-        Bound::FewestItems(few) => format!("{it} has {items} entries; it needs at least {few}"),
-        Bound::MostItems(most) => format!("{it} has {items} entries; it can have at most {most}"),
+        Bound::ShortestText(_) if characters == 0 => format!("{it} is empty"),
+        Bound::ShortestText(short) => format!("{it} has {characters_said}; it needs at least {short}"),
+        Bound::LongestText(long) => format!("{it} has {characters_said}; it can have at most {long}"),
+        Bound::FewestItems(_) if entries == 0 => format!("{it} is an empty list"),
+        Bound::FewestItems(few) => format!("{it} has {entries_said}; it needs at least {few}"),
+        Bound::MostItems(most) => format!("{it} has {entries_said}; it can have at most {most}"),
         Bound::FewestKeys(_) => format!("{it} is an empty mapping"),
     })
 }
 
-/// A text as a message quotes it: one line, not too long.
-fn quoted(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let line: String = text.lines().next().unwrap_or_default().chars().take(LONGEST).collect();
-    if line.len() < text.len() { format!("`{line}…`") } else { format!("`{line}`") }
-}
-
-fn lower(sentence: &str) -> String {
-    let mut chars = sentence.trim_end_matches('.').chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
-}
+#[cfg(test)]
+mod tests;

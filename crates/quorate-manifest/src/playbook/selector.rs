@@ -29,7 +29,7 @@ pub struct Term {
     /// The axis.
     #[schemars(length(min = 1, max = 64))]
     pub axis: String,
-    /// What it has to be: one of these.
+    /// The values of which it has to be one.
     #[serde(rename = "anyOf")]
     #[schemars(inner(length(min = 1, max = 200)), extend("minItems" = 1))]
     pub any_of: Vec<String>,

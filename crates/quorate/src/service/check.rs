@@ -1,11 +1,11 @@
 //! Check: everything that is wrong with manifests, of files, directories, globs or standard input, at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
-use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_manifest::check::{self, Checked, Named};
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::check::{self, Checked, Named, Once};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::round::Refs;
 use quorate_manifest::workspace::Spot;
@@ -52,7 +52,7 @@ pub(super) struct Work {
 /// When a path is not there or cannot be read, or a `quorate.toml` above is refused.
 pub fn check(environment: &Environment, request: &Request, stdin: Option<Vec<u8>>) -> Result<Outcome, Stop> {
     let mut outcome = Outcome::default();
-    let mut said = BTreeSet::new();
+    let mut said = Once::default();
     for work in gather(environment, request)? {
         in_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
     }
@@ -64,16 +64,13 @@ pub fn check(environment: &Environment, request: &Request, stdin: Option<Vec<u8>
     Ok(outcome)
 }
 
-/// What tells one diagnostic from another: an ancestor's is said once, however many views it has.
-type Key = (String, usize, &'static str, String);
-
 fn in_workspace(
     environment: &Environment,
     request: &Request,
     work: &Work,
     stdin: Option<Vec<u8>>,
     outcome: &mut Outcome,
-    said: &mut BTreeSet<Key>,
+    said: &mut Once,
 ) -> Result<(), Stop> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     let host = Host::new();
@@ -88,17 +85,22 @@ fn in_workspace(
                 outcome.files += 1;
                 let path = work.root.join(spot.in_workspace());
                 let report = by_path(doctype, &path, &round.shown(spot));
-                keep(report, said, &mut outcome.report);
+                said.keep(report, &mut outcome.report);
             }
             Checked::Said(_, report) => {
                 outcome.files += 1;
-                keep(report, said, &mut outcome.report);
+                said.keep(report, &mut outcome.report);
             }
         }
         Ok(())
     };
     for (spot, named) in &work.files {
-        take(check::check(&round, spot, *named), spot)?;
+        let checked = check::check(&round, spot, *named);
+        // Only assemblies are many views of few parents; whatever else is needed again is read again.
+        if !matches!(checked, Checked::Said(Doctype::Assembly, _)) {
+            round.forget(spot);
+        }
+        take(checked, spot)?;
     }
     if let Some(bytes) = stdin {
         let spot = Spot::new("-").map_err(|_| missing("-"))?;
@@ -113,26 +115,6 @@ fn by_path(doctype: Doctype, path: &Path, shown: &str) -> Report {
         Doctype::Host => host::load(path, shown, &Disk).report,
         _ => council::load(path, shown, &Disk).report,
     }
-}
-
-/// Keeps what was not said before, and only the texts that are quoted.
-fn keep(mut report: Report, said: &mut BTreeSet<Key>, all: &mut Report) {
-    let mut new = |code: &'static str, body: &Body| {
-        let place = body.place.as_ref();
-        let at = place.map_or((String::new(), 0), |place| (place.file.to_string(), place.span.start));
-        said.insert((at.0, at.1, code, body.message.clone()))
-    };
-    report.refusals.retain(|one| new(one.code.as_str(), &one.body));
-    report.warnings.retain(|one| new(one.code.as_str(), &one.body));
-    let bodies =
-        report.refusals.iter().map(|one| &one.body).chain(report.warnings.iter().map(|one| &one.body));
-    let quoted: BTreeSet<&str> = bodies
-        .flat_map(|body| body.place.iter().chain(body.related.iter().map(|related| &related.place)))
-        .map(|place: &Place| &*place.file)
-        .collect();
-    let quoted: BTreeSet<String> = quoted.into_iter().map(str::to_owned).collect();
-    report.retain_sources(|file| quoted.contains(file));
-    all.absorb(report);
 }
 
 /// Every path that was named, sorted into workspaces.

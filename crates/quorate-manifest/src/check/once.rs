@@ -1,0 +1,58 @@
+//! Saying each thing once: what an ancestor says is the same for each of its views.
+
+use std::collections::BTreeSet;
+
+use quorate_diagnostics::{Body, Place, Report};
+
+/// What was said already.
+#[derive(Debug, Default)]
+pub struct Once {
+    /// By file, place in it, code and message.
+    said: BTreeSet<(String, usize, &'static str, String)>,
+}
+
+impl Once {
+    /// Adds to `all` what was not said before, and the texts that it quotes.
+    pub fn keep(&mut self, mut report: Report, all: &mut Report) {
+        report.refusals.retain(|one| self.is_new(one.code.as_str(), &one.body));
+        report.warnings.retain(|one| self.is_new(one.code.as_str(), &one.body));
+        let bodies =
+            report.refusals.iter().map(|one| &one.body).chain(report.warnings.iter().map(|one| &one.body));
+        let quoted: BTreeSet<String> = bodies
+            .flat_map(|body| body.place.iter().chain(body.related.iter().map(|related| &related.place)))
+            .map(|place: &Place| place.file.to_string())
+            .collect();
+        report.retain_sources(|file| quoted.contains(file));
+        all.absorb(report);
+    }
+
+    fn is_new(&mut self, code: &'static str, body: &Body) -> bool {
+        let place = body.place.as_ref();
+        let (file, at) =
+            place.map_or((String::new(), 0), |place| (place.file.to_string(), place.span.start));
+        self.said.insert((file, at, code, body.message.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::codes;
+
+    use super::*;
+
+    #[test]
+    fn the_same_of_another_place_is_another() {
+        let said = |at: usize| {
+            let mut report = Report::new();
+            report.source("a", "text");
+            report.source("b", "text");
+            let place = Place { file: "a".into(), span: at..at, path: String::new() };
+            report.refuse(codes::SYNTAX, Body::new("what").at(place));
+            report
+        };
+        let (mut once, mut all) = (Once::default(), Report::new());
+        [0, 1, 0].map(|at| once.keep(said(at), &mut all));
+        assert_eq!(all.refusals.len(), 2);
+        assert_eq!(all.sources.keys().map(|file| &**file).collect::<Vec<_>>(), ["a"]);
+    }
+}
