@@ -12,6 +12,7 @@ mod roster;
 mod runtime;
 mod tier_rules;
 pub mod tiers;
+pub(crate) mod written;
 
 use std::path::PathBuf;
 use std::sync::Arc;

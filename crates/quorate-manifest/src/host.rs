@@ -3,6 +3,7 @@
 
 pub(crate) mod executor;
 mod load;
+pub(crate) mod written;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -22,6 +22,10 @@ macro_rules! patterns {
 patterns! {
     KEBAB = "^[a-z][a-z0-9-]*[a-z0-9]$",
         "lower-case letters, digits and dashes, beginning with a letter and not ending with a dash";
+    SOMETHING = r"[^\s]",
+        "some text";
+    DELIBERATOR = "^[A-Za-z0-9_-]+$",
+        "letters, digits, dashes and underscores";
     WORD = "^[a-z][a-z0-9-]*$",
         "lower-case letters, digits and dashes, beginning with a letter";
     PARTICIPANT = "^[a-z][a-z0-9_-]*$",

@@ -20,48 +20,48 @@
 //! ```
 //! ````
 //!
-//! Files under the title are there in every test of the document. Words after the file name change what the block
-//! stands for: `above` puts it on top of the shared file of that name, `crlf`, `bom` and `unterminated` (no last line
-//! break) change its bytes, `escapes` reads `\xFF` and `\u{…}`, `times=N` repeats it, `unreadable` makes reading fail.
+//! Files under the title are there in every test of the document; together with the test's own they are a workspace,
+//! and all of them are checked as `quorate check` checks a directory. Words after the file name change what the block
+//! stands for: `above` puts it on top of the shared file of that name (of its keys, where it has frontmatter), `above=FILE`
+//! on top of another shared file, `crlf`, `bom` and `unterminated` (no last line break) change its bytes, `escapes` reads
+//! `\xFF` and `\u{…}`, `times=N` repeats it, `unreadable` makes reading fail, `outside` makes it a link that leads out of
+//! its scope, `folder` an empty folder, and `named` has the user name the file instead of the directory.
 //!
 //! A line of an `expect` block is `refuses CODE` or `warns CODE`, then as wanted `at FILE:LINE[:COLUMN]`,
-//! `in FIELD.PATH`, `saying` a part of its message or help; or `clean`; or `loads FILE`, for a file that is not there.
-//! What is expected and does not come fails, and so does what comes and is not expected.
+//! `in FIELD.PATH`, `saying` a part of its message or help; or `clean`; or `loads FILE`, for a file that is not there; or
+//! `passes over FILE`, for one that is no manifest to whoever names the directory. What is expected and does not come
+//! fails, and so does what comes and is not expected. `expect no-refs` checks the shape of refs alone.
+//!
+//! A block `resolved FILE` says what comes of an assembly or a persona once its chain is merged, and which file of the
+//! chain each value comes from:
+//!
+//! ````markdown
+//! ```resolved view/ASSEMBLY.md
+//! chain = ["ASSEMBLY.md", "view/ASSEMBLY.md"]
+//! members[id=ciso].weight = 2.5 from view/ASSEMBLY.md
+//! members[].id = ["ceo", "ciso"] from ASSEMBLY.md
+//! appliesTo absent
+//! ```
+//! ````
+//!
+//! `chain` is the files that were merged and `body` the text of a persona; neither is a key of a format.
 
 mod document;
 mod expect;
+mod file;
+mod load;
 mod memory;
+mod resolved;
 
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Report, codes, render};
-use quorate_manifest::{Source, council, host};
+use quorate_manifest::Host;
 
-pub use document::{Document, Test};
+pub use document::{Document, Expected, Problem, Test};
 pub use expect::Expectation;
-pub use memory::Memory;
-
-/// How files of one name are loaded.
-struct Loader {
-    name: &'static str,
-    load: fn(&Path, &str, &dyn Source) -> Report,
-}
-
-/// Every file that can be under test. Others are there to be read by these.
-const LOADERS: [Loader; 2] = [
-    Loader { name: "council.yaml", load: |path, shown, source| council::load(path, shown, source).report },
-    Loader { name: "quorate.toml", load: |path, shown, source| host::load(path, shown, source).report },
-];
-
-/// Runs every document below a directory and gives the failures.
-///
-/// # Panics
-/// When the directory cannot be read or holds no document.
-pub fn run_dir(dir: &Path) -> Vec<String> {
-    let paths = documents(dir);
-    assert!(!paths.is_empty(), "no documents below {}", dir.display());
-    paths.iter().flat_map(|path| run_file(path)).collect()
-}
+pub use memory::{Content, Memory};
+pub use resolved::Resolves;
 
 /// The documents below a directory, sorted.
 ///
@@ -83,22 +83,22 @@ pub fn documents(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs one document and gives the failures.
+/// Runs one document and gives the failures. `host` is what the running program knows.
 ///
 /// # Panics
 /// When the file cannot be read.
 #[expect(clippy::disallowed_methods, reason = "the documents are the runner's input")]
-pub fn run_file(path: &Path) -> Vec<String> {
+pub fn run_file(path: &Path, host: &dyn Host) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    run(&path.display().to_string(), &text)
+    run(&path.display().to_string(), &text, host)
 }
 
 /// Runs a document's text and gives the failures, each with the document's name and a line.
-pub fn run(name: &str, text: &str) -> Vec<String> {
+pub fn run(name: &str, text: &str, host: &dyn Host) -> Vec<String> {
     match Document::parse(text) {
         Err(problem) => vec![format!("{name}:{}: {}", problem.line, problem.message)],
         Ok(document) if document.tests.is_empty() => vec![format!("{name}:1: no test")],
-        Ok(document) => document.tests.iter().flat_map(|test| run_test(name, test)).collect(),
+        Ok(document) => document.tests.iter().flat_map(|test| run_test(name, test, host)).collect(),
     }
 }
 
@@ -106,35 +106,29 @@ pub fn run(name: &str, text: &str) -> Vec<String> {
 ///
 /// # Panics
 /// When a block of the page cannot be understood.
-pub fn example(page: &str) -> Option<Report> {
+pub fn example(page: &str, host: &dyn Host) -> Option<Report> {
     let example =
         Test::example(page).unwrap_or_else(|problem| panic!("line {}: {}", problem.line, problem.message));
-    load(&example)
+    let loading = load::load(&example, host);
+    (loading.loaded > 0).then_some(loading.report)
 }
 
-/// Loads everything in a test that can be loaded.
-fn load(test: &Test) -> Option<Report> {
-    let mut report = None;
-    for path in test.under_test() {
-        let file = Path::new(path).file_name().unwrap_or_default();
-        let Some(loader) = LOADERS.iter().find(|loader| file == loader.name) else { continue };
-        let said = (loader.load)(Path::new(path), path, &test.files);
-        report.get_or_insert_with(Report::new).absorb(said);
-    }
-    report
-}
-
-fn run_test(document: &str, test: &Test) -> Option<String> {
-    let Some(report) = load(test) else {
+fn run_test(document: &str, test: &Test, host: &dyn Host) -> Option<String> {
+    let loading = load::load(test, host);
+    let expected = &test.expected;
+    if loading.loaded == 0 && expected.passed_over.is_empty() {
         return Some(format!("{document}:{}: {}: no file that can be loaded", test.line, test.name));
-    };
-    let mut failures = expect::compare(&test.expected, &report);
-    let unknown = test.expected.iter().filter(|expected| codes::explain(&expected.code).is_none());
+    }
+    let mut failures = expect::compare(&expected.said, &loading.report);
+    let unknown = expected.said.iter().filter(|expected| codes::explain(&expected.code).is_none());
     failures.extend(unknown.map(|expected| format!("there is no code {}", expected.code)));
+    let taken = expected.passed_over.iter().filter(|path| !loading.passed_over.contains(*path));
+    failures.extend(taken.map(|path| format!("not passed over: {path}")));
+    failures.extend(test.resolved.iter().flat_map(|resolves| resolves.compare(&loading.round)));
     if failures.is_empty() {
         return None;
     }
-    let said = render::concise(&report);
+    let said = render::concise(&loading.report);
     Some(format!("{document}:{}: {}\n  {}\nall of it:\n{said}", test.line, test.name, failures.join("\n  ")))
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Doctype;
 use crate::form::Form;
-use crate::{assembly, operator, pattern, persona, playbook, runtime};
+use crate::{assembly, council, host, operator, pattern, persona, playbook, runtime};
 
 /// The schema of a doctype; `None` where nothing but the body counts.
 pub fn schema(doctype: Doctype) -> Option<Value> {
@@ -18,7 +18,9 @@ pub fn schema(doctype: Doctype) -> Option<Value> {
         Doctype::Playbook => of::<playbook::Playbook>(),
         Doctype::Runtime => of::<runtime::Runtime>(),
         Doctype::Operator => of::<operator::Operator>(),
-        Doctype::Role | Doctype::Council | Doctype::Host => return None,
+        Doctype::Council => of::<council::written::Council>(),
+        Doctype::Host => of::<host::written::Configuration>(),
+        Doctype::Role => return None,
     };
     tidy(&mut schema);
     Some(schema)

@@ -1,7 +1,7 @@
 //! Judging a document in four ways: by our own reader and [`Form`], by a full validator on the public schema, by the
 //! same validator on the schema that we publish, and as the file that a user would have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use jsonschema::Validator;
 use quorate_diagnostics::Refusal;
@@ -29,6 +29,8 @@ pub(crate) struct Judge {
     accepted: usize,
     refused: usize,
     deviations: BTreeMap<&'static str, Count>,
+    /// The misfits that were told in words.
+    said: HashSet<String>,
     differences: Vec<String>,
 }
 
@@ -66,6 +68,7 @@ impl Judge {
             accepted: 0,
             refused: 0,
             deviations: BTreeMap::new(),
+            said: HashSet::new(),
             differences: Vec::new(),
         }
     }
@@ -74,23 +77,32 @@ impl Judge {
         self.accepted + self.refused
     }
 
+    /// Whether the public schema, or else our own, accepts a document as it stands.
+    pub(crate) fn fits(&self, document: &Value) -> bool {
+        self.public.as_ref().unwrap_or(&self.ours).is_valid(document)
+    }
+
     /// Judges a document in all ways.
     pub(crate) fn judge(&mut self, document: &Value) {
         let style = if self.judged().is_multiple_of(3) { Style::Json } else { Style::Emitted };
         let (text, root) = read(document, style);
         let misfits = self.form.misfits(&root);
-        if misfits.is_empty() {
+        let accepted = misfits.is_empty();
+        if accepted {
             self.accepted += 1;
             fills_its_type(self.doctype, &root);
         } else {
             self.refused += 1;
-            self.told(&text, &misfits);
+            self.told(&text, misfits);
         }
-        self.count(document, misfits.is_empty());
+        self.count(document, accepted);
         for between in [Between::UsAndPublic, Between::UsAndOurSchema, Between::FormAndValidator] {
-            if self.differences.len() < SHOWN && self.differ(between, document) {
-                let smallest = shrunk(document, |smaller| self.differ(between, smaller));
-                let told = self.difference(between, &smallest);
+            if self.differences.len() < SHOWN && self.differ(between, document, accepted) {
+                let again = |smaller: &Value| {
+                    let accepted = self.form.fits(&read(smaller, Style::Json).1);
+                    self.differ(between, smaller, accepted)
+                };
+                let told = self.difference(between, &shrunk(document, again));
                 if !self.differences.contains(&told) {
                     self.differences.push(told);
                 }
@@ -110,19 +122,16 @@ impl Judge {
         }
     }
 
-    fn verdicts(&self, between: Between, document: &Value) -> Option<(bool, bool)> {
-        let ours = || self.form.fits(&read(document, Style::Json).1);
-        Some(match between {
+    /// Whether two differ on a document that our reader has `accepted` or not.
+    fn differ(&self, between: Between, document: &Value, accepted: bool) -> bool {
+        match between {
             Between::UsAndPublic => {
-                (ours(), self.public.as_ref()?.is_valid(&undone(self.doctype, document).0))
+                let undone = || undone(self.doctype, document).0;
+                self.public.as_ref().is_some_and(|public| public.is_valid(&undone()) != accepted)
             }
-            Between::UsAndOurSchema => (ours(), self.ours.is_valid(&without_nulls(document))),
-            Between::FormAndValidator => (self.form.fits(document), self.ours.is_valid(document)),
-        })
-    }
-
-    fn differ(&self, between: Between, document: &Value) -> bool {
-        self.verdicts(between, document).is_some_and(|(one, other)| one != other)
+            Between::UsAndOurSchema => self.ours.is_valid(&without_nulls(document)) != accepted,
+            Between::FormAndValidator => self.form.fits(document) != self.ours.is_valid(document),
+        }
     }
 
     fn difference(&self, between: Between, document: &Value) -> String {
@@ -143,7 +152,10 @@ impl Judge {
     }
 
     /// Whatever is refused is refused of the file that holds it, in words and with a place.
-    fn told(&mut self, text: &str, misfits: &[Misfit]) {
+    fn told(&mut self, text: &str, misfits: Vec<Misfit>) {
+        if !misfits.iter().any(|misfit| self.said.insert(format!("{misfit:?}"))) {
+            return;
+        }
         let name = self.doctype.file_name().unwrap_or("it.md");
         let workspace = Memory::new().with(name, format!("---\n{text}\n---\n"));
         let round = Round::new(&workspace, &Nobody, Options::default());

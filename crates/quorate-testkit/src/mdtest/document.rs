@@ -1,7 +1,11 @@
 //! Reads a document: headings, files, expectations.
 
+use quorate_manifest::round::Refs;
+
 use super::expect::Expectation;
+use super::file::{File, file};
 use super::memory::Memory;
+use super::resolved::Resolves;
 
 /// A document that was read.
 #[derive(Debug, Clone)]
@@ -20,8 +24,24 @@ pub struct Test {
     /// The files, the document's shared ones included.
     pub files: Memory,
     /// What has to be said.
-    pub expected: Vec<Expectation>,
-    names: Vec<String>,
+    pub expected: Expected,
+    /// What has to come of manifests.
+    pub resolved: Vec<Resolves>,
+    /// The names of the files, and which of them the user names.
+    pub(super) names: Vec<(String, bool)>,
+}
+
+/// What an `expect` block says.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// What has to be said.
+    pub said: Vec<Expectation>,
+    /// Files that are asked for and are not there.
+    pub loads: Vec<String>,
+    /// Files that have to be passed over.
+    pub passed_over: Vec<String>,
+    /// Whether refs are followed.
+    pub refs: Refs,
 }
 
 /// Why a document is none.
@@ -34,10 +54,10 @@ pub struct Problem {
 }
 
 /// A fenced block.
-struct Block<'t> {
-    line: usize,
-    info: &'t str,
-    text: String,
+pub(super) struct Block<'t> {
+    pub(super) line: usize,
+    pub(super) info: &'t str,
+    pub(super) text: String,
 }
 
 /// A heading with its blocks.
@@ -45,14 +65,6 @@ struct Section<'t> {
     name: &'t str,
     line: usize,
     blocks: Vec<Block<'t>>,
-}
-
-/// A file as a block gives it.
-#[derive(Debug, Clone)]
-struct File {
-    name: String,
-    /// `None` for a file that cannot be read.
-    bytes: Option<Vec<u8>>,
 }
 
 impl Test {
@@ -66,24 +78,19 @@ impl Test {
         for block in sections.iter().flat_map(|section| &section.blocks) {
             files.extend(file(block, &[])?);
         }
-        Ok(Test::new(&sections[0], files, Vec::new(), Vec::new()))
+        let nothing =
+            Expected { said: Vec::new(), loads: Vec::new(), passed_over: Vec::new(), refs: Refs::Followed };
+        Ok(Test::new(&sections[0], files, nothing, Vec::new()))
     }
 
-    fn new(section: &Section<'_>, files: Vec<File>, named: Vec<String>, expected: Vec<Expectation>) -> Test {
+    fn new(section: &Section<'_>, files: Vec<File>, expected: Expected, resolved: Vec<Resolves>) -> Test {
         let mut memory = Memory::new();
-        for file in &files {
-            match &file.bytes {
-                Some(bytes) => memory.put(&file.name, bytes.clone()),
-                None => memory.put_unreadable(&file.name),
-            }
+        let mut names = Vec::new();
+        for File { name, content, named } in files {
+            names.push((name.clone(), named));
+            memory.put(&name, content);
         }
-        let names = files.into_iter().map(|file| file.name).chain(named).collect();
-        Test { name: section.name.to_owned(), line: section.line, files: memory, expected, names }
-    }
-
-    /// The names of the files that are there or named by `loads`.
-    pub fn under_test(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        Test { name: section.name.to_owned(), line: section.line, files: memory, expected, resolved, names }
     }
 }
 
@@ -91,16 +98,17 @@ impl Document {
     /// Reads a document.
     ///
     /// # Errors
-    /// When a block or a line of an `expect` block cannot be understood.
+    /// When a block or a line of an `expect` or `resolved` block cannot be understood.
     pub fn parse(text: &str) -> Result<Document, Problem> {
         let sections = sections(text)?;
-        let expects = |section: &Section<'_>| section.blocks.iter().any(|block| block.info == "expect");
+        let expects = |section: &Section<'_>| section.blocks.iter().any(Block::expects);
         let mut shared = Vec::new();
         let mut tests = Vec::new();
         for (index, section) in sections.iter().enumerate() {
             if index == 0 && !expects(section) {
                 for block in &section.blocks {
-                    shared.extend(file(block, &[])?);
+                    let file = file(block, &shared)?;
+                    shared.extend(file);
                 }
             } else if !section.blocks.is_empty() {
                 tests.push(test(section, &shared)?);
@@ -110,13 +118,25 @@ impl Document {
     }
 }
 
+impl Block<'_> {
+    fn first_word(&self) -> &str {
+        self.info.split_whitespace().next().unwrap_or_default()
+    }
+
+    fn expects(&self) -> bool {
+        self.first_word() == "expect"
+    }
+}
+
 fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, Problem> {
     let mut files = shared.to_vec();
-    let mut named = Vec::new();
     let mut expected = None;
+    let mut resolved = Vec::new();
     for block in &section.blocks {
-        if block.info == "expect" {
-            expected = Some(expectations(block, &mut named)?);
+        if block.expects() {
+            expected = Some(expectations(block)?);
+        } else if block.first_word() == "resolved" {
+            resolved.push(resolves(block)?);
         } else if let Some(file) = file(block, shared)? {
             files.retain(|known| known.name != file.name);
             files.push(file);
@@ -125,81 +145,50 @@ fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, Problem> {
     let Some(expected) = expected else {
         return Err(Problem { line: section.line, message: "a test without an `expect` block".to_owned() });
     };
-    Ok(Test::new(section, files, named, expected))
+    Ok(Test::new(section, files, expected, resolved))
 }
 
-fn expectations(block: &Block<'_>, named: &mut Vec<String>) -> Result<Vec<Expectation>, Problem> {
-    let mut expected = Vec::new();
+fn expectations(block: &Block<'_>) -> Result<Expected, Problem> {
+    let problem = |line: usize, message: String| Problem { line, message };
+    let refs = match block.info {
+        "expect" => Refs::Followed,
+        "expect no-refs" => Refs::ShapeOnly,
+        other => return Err(problem(block.line, format!("not understood: {other}"))),
+    };
+    let mut expected = Expected { said: Vec::new(), loads: Vec::new(), passed_over: Vec::new(), refs };
     let mut clean = false;
     for (index, line) in block.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         if let Some(file) = line.strip_prefix("loads ") {
-            named.push(file.trim().to_owned());
+            expected.loads.push(file.trim().to_owned());
+        } else if let Some(file) = line.strip_prefix("passes over ") {
+            expected.passed_over.push(file.trim().to_owned());
         } else if line.trim() == "clean" {
             clean = true;
         } else if let Some(expectation) = Expectation::parse(line) {
-            expected.push(expectation);
+            expected.said.push(expectation);
         } else {
-            return Err(Problem { line: block.line + 1 + index, message: format!("not understood: {line}") });
+            return Err(problem(block.line + 1 + index, format!("not understood: {line}")));
         }
     }
-    if clean == expected.is_empty() {
+    if clean == expected.said.is_empty() {
         return Ok(expected);
     }
-    Err(Problem { line: block.line, message: "say `clean`, or what is expected, and not both".to_owned() })
+    Err(problem(block.line, "say `clean`, or what is expected, and not both".to_owned()))
 }
 
-/// The file that a block stands for; `None` for a block that is only there to be read by people.
-fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, Problem> {
-    let mut words = block.info.split_whitespace();
-    let (Some(_language), Some(name)) = (words.next(), words.next()) else { return Ok(None) };
-    let problem = |message: String| Problem { line: block.line, message };
-    let mut text = block.text.clone();
-    let mut bytes_of: fn(&str) -> Option<Vec<u8>> = |text| Some(text.as_bytes().to_vec());
-    let mut readable = true;
-    for word in words {
-        match word {
-            "above" => {
-                let below = shared.iter().find(|file| file.name == name).and_then(|file| file.bytes.as_ref());
-                let below = below.and_then(|bytes| std::str::from_utf8(bytes).ok());
-                text.push_str(below.ok_or_else(|| problem(format!("no shared file `{name}`")))?);
-            }
-            "crlf" => text = text.replace('\n', "\r\n"),
-            "bom" => text.insert(0, '\u{feff}'),
-            "unterminated" => text.truncate(text.trim_end_matches(['\r', '\n']).len()),
-            "escapes" => bytes_of = unescape,
-            "unreadable" => readable = false,
-            other => {
-                let times = other.strip_prefix("times=").and_then(|count| count.parse().ok());
-                text = text.repeat(times.ok_or_else(|| problem(format!("not understood: {other}")))?);
-            }
-        }
+fn resolves(block: &Block<'_>) -> Result<Resolves, Problem> {
+    let mut words = block.info.split_whitespace().skip(1);
+    let (Some(path), None) = (words.next(), words.next()) else {
+        return Err(Problem { line: block.line, message: "write `resolved` and one file".to_owned() });
+    };
+    let lines = block.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut resolves = Resolves { path: path.to_owned(), fields: Vec::new() };
+    for (index, line) in lines {
+        let field = super::resolved::Expected::parse(line)
+            .ok_or_else(|| Problem { line: block.line + 1 + index, message: format!("not understood: {line}") })?;
+        resolves.fields.push(field);
     }
-    let bytes = bytes_of(&text).ok_or_else(|| problem("an escape that is none".to_owned()))?;
-    Ok(Some(File { name: name.to_owned(), bytes: readable.then_some(bytes) }))
-}
-
-/// Replaces `\xHH` and `\u{H…}`; any other backslash stands for itself.
-fn unescape(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        bytes.extend_from_slice(&rest.as_bytes()[..at]);
-        rest = &rest[at..];
-        if let Some(after) = rest.strip_prefix("\\x") {
-            bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
-            rest = &after[2..];
-        } else if let Some(after) = rest.strip_prefix("\\u{") {
-            let (digits, after) = after.split_once('}')?;
-            let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
-            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            rest = after;
-        } else {
-            bytes.push(b'\\');
-            rest = &rest[1..];
-        }
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    Some(bytes)
+    Ok(resolves)
 }
 
 fn sections(text: &str) -> Result<Vec<Section<'_>>, Problem> {

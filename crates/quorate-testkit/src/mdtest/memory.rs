@@ -1,22 +1,32 @@
-//! Files in memory.
+//! Files in memory: for loaders that go by a path, and as a workspace.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use quorate_manifest::Source;
-use quorate_manifest::source::Error;
+use quorate_manifest::source;
+use quorate_manifest::workspace::{self, EntryKind, Listed, Spot};
+use quorate_manifest::{Source, Workspace};
 
-/// A source that holds what it is given. Paths are compared without `.` and with `..` resolved.
+/// A source and a workspace that hold what they are given. As a source, paths are compared without `.` and with `..`
+/// resolved; as a workspace, only what lies inside is there.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Content>,
+    inside: workspace::Memory,
 }
 
-#[derive(Debug, Clone)]
-enum Content {
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A file that can be read.
     Bytes(Vec<u8>),
+    /// A file that cannot be read.
     Unreadable,
+    /// A link that leads out of its scope.
+    Outside,
+    /// A folder with nothing in it.
+    Folder,
 }
 
 impl Memory {
@@ -25,35 +35,62 @@ impl Memory {
         Memory::default()
     }
 
-    /// Adds a file, in place of one that was there.
-    pub fn put(&mut self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
-        self.files.insert(plain(path.as_ref()), Content::Bytes(bytes.into()));
-    }
-
-    /// Adds a file that is there and cannot be read.
-    pub fn put_unreadable(&mut self, path: impl AsRef<Path>) {
-        self.files.insert(plain(path.as_ref()), Content::Unreadable);
-    }
-
-    /// The bytes of a file, if it is there and can be read.
-    pub fn bytes(&self, path: impl AsRef<Path>) -> Option<&[u8]> {
-        match self.files.get(&plain(path.as_ref()))? {
-            Content::Bytes(bytes) => Some(bytes),
-            Content::Unreadable => None,
+    /// Adds something, in place of what was there.
+    pub fn put(&mut self, path: impl AsRef<Path>, content: Content) {
+        let path = plain(path.as_ref());
+        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if let (true, Some(name)) = (inside, path.to_str()) {
+            let bytes = if let Content::Bytes(bytes) = &content { bytes.clone() } else { Vec::new() };
+            self.inside = std::mem::take(&mut self.inside).with(name, bytes);
         }
+        self.files.insert(path, content);
+    }
+
+    fn at(&self, spot: &Spot) -> Option<&Content> {
+        self.files.get(Path::new(&spot.in_workspace()))
     }
 }
 
 impl Source for Memory {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, source::Error> {
         match self.files.get(&plain(path)) {
             Some(Content::Bytes(bytes)) => Ok(bytes.clone()),
-            Some(Content::Unreadable) => {
-                Err(Error::Unreadable(io::Error::new(io::ErrorKind::PermissionDenied, "permission denied")))
-            }
-            None => Err(Error::Missing),
+            Some(_) => Err(source::Error::Unreadable(denied())),
+            None => Err(source::Error::Missing),
         }
     }
+}
+
+impl Workspace for Memory {
+    fn read(&self, spot: &Spot) -> Result<Vec<u8>, workspace::Error> {
+        match self.at(spot) {
+            Some(Content::Unreadable) => Err(workspace::Error::Unreadable(denied())),
+            Some(Content::Outside) => Err(workspace::Error::Outside),
+            Some(Content::Folder) => {
+                Err(workspace::Error::Unreadable(io::ErrorKind::IsADirectory.into()))
+            }
+            Some(Content::Bytes(_)) | None => self.inside.read(spot),
+        }
+    }
+
+    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, workspace::Error> {
+        if self.at(spot) == Some(&Content::Folder) {
+            return Ok(Vec::new());
+        }
+        let mut listed = self.inside.list(spot)?;
+        for one in &mut listed {
+            match self.at(&spot.child(&one.name)) {
+                Some(Content::Outside) => one.kind = EntryKind::Other,
+                Some(Content::Folder) => one.kind = EntryKind::Directory,
+                _ => {}
+            }
+        }
+        Ok(listed)
+    }
+}
+
+fn denied() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "permission denied")
 }
 
 fn plain(path: &Path) -> PathBuf {

@@ -1,8 +1,11 @@
 //! The runner fails where it should.
 
+use quorate_manifest::Host;
+use quorate_manifest::known::RuleKind;
+
 use super::run;
 
-const DOCUMENT: &str = "\
+const COUNCIL: &str = "\
 # Title
 
 ```yaml council.yaml
@@ -21,13 +24,77 @@ adjudicator: {prompt: builtin:adjudicator}
 
 ";
 
+const PERSONAS: &str = "\
+# Title
+
+```markdown personas/a/PERSONA.md
+---
+schema: persona/v1
+name: aa
+title: A
+description: A.
+version: 1.0.0
+tags: [x]
+---
+Text.
+```
+
+```markdown personas/b/PERSONA.md
+---
+schema: persona/v1
+name: bb
+title: B from A
+description: B.
+version: 1.0.0
+extends: ../a/PERSONA.md
+---
+```
+
+## One
+
+";
+
+/// A program that knows nothing.
+struct Nobody;
+
+impl Host for Nobody {
+    fn rule(&self, _: &str) -> Option<RuleKind> {
+        None
+    }
+
+    fn rules(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn gathers(&self, _: &str) -> bool {
+        false
+    }
+
+    fn strategies(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn pattern(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn embeds(&self) -> bool {
+        false
+    }
+}
+
 #[track_caller]
-fn check(rest: &str, expected: &[&str]) {
-    let failures = run("d.md", &format!("{DOCUMENT}{rest}"));
+fn check_all(document: &str, rest: &str, expected: &[&str]) {
+    let failures = run("d.md", &format!("{document}{rest}"), &Nobody);
     assert_eq!(failures.len(), expected.len(), "{failures:#?}");
     for (failure, part) in failures.iter().zip(expected) {
         assert!(failure.contains(part), "{failure}");
     }
+}
+
+#[track_caller]
+fn check(rest: &str, expected: &[&str]) {
+    check_all(COUNCIL, rest, expected);
 }
 
 #[test]
@@ -62,8 +129,56 @@ fn what_is_missing_or_unexpected_fails() {
 fn a_document_that_says_nothing_clear_fails() {
     check("```expect\n```\n", &["say `clean`"]);
     check("```expect\nrefuse quorate:syntax\n```\n", &["d.md:18: not understood"]);
+    check("```expect no-files\nclean\n```\n", &["d.md:17: not understood: expect no-files"]);
+    check("```resolved council.yaml\nx\n```\n```expect\nclean\n```\n", &["d.md:18: not understood: x"]);
+    check("```resolved\n```\n```expect\nclean\n```\n", &["one file"]);
     check("```yaml council.yaml upside-down\n```\n```expect\nclean\n```\n", &["not understood: upside-down"]);
+    check("```yaml council.yaml above=q.md\n```\n```expect\nclean\n```\n", &["no shared file `q.md`"]);
     check("```yaml council.yaml\n```\n", &["without an `expect`"]);
     check("```expect\nclean\n", &["never ends"]);
     check("", &["no test"]);
+}
+
+#[test]
+fn every_manifest_of_the_workspace_is_checked() {
+    let check = |rest, expected: &[&str]| check_all(PERSONAS, rest, expected);
+    check("```expect\nclean\n```\n", &[]);
+    check(
+        "```markdown personas/c/PERSONA.md above=personas/b/PERSONA.md\nera: now\n```\n```expect\nrefuses persona_invalid at personas/c/PERSONA.md:2 in era\n```\n",
+        &[],
+    );
+    // What the parent of two views says is said once.
+    check(
+        "```markdown personas/a/PERSONA.md above\nera: now\n```\n```markdown personas/c/PERSONA.md above=personas/b/PERSONA.md\n```\n```expect\nrefuses persona_invalid at personas/a/PERSONA.md:2\n```\n",
+        &[],
+    );
+    check("```markdown README.md\n# A\n```\n```expect\npasses over README.md\nclean\n```\n", &[]);
+    check(
+        "```expect\npasses over personas/a/PERSONA.md\nclean\n```\n",
+        &["not passed over: personas/a/PERSONA.md"],
+    );
+    check(
+        "```markdown README.md named\n# A\n```\n```expect\nrefuses quorate:syntax at README.md:1\n```\n",
+        &[],
+    );
+    check(
+        "```text x.txt\n```\n```expect\npasses over x.txt\nclean\n```\n",
+        &["not passed over"],
+    );
+}
+
+#[test]
+fn what_comes_of_a_chain_is_compared() {
+    let resolved = |lines: &str| format!("```resolved personas/b/PERSONA.md\n{lines}\n```\n```expect\nclean\n```\n");
+    let check = |lines: &str, expected: &[&str]| check_all(PERSONAS, &resolved(lines), expected);
+    check(
+        "title = \"B from A\" from personas/b/PERSONA.md\ntags = [\"x\"] from personas/a/PERSONA.md\navatar absent\nbody = \"Text.\\n\"\nchain = [\"personas/a/PERSONA.md\", \"personas/b/PERSONA.md\"]",
+        &[],
+    );
+    check("tags[0] = \"x\"\ntags[] = [\"x\"] from personas/a/PERSONA.md", &[]);
+    check("title = \"B\"", &["title is \"B from A\""]);
+    check("tags absent", &["tags is [\"x\"]"]);
+    check("era = \"now\"", &["era is absent"]);
+    check("tags = [\"x\"] from personas/b/PERSONA.md", &["tags comes from personas/a/PERSONA.md"]);
+    check_all(PERSONAS, "```resolved x.md\na = 1\n```\n```expect\nclean\n```\n", &["x.md is no manifest"]);
 }

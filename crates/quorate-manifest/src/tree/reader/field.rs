@@ -114,19 +114,23 @@ impl<'d> Field<'d> {
 
     /// The value as a whole number between two bounds, both included.
     pub fn whole(&self, least: i64, most: i64) -> Option<i64> {
-        match &self.node.kind {
-            Kind::Int(value) if (least..=most).contains(value) => Some(*value),
-            Kind::Int(value) => {
-                let bounds = match most {
-                    i64::MAX => format!("at least {least}"),
-                    _ if most == least + 1 => format!("{least} or {most}"),
-                    _ => format!("between {least} and {most}"),
-                };
-                self.invalid(format!("`{}` is {value}; it has to be {bounds}", self.path));
-                None
-            }
-            _ => self.unfit("a whole number", None),
+        let value = match &self.node.kind {
+            Kind::Int(value) => *value,
+            // As JSON Schema has it, 1.0 is a whole number.
+            #[expect(clippy::cast_possible_truncation, reason = "whole, and far from the bounds of a double")]
+            Kind::Float(float) if float.value.fract() == 0.0 && float.value.abs() < 9e15 => float.value as i64,
+            _ => return self.unfit("a whole number", None),
+        };
+        if (least..=most).contains(&value) {
+            return Some(value);
         }
+        let bounds = match most {
+            i64::MAX => format!("at least {least}"),
+            _ if most == least + 1 => format!("{least} or {most}"),
+            _ => format!("between {least} and {most}"),
+        };
+        self.invalid(format!("`{}` is {value}; it has to be {bounds}", self.path));
+        None
     }
 
     /// The value as a number.

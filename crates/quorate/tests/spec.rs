@@ -1,7 +1,8 @@
-//! Runs the documents of `spec/`: what manifests are refused and warned about.
+//! Runs the documents of `spec/`: what manifests are refused and warned about, and what comes of them.
 
 use std::path::{Path, PathBuf};
 
+use quorate::service::host::Host;
 use quorate_diagnostics::codes;
 use quorate_testkit::mdtest;
 
@@ -11,7 +12,7 @@ fn spec() -> PathBuf {
 
 #[track_caller]
 fn check(document: &str) {
-    let failures = mdtest::run_file(&spec().join(document));
+    let failures = mdtest::run_file(&spec().join(document), &Host::new());
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
@@ -50,9 +51,10 @@ documents! {
 
 #[test]
 fn the_example_of_a_page_triggers_its_code() {
+    let host = Host::new();
     let mut tried = 0;
     for page in codes::all() {
-        let Some(report) = mdtest::example(page.markdown) else { continue };
+        let Some(report) = mdtest::example(page.markdown, &host) else { continue };
         let refusals = report.refusals.iter().map(|refusal| refusal.code.as_str());
         let warnings = report.warnings.iter().map(|warning| warning.code.as_str());
         let said: Vec<_> = refusals.chain(warnings).collect();

@@ -1,0 +1,62 @@
+//! `quorate.toml` as its JSON Schema has it. The reader beside this file says more, and in better words.
+
+#![expect(dead_code, reason = "only the schemas of these types are used")]
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+/// The host's own configuration, and the root of its workspace.
+#[derive(JsonSchema)]
+#[schemars(title = "quorate.toml", deny_unknown_fields)]
+pub(crate) struct Configuration {
+    /// Refuse a view whose parent is missing, instead of loading it without its parent's floor.
+    pub strict_chain: Option<bool>,
+    /// Where the ledger is, relative to this file.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
+    pub ledger: Option<String>,
+    /// What holds where nothing else is said.
+    pub defaults: Option<Defaults>,
+    /// How members are asked, by a name of your choice.
+    pub executors: Option<BTreeMap<String, Executor>>,
+    /// What one run may use up.
+    pub budget: Option<Budget>,
+}
+
+/// What holds where nothing else is said.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Defaults {
+    /// The executor.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: Option<String>,
+}
+
+/// How members are asked. Further keys are the adapter's.
+#[derive(JsonSchema)]
+pub(crate) struct Executor {
+    /// The adapter.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["agent-cli", "rubric", "script"]))]
+    pub kind: Option<String>,
+    /// How long one member may take, all attempts together, for example `120s`.
+    #[schemars(extend("examples" = ["120s"]))]
+    pub timeout: Option<String>,
+    /// How often a failure is tried again.
+    #[schemars(range(min = 0, max = 100))]
+    pub retries: Option<u32>,
+    #[schemars(flatten)]
+    pub block: Map<String, Value>,
+}
+
+/// What one run may use up.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Budget {
+    /// Calls, re-prompts and retries included.
+    #[schemars(range(min = 1))]
+    pub calls: Option<u32>,
+    /// Time, for example `10m`.
+    #[schemars(extend("examples" = ["10m"]))]
+    pub wall: Option<String>,
+}

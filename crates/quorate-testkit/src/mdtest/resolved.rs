@@ -1,0 +1,164 @@
+//! What has to come of a manifest once its chain is merged, and from which file of it.
+
+use std::sync::Arc;
+
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::round::{Chain, Opened, Round};
+use quorate_manifest::tree::{Kind, Node};
+use quorate_manifest::workspace::Spot;
+use quorate_manifest::{assembly, persona};
+use serde_json::{Value, json};
+
+/// A `resolved` block.
+#[derive(Debug, Clone)]
+pub struct Resolves {
+    /// The manifest.
+    pub path: String,
+    /// What has to come of it.
+    pub fields: Vec<Expected>,
+}
+
+/// A line of a `resolved` block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// The field's path.
+    pub field: String,
+    /// Its value; `None` where it has none.
+    pub value: Option<Value>,
+    /// The files that it comes from; empty where that is not asked.
+    pub from: Vec<String>,
+}
+
+impl Expected {
+    /// Reads `FIELD = VALUE from FILE`, `FIELD = VALUE` or `FIELD absent`.
+    pub fn parse(line: &str) -> Option<Expected> {
+        if let Some(field) = line.strip_suffix(" absent") {
+            return Some(Expected { field: field.trim().to_owned(), value: None, from: Vec::new() });
+        }
+        let (field, rest) = line.split_once(" = ")?;
+        // A text may have a ` from ` of its own.
+        let told = rest.rsplit_once(" from ").and_then(|(value, from)| {
+            let value: Value = serde_json::from_str(value).ok()?;
+            Some((value, from.split(", ").map(|file| file.trim().to_owned()).collect()))
+        });
+        let (value, from) = match told {
+            Some(told) => told,
+            None => (serde_json::from_str(rest).ok()?, Vec::new()),
+        };
+        Some(Expected { field: field.trim().to_owned(), value: Some(value), from })
+    }
+}
+
+impl Resolves {
+    /// What came otherwise.
+    pub(super) fn compare(&self, round: &Round<'_>) -> Vec<String> {
+        let path = &self.path;
+        let Ok(spot) = Spot::new(path) else { return vec![format!("{path} is not in the workspace")] };
+        let Opened::Layer(layer) = round.open(&spot) else { return vec![format!("{path} is no manifest")] };
+        let resolved = match layer.doctype {
+            Doctype::Assembly => assembly::load(round, &layer).value.map(|one| (one.chain, None)),
+            Doctype::Persona => {
+                persona::load::load(round, &layer).value.map(|one| (one.chain, Some(one.body)))
+            }
+            other => return vec![format!("{path} is a manifest without a chain: {}", other.word())],
+        };
+        let Some((chain, body)) = resolved else { return vec![format!("{path} is not resolved")] };
+        self.fields.iter().filter_map(|field| differs(field, &chain, body.as_deref(), path)).collect()
+    }
+}
+
+fn differs(expected: &Expected, chain: &Arc<Chain>, body: Option<&str>, path: &str) -> Option<String> {
+    let field = &expected.field;
+    let (value, from) = match (field.as_str(), body) {
+        // No key of any format: the files that were merged, root first, and the text below the frontmatter.
+        ("chain", _) => (Some(json!(chain.layers.iter().map(|layer| &*layer.shown).collect::<Vec<_>>())), None),
+        ("body", Some(body)) => (Some(json!(body)), None),
+        _ => match find(&chain.merged, field) {
+            Err(why) => return Some(format!("{path}: {field}: {why}")),
+            Ok(Found::One(node)) => (node.map(Node::to_json), node.map(|node| vec![files(chain, node)])),
+            Ok(Found::Each(nodes)) => {
+                let values = nodes.iter().map(|node| node.to_json()).collect();
+                (Some(Value::Array(values)), Some(nodes.iter().map(|node| files(chain, node)).collect()))
+            }
+        },
+    };
+    if value != expected.value {
+        let value = value.map_or_else(|| "absent".to_owned(), |value| value.to_string());
+        return Some(format!("{path}: {field} is {value}"));
+    }
+    let from = from?;
+    // One file stands for all of a list's items.
+    let wanted = |at: usize| expected.from.get(at).or(expected.from.first().filter(|_| expected.from.len() == 1));
+    let other = !expected.from.is_empty()
+        && from.iter().enumerate().any(|(at, files)| files.iter().any(|file| Some(file) != wanted(at)));
+    other.then(|| format!("{path}: {field} comes from {}", from.concat().join(", ")))
+}
+
+/// The files that a value and everything in it comes from. A mapping or a list that was merged is as wide as its
+/// parts, so only those count.
+fn files(chain: &Chain, node: &Node) -> Vec<String> {
+    let mut found = match &node.kind {
+        Kind::Map(entries) if !entries.is_empty() => {
+            entries.iter().flat_map(|entry| files(chain, &entry.value)).collect()
+        }
+        Kind::Seq(items) if !items.is_empty() => items.iter().flat_map(|item| files(chain, item)).collect(),
+        _ => vec![chain.layer_of(node).shown.to_string()],
+    };
+    found.dedup();
+    found
+}
+
+enum Found<'n> {
+    One(Option<&'n Node>),
+    /// What `[]` leads to: of each item.
+    Each(Vec<&'n Node>),
+}
+
+/// Follows a path such as `members[id=ciso].weight`, `lockedTraits[0]` or `members[].id`.
+fn find<'n>(root: &'n Node, path: &str) -> Result<Found<'n>, String> {
+    let mut at = vec![root];
+    let mut each = false;
+    for step in path.split('.') {
+        let (key, picks) = step.split_once('[').map_or((step, None), |(key, rest)| (key, Some(rest)));
+        at = at.into_iter().filter_map(|node| node.key(key)).collect();
+        for pick in picks.into_iter().flat_map(|picks| picks.split('[')) {
+            let pick = pick.strip_suffix(']').ok_or_else(|| format!("`{step}` does not end in `]`"))?;
+            at = at.into_iter().flat_map(|node| picked(node, pick)).collect();
+            each |= pick.is_empty();
+        }
+    }
+    Ok(if each { Found::Each(at) } else { Found::One(at.first().copied()) })
+}
+
+fn picked<'n>(list: &'n Node, pick: &str) -> Vec<&'n Node> {
+    let items = list.items();
+    if pick.is_empty() {
+        return items.iter().collect();
+    }
+    match pick.split_once('=') {
+        Some((key, value)) => {
+            let has = |item: &&Node| item.key(key).and_then(Node::as_str) == Some(value);
+            items.iter().filter(has).take(1).collect()
+        }
+        None => pick.parse().ok().and_then(|at: usize| items.get(at)).into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_field_a_value_and_where_it_comes_from() {
+        let parse = |line| Expected::parse(line).map(|one| (one.field, one.value, one.from));
+        let one = |field: &str, value: Option<Value>, from: &[&str]| {
+            Some((field.to_owned(), value, from.iter().map(|file| (*file).to_owned()).collect()))
+        };
+        assert_eq!(parse("a.b = 1 from A.md"), one("a.b", Some(json!(1)), &["A.md"]));
+        assert_eq!(parse("a = \"x from y\""), one("a", Some(json!("x from y")), &[]));
+        assert_eq!(parse("a[] = [1, 2] from A.md, B.md"), one("a[]", Some(json!([1, 2])), &["A.md", "B.md"]));
+        assert_eq!(parse("a absent"), one("a", None, &[]));
+        assert_eq!(parse("a = b from A.md"), None);
+        assert_eq!(parse("a 1"), None);
+    }
+}
