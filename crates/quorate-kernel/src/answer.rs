@@ -1,7 +1,7 @@
 //! From what a member said to the JSON object that fits the schema (SEMANTICS X4): the whole output, a fenced block,
 //! or a balanced object. Two different objects that fit are as bad as none.
 
-mod form;
+mod complaint;
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,8 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 use crate::strict_json;
-use form::Form;
+use complaint::complaint;
+use quorate_manifest::form::Form;
 
 /// How many objects of one output are looked at; an output with more is not an answer.
 const CANDIDATES: usize = 64;
@@ -124,7 +125,8 @@ fn misfits(schema: Schema, value: &Json) -> Vec<String> {
         let what: String = what.chars().take(200).collect();
         format!("{place}: {what}")
     };
-    form(schema).misfits(value).into_iter().take(COMPLAINTS).map(say).collect()
+    let misfits = form(schema).misfits(value);
+    misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect()
 }
 
 fn form(schema: Schema) -> &'static Form {
@@ -229,5 +231,89 @@ mod tests {
         assert!(extract(Schema::SecondAnswer, r#"{"would_block": true, "irreducible": false}"#, &[]).is_ok());
         assert!(extract(Schema::Adjudication, r#"{"final_verdict": "Hold", "reasoning": "r"}"#, &[]).is_ok());
         assert!(extract(Schema::Adjudication, r#"{"verdict": null, "reasoning": "r"}"#, &[]).is_err());
+    }
+
+    /// Values of every kind, at the edges of what the schemas say.
+    fn palette() -> Vec<Json> {
+        let finding = json!({"quote": "q", "issue": "i", "fix": null, "line": 3});
+        vec![
+            json!(null),
+            json!(true),
+            json!(false),
+            json!(-1),
+            json!(0),
+            json!(1),
+            json!(1.0),
+            json!(1.5),
+            json!(5),
+            json!(5.01),
+            json!(1e300),
+            json!(""),
+            json!(" "),
+            json!("true"),
+            json!("Hold"),
+            json!("ship "),
+            json!("ships"),
+            json!([]),
+            json!([1]),
+            json!([{}]),
+            json!([finding]),
+            json!([finding, {"quote": "q", "issue": 1}]),
+            json!([{"quote": "q", "issue": "i", "line": 0}]),
+            json!([{"quote": "q", "issue": "i", "line": 2.0}]),
+            json!({}),
+            json!({"a": 3}),
+            json!({"a": 0.5}),
+            json!({"a": "3"}),
+            json!({"a": null}),
+        ]
+    }
+
+    const KEYS: [&str; 12] = [
+        "verdict",
+        "final_verdict",
+        "score",
+        "scores",
+        "would_block",
+        "irreducible",
+        "revision_brief",
+        "findings",
+        "concessions",
+        "reasoning",
+        "dissent_summary",
+        "unknown",
+    ];
+
+    #[test]
+    fn what_fits_is_what_fits_a_full_validator() {
+        // X4, X5: one value changed, then each pair of values.
+        for schema in Schema::ALL {
+            let form = form(schema);
+            let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
+            let same = |value: &Json| {
+                assert_eq!(form.misfits(value).is_empty(), oracle.is_valid(value), "{schema:?}: {value}")
+            };
+            palette().iter().for_each(same);
+            let fine = json!({"would_block": false, "irreducible": false, "final_verdict": "HOLD", "reasoning": "r"});
+            same(&fine);
+            for (at, first) in KEYS.iter().enumerate() {
+                for one in palette() {
+                    let mut changed = fine.clone();
+                    changed[first] = one;
+                    same(&changed);
+                    for (second, other) in
+                        KEYS[..at].iter().flat_map(|key| palette().into_iter().map(move |one| (key, one)))
+                    {
+                        let mut changed = changed.clone();
+                        changed[second] = other;
+                        same(&changed);
+                    }
+                    if let Some(object) = changed.as_object_mut() {
+                        object.remove("would_block");
+                    }
+                    same(&changed);
+                }
+            }
+        }
     }
 }

@@ -29,16 +29,17 @@ use std::path::{Path, PathBuf};
 
 use chance::Chance;
 use change::{changed, changes, places};
+use deviations::deviating;
 use judge::Judge;
-use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::round::{Options, Round};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::doctype::Doctype;
 use serde_json::Value;
 use text::without_nulls;
 use walk::Walk;
 
 /// Where the documents begin.
 const SEED: u64 = 24;
+/// How many documents chance gives of each doctype.
+const BY_CHANCE: usize = 2_000;
 /// How many documents of each doctype are judged at least.
 const AT_LEAST: usize = 4_000;
 /// How often a document that fits is looked for.
@@ -58,15 +59,18 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Judges documents made from a schema: a full and a bare one with every change at every place, and then such as
-/// chance gives, with up to three changes.
-fn judge(judge: &mut Judge, schema: &Value, at_least: usize) {
-    let mut walk = Walk { root: schema, present: 100, chance: Chance::new(SEED) };
+/// Judges documents made from a schema: a bare and a full one with every change at every place, and then such as
+/// chance gives.
+fn judge(judge: &mut Judge, schema: &Value, doctype: Doctype) {
+    let mut walk = Walk { root: schema, present: 0, items: 2, chance: Chance::new(SEED) };
     let mut chance = Chance::new(SEED + 1);
-    for present in [0, 100] {
-        walk.present = present;
-        let document = (0..TRIES).map(|_| walk.document()).find(|document| judge.fits(&without_nulls(document)));
-        let document = without_nulls(&document.expect("one of so many documents fits"));
+    for present in [[0, 15], [100, 100]] {
+        let mut fitting = present.iter().flat_map(|present| {
+            walk.present = *present;
+            let made: Vec<Value> = (0..TRIES).map(|_| without_nulls(&walk.document())).collect();
+            made.into_iter().find(|document| judge.fits(document))
+        });
+        let document = fitting.next().expect("one of so many documents fits");
         judge.judge(&document);
         for path in places(&document) {
             for change in changes(schema, &document, &path, &mut chance) {
@@ -74,10 +78,13 @@ fn judge(judge: &mut Judge, schema: &Value, at_least: usize) {
             }
         }
     }
-    while judge.judged() < at_least {
+    walk.items = 33;
+    for _ in 0..BY_CHANCE {
         walk.present = *chance.pick(&[5, 20, 50, 80]);
         let mut document = walk.document();
-        judge.judge(&document);
+        if chance.percent(30) {
+            document = deviating(doctype, &document, &mut chance);
+        }
         for _ in 0..chance.below(4) {
             let places = places(&document);
             let path = chance.pick(&places);
@@ -94,8 +101,8 @@ fn judged_as_in_public(doctype: Doctype, file: &str) {
     let Some(dir) = public() else { return };
     let schema = json(&dir.join("schemas").join(file));
     let mut court = Judge::new(doctype, Some(&schema));
-    judge(&mut court, &schema, AT_LEAST);
-    court.conclude();
+    judge(&mut court, &schema, doctype);
+    court.conclude(AT_LEAST);
 }
 
 #[test]

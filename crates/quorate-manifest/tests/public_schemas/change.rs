@@ -47,7 +47,7 @@ pub(crate) fn places(document: &Value) -> Vec<Vec<Step>> {
 }
 
 /// What stands at a place.
-fn find<'d>(document: &'d Value, path: &[Step]) -> &'d Value {
+pub(crate) fn find<'d>(document: &'d Value, path: &[Step]) -> &'d Value {
     path.iter().fold(document, |value, step| match step {
         Step::Key(key) => &value[key],
         Step::Item(at) => &value[at],

@@ -2,7 +2,11 @@
 //! exactly where it is one: what then is left has to be judged alike.
 
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::form::Step;
 use serde_json::{Value, json};
+
+use super::chance::Chance;
+use super::change::{Change, changed, find, places};
 
 use super::text::without_nulls;
 
@@ -96,6 +100,32 @@ fn joined(reference: &mut Value, collections: &[&str]) -> bool {
     // Whatever was different stays different: no slug of the documents has four dashes in a row.
     *reference = json!(format!("ws://{collection}/{}", path.replace('/', "----")));
     true
+}
+
+/// The document with something in it in which it deviates, or nearly so.
+pub(crate) fn deviating(doctype: Doctype, document: &Value, chance: &mut Chance) -> Value {
+    let places = places(document);
+    let set = |path: &[Step], value: Value| changed(document, path, &Change::Set(value));
+    let refs: Vec<(&Vec<Step>, &str)> = places
+        .iter()
+        .filter_map(|path| Some((path, find(document, path).as_str().filter(|text| text.starts_with("ws://"))?)))
+        .collect();
+    match chance.below(if doctype == Doctype::Assembly { 5 } else { 1 }) {
+        1 if !refs.is_empty() => {
+            let (path, text) = *chance.pick(&refs);
+            set(path, json!(format!("{text}{}", chance.pick(&["/b", "/b-1/c", "/", "/B", "/1", "//b"]))))
+        }
+        2 => changed(document, &[], &Change::Insert("extends", json!("../ASSEMBLY.md"))),
+        3 => {
+            let view = changed(document, &[], &Change::Insert("extends", json!("../x/ASSEMBLY.md")));
+            changed(&view, &[Step::Key("mode".to_owned())], &Change::Drop)
+        }
+        4 => changed(document, &[Step::Key("mode".to_owned())], &Change::Drop),
+        _ => match chance.pick(&places) {
+            path if path.is_empty() => changed(document, path, &Change::Insert("unexpected", Value::Null)),
+            path => set(path, Value::Null),
+        },
+    }
 }
 
 fn is_slug(text: &str) -> bool {

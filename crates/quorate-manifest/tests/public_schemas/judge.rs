@@ -73,7 +73,7 @@ impl Judge {
         }
     }
 
-    pub(crate) fn judged(&self) -> usize {
+    fn judged(&self) -> usize {
         self.accepted + self.refused
     }
 
@@ -179,7 +179,7 @@ impl Judge {
     }
 
     /// Shows what was counted, and fails where anybody differed.
-    pub(crate) fn conclude(&self) {
+    pub(crate) fn conclude(&self, at_least: usize) {
         let name = self.doctype.word();
         println!("{name}: {} documents, {} accepted, {} refused", self.judged(), self.accepted, self.refused);
         for deviation in
@@ -191,6 +191,7 @@ impl Judge {
             assert!(alone > 0, "{name}: nothing shows what {deviation:?} does");
         }
         assert!(self.differences.is_empty(), "{name}\n{}", self.differences.join("\n"));
+        assert!(self.judged() >= at_least, "{name}: only {} documents", self.judged());
         let share = |part: usize| part * 100 / self.judged();
         assert!(share(self.accepted) >= 15, "{name}: only {} accepted", self.accepted);
         assert!(share(self.refused) >= 15, "{name}: only {} refused", self.refused);

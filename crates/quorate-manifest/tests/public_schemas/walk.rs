@@ -11,6 +11,8 @@ pub(crate) struct Walk<'s> {
     pub(crate) root: &'s Value,
     /// Of a hundred fields that may be left out, so many are there.
     pub(crate) present: usize,
+    /// How many items a list has at most, unless the schema asks for more.
+    pub(crate) items: u64,
     pub(crate) chance: Chance,
 }
 
@@ -74,11 +76,11 @@ impl Walk<'_> {
 
     fn list(&mut self, part: &Value) -> Value {
         let least = bound(part, "minItems").unwrap_or(0);
-        let most = bound(part, "maxItems").unwrap_or(6);
+        let most = bound(part, "maxItems").unwrap_or(self.items).min(self.items).max(least);
         let length = match self.chance.below(10) {
-            0 => least,
+            0 if self.present < 100 => least,
             1 => most,
-            _ => (least + 2).min(most).max(1),
+            _ => (least + 1).min(most),
         };
         let mut items: Vec<Value> = Vec::new();
         let unique = part.get("uniqueItems") == Some(&Value::Bool(true));
