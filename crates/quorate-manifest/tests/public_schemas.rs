@@ -10,8 +10,12 @@ mod chance;
 mod change;
 #[path = "public_schemas/deviations.rs"]
 mod deviations;
+#[path = "public_schemas/documents.rs"]
+mod documents;
 #[path = "public_schemas/judge.rs"]
 mod judge;
+#[path = "public_schemas/mutants.rs"]
+mod mutants;
 #[path = "public_schemas/nobody.rs"]
 mod nobody;
 #[path = "public_schemas/part.rs"]
@@ -27,23 +31,13 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use chance::Chance;
-use change::{changed, changes, places};
-use deviations::deviating;
+use documents::documents;
 use judge::Judge;
 use quorate_manifest::doctype::Doctype;
 use serde_json::Value;
-use text::without_nulls;
-use walk::Walk;
 
-/// Where the documents begin.
-const SEED: u64 = 24;
-/// How many documents chance gives of each doctype.
-const BY_CHANCE: usize = 2_000;
 /// How many documents of each doctype are judged at least.
 const AT_LEAST: usize = 4_000;
-/// How often a document that fits is looked for.
-const TRIES: usize = 500;
 
 /// The public data; `None`, saying so, where nobody says where it lies.
 fn public() -> Option<PathBuf> {
@@ -59,50 +53,12 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Judges documents made from a schema: a bare and a full one with every change at every place, and then such as
-/// chance gives.
-fn judge(judge: &mut Judge, schema: &Value, doctype: Doctype) {
-    let mut walk = Walk { root: schema, present: 0, items: 2, chance: Chance::new(SEED) };
-    let mut chance = Chance::new(SEED + 1);
-    for present in [[0, 15], [100, 100]] {
-        let mut fitting = present.iter().flat_map(|present| {
-            walk.present = *present;
-            let made: Vec<Value> = (0..TRIES).map(|_| without_nulls(&walk.document())).collect();
-            made.into_iter().find(|document| judge.fits(document))
-        });
-        let document = fitting.next().expect("one of so many documents fits");
-        judge.judge(&document);
-        for path in places(&document) {
-            for change in changes(schema, &document, &path, &mut chance) {
-                judge.judge(&changed(&document, &path, &change));
-            }
-        }
-    }
-    walk.items = 33;
-    for _ in 0..BY_CHANCE {
-        walk.present = *chance.pick(&[5, 20, 50, 80]);
-        let mut document = walk.document();
-        if chance.percent(30) {
-            document = deviating(doctype, &document, &mut chance);
-        }
-        for _ in 0..chance.below(4) {
-            let places = places(&document);
-            let path = chance.pick(&places);
-            let changes = changes(schema, &document, path, &mut chance);
-            if !changes.is_empty() {
-                document = changed(&document, path, chance.pick(&changes));
-            }
-        }
-        judge.judge(&document);
-    }
-}
-
 fn judged_as_in_public(doctype: Doctype, file: &str) {
     let Some(dir) = public() else { return };
     let schema = json(&dir.join("schemas").join(file));
-    let mut court = Judge::new(doctype, Some(&schema));
-    judge(&mut court, &schema, doctype);
-    court.conclude(AT_LEAST);
+    let mut judge = Judge::new(doctype, Some(&schema));
+    documents(&schema, doctype).iter().for_each(|document| judge.judge(document));
+    judge.conclude(AT_LEAST);
 }
 
 #[test]
@@ -127,4 +83,28 @@ fn playbooks_are_judged_as_by_the_public_schema() {
 fn runtimes_are_judged_as_by_the_public_schema() {
     // M4.
     judged_as_in_public(Doctype::Runtime, "MultiAgentRuntime.schema.json");
+}
+
+#[test]
+fn scratch_mutants() {
+    let Some(dir) = public() else { return };
+    for (doctype, file) in [(Doctype::Assembly, "ASSEMBLY"), (Doctype::Persona, "PERSONA"), (Doctype::Playbook, "PLAYBOOK"), (Doctype::Runtime, "MultiAgentRuntime")] {
+        let schema = json(&dir.join("schemas").join(format!("{file}.schema.json")));
+        let at = std::time::Instant::now();
+        let documents: Vec<Value> = documents(&schema, doctype).iter().map(|one| deviations::undone(doctype, one).0).collect();
+        println!("{:?} {}", at.elapsed(), documents.len());
+        let whole = judge::validator(&schema);
+        let verdicts: Vec<bool> = documents.iter().map(|one| whole.is_valid(one)).collect();
+        println!("{:?}", at.elapsed());
+        let mutants = mutants::mutants(&schema);
+        let mut alive = 0;
+        for (what, mutant) in &mutants {
+            let mutant = judge::validator(mutant);
+            if !documents.iter().zip(&verdicts).any(|(one, verdict)| mutant.is_valid(one) != *verdict) {
+                println!("  survives: {what}");
+                alive += 1;
+            }
+        }
+        println!("{doctype:?} {} mutants, {alive} alive {:?}", mutants.len(), at.elapsed());
+    }
 }

@@ -24,7 +24,7 @@
 //! and all of them are checked as `quorate check` checks a directory. Words after the file name change what the block
 //! stands for: `above` puts it on top of the shared file of that name (of its keys, where it has frontmatter), `above=FILE`
 //! on top of another shared file, `crlf`, `bom` and `unterminated` (no last line break) change its bytes, `escapes` reads
-//! `\xFF` and `\u{…}`, `times=N` repeats it, `unreadable` makes reading fail, `outside` makes it a link that leads out of
+//! `\xFF`, `\u{…}` and `\{TEXT*N}`, `times=N` repeats it, `unreadable` makes reading fail, `outside` makes it a link that leads out of
 //! its scope, `folder` an empty folder, and `named` has the user name the file instead of the directory.
 //!
 //! A line of an `expect` block is `refuses CODE` or `warns CODE`, then as wanted `at FILE:LINE[:COLUMN]`,
@@ -122,6 +122,7 @@ fn run_test(document: &str, test: &Test, host: &dyn Host) -> Option<String> {
     let mut failures = expect::compare(&expected.said, &loading.report);
     let unknown = expected.said.iter().filter(|expected| codes::explain(&expected.code).is_none());
     failures.extend(unknown.map(|expected| format!("there is no code {}", expected.code)));
+    failures.extend(without_place(&loading.report));
     let taken = expected.passed_over.iter().filter(|path| !loading.passed_over.contains(*path));
     failures.extend(taken.map(|path| format!("not passed over: {path}")));
     failures.extend(test.resolved.iter().flat_map(|resolves| resolves.compare(&loading.round)));
@@ -130,6 +131,14 @@ fn run_test(document: &str, test: &Test, host: &dyn Host) -> Option<String> {
     }
     let said = render::concise(&loading.report);
     Some(format!("{document}:{}: {}\n  {}\nall of it:\n{said}", test.line, test.name, failures.join("\n  ")))
+}
+
+/// Every diagnostic about a text has a place in it.
+fn without_place(report: &Report) -> impl Iterator<Item = String> {
+    let refusals = report.refusals.iter().map(|one| (one.code.as_str(), &one.body));
+    let warnings = report.warnings.iter().map(|one| (one.code.as_str(), &one.body));
+    let nowhere = refusals.chain(warnings).filter(|(_, body)| body.place.is_none());
+    nowhere.map(|(code, body)| format!("no place: {code}: {}", body.message))
 }
 
 #[cfg(test)]

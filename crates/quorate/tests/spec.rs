@@ -38,6 +38,9 @@ macro_rules! documents {
 }
 
 documents! {
+    assembly_merge_members = "assembly/merge-members.md";
+    assembly_merge_rules = "assembly/merge-rules.md";
+    assembly_merge = "assembly/merge.md";
     council_adjudicator = "council/adjudicator.md";
     council_deliberators = "council/deliberators.md";
     council_logging = "council/logging.md";

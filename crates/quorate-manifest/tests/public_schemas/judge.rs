@@ -77,11 +77,6 @@ impl Judge {
         self.accepted + self.refused
     }
 
-    /// Whether the public schema, or else our own, accepts a document as it stands.
-    pub(crate) fn fits(&self, document: &Value) -> bool {
-        self.public.as_ref().unwrap_or(&self.ours).is_valid(document)
-    }
-
     /// Judges a document in all ways.
     pub(crate) fn judge(&mut self, document: &Value) {
         let style = if self.judged().is_multiple_of(3) { Style::Json } else { Style::Emitted };
@@ -198,7 +193,7 @@ impl Judge {
     }
 }
 
-fn validator(schema: &Value) -> Validator {
+pub(crate) fn validator(schema: &Value) -> Validator {
     // `format` is an annotation (M2).
     let options = jsonschema::draft202012::options().should_validate_formats(false);
     options.build(schema).expect("a schema that the validator knows")

@@ -61,7 +61,7 @@ fn on_top(text: &str, below: &str, shared: &[File]) -> Result<String, String> {
     })
 }
 
-/// Replaces `\xHH` and `\u{H…}`; any other backslash stands for itself.
+/// Replaces `\xHH`, `\u{H…}` and `\{TEXT*N}`, which is N times the text; any other backslash stands for itself.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -75,6 +75,11 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
             let (digits, after) = after.split_once('}')?;
             let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
             bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("\\{") {
+            let (repeated, after) = after.split_once('}')?;
+            let (text, times) = repeated.rsplit_once('*')?;
+            bytes.extend(text.repeat(times.parse().ok()?).into_bytes());
             rest = after;
         } else {
             bytes.push(b'\\');
