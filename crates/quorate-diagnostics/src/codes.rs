@@ -1,8 +1,8 @@
 //! The codes: one table that gives each its constant, its severity and its page.
 //!
 //! To add one: a line in the table below and a page under `codes/`. The page's first heading is the code, its first
-//! paragraph says in one line what the code means, its first fenced block shows what triggers it, and the rest says
-//! what to do.
+//! paragraph says in one line what the code means, then come files and commands that trigger it with what they say, and
+//! the rest says why it is so and what to do. `crates/quorate/tests/explain.rs` runs what is shown.
 
 use std::fmt;
 
@@ -113,7 +113,6 @@ codes! {
     refusal EFFECTOR_UNKNOWN_PARTICIPANT = "quorate:effector_unknown_participant", "quorate/effector_unknown_participant.md";
     refusal OPERATOR_PERSONA_UNRESOLVABLE = "quorate:operator_persona_unresolvable", "quorate/operator_persona_unresolvable.md";
     refusal FILE_UNREADABLE = "quorate:file_unreadable", "quorate/file_unreadable.md";
-    warning XREF_PLANNED = "assembly_xref_unresolvable", "aip-24/assembly_xref_unresolvable.md";
     refusal SYNTAX = "quorate:syntax", "quorate/syntax.md";
     refusal COUNCIL_INVALID = "quorate:council_invalid", "quorate/council_invalid.md";
     refusal HOST_INVALID = "quorate:host_invalid", "quorate/host_invalid.md";
@@ -153,6 +152,10 @@ codes! {
     warning LEDGER_SET_ASIDE = "quorate:ledger_set_aside", "quorate/ledger_set_aside.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
 }
+
+/// [`ASSEMBLY_XREF_UNRESOLVABLE`] where it does not stop anything: what the ref names is about to be made. One code, one
+/// page.
+pub const XREF_PLANNED: WarningCode = WarningCode(ASSEMBLY_XREF_UNRESOLVABLE.0);
 
 impl RefusalCode {
     /// The whole code.

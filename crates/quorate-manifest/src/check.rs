@@ -4,7 +4,7 @@ mod once;
 
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, Place, Report, codes};
 
 use crate::doctype::{self, Doctype};
 use crate::layer::Layer;
@@ -45,8 +45,11 @@ pub fn check(round: &Round<'_>, spot: &Spot, named: Named) -> Checked {
         }
         Opened::Unreadable(why) => {
             let shown = round.shown(spot);
+            let place = Place { file: shown.as_str().into(), span: 0..0, path: String::new() };
+            let body = Body::new(format!("`{shown}` cannot be read: {why}")).at(place);
             let mut report = Report::new();
-            report.refuse(codes::FILE_UNREADABLE, Body::new(format!("`{shown}` cannot be read: {why}")));
+            report.source(shown, "");
+            report.refuse(codes::FILE_UNREADABLE, body);
             Checked::Said(Doctype::Role, report)
         }
         Opened::Unknown(report) => unknown(spot, named, report),

@@ -18,6 +18,7 @@ mod unusable_duration;
 pub(crate) mod xref_unresolvable;
 
 pub(crate) use member_id_collision::check as collisions;
+pub(crate) use number_unusable::check as numbers;
 
 use crate::assembly::view::View;
 
@@ -25,7 +26,6 @@ use crate::assembly::view::View;
 pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
     appliesto_unresolvable::check,
     member_persona_unresolvable::check,
-    number_unusable::check,
     field_without_effect::check,
     member_without_phase::check,
     gather_unknown::check,

@@ -117,8 +117,11 @@ impl<'w> Round<'w> {
 
     /// Reads a manifest of a doctype, once.
     pub fn read(&self, spot: &Spot, doctype: Doctype) -> Read {
-        if let Some(read) = self.layers.borrow().get(spot) {
-            return read.clone();
+        match self.layers.borrow().get(spot) {
+            // What says that it is something else is held to what it is asked for.
+            Some(Read::Layer(layer)) if layer.doctype != doctype => {}
+            Some(read) => return read.clone(),
+            None => {}
         }
         let read = match self.workspace.read(spot) {
             Ok(bytes) => Read::Layer(Arc::new(self.layer(spot, doctype, bytes))),
@@ -132,7 +135,9 @@ impl<'w> Round<'w> {
 
     /// Opens a file and finds out what it is.
     pub fn open(&self, spot: &Spot) -> Opened {
-        if let Some(Read::Layer(layer)) = self.layers.borrow().get(spot) {
+        if let Some(Read::Layer(layer)) = self.layers.borrow().get(spot)
+            && doctype::detect(spot.name(), &layer.root) == Some(layer.doctype)
+        {
             return Opened::Layer(Arc::clone(layer));
         }
         match self.workspace.read(spot) {

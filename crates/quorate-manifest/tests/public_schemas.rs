@@ -12,10 +12,10 @@ mod change;
 mod deviations;
 #[path = "public_schemas/documents.rs"]
 mod documents;
+#[path = "public_schemas/examples.rs"]
+mod examples;
 #[path = "public_schemas/judge.rs"]
 mod judge;
-#[path = "public_schemas/mutants.rs"]
-mod mutants;
 #[path = "public_schemas/nobody.rs"]
 mod nobody;
 #[path = "public_schemas/part.rs"]
@@ -31,13 +31,22 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use documents::documents;
+use documents::{by_chance, systematic};
 use judge::Judge;
-use quorate_manifest::doctype::Doctype;
+use quorate_manifest::doctype::{Doctype, schema};
 use serde_json::Value;
 
-/// How many documents of each doctype are judged at least.
+/// The doctypes that have a public schema, and the files that hold it.
+const PUBLIC: [(Doctype, &str); 4] = [
+    (Doctype::Assembly, "ASSEMBLY.schema.json"),
+    (Doctype::Persona, "PERSONA.schema.json"),
+    (Doctype::Playbook, "PLAYBOOK.schema.json"),
+    (Doctype::Runtime, "MultiAgentRuntime.schema.json"),
+];
+/// How many documents of a doctype are judged at least.
 const AT_LEAST: usize = 4_000;
+/// How many of them chance gives.
+const BY_CHANCE: usize = 1_700;
 
 /// The public data; `None`, saying so, where nobody says where it lies.
 fn public() -> Option<PathBuf> {
@@ -48,63 +57,78 @@ fn public() -> Option<PathBuf> {
     found
 }
 
-fn json(path: &Path) -> Value {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+fn public_schema(dir: &Path, doctype: Doctype) -> Value {
+    let (_, file) =
+        PUBLIC.into_iter().find(|(one, _)| *one == doctype).expect("a doctype with a public schema");
+    let path = dir.join("schemas").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn judged_as_in_public(doctype: Doctype, file: &str) {
+fn judged_as_in_public(doctype: Doctype) {
     let Some(dir) = public() else { return };
-    let schema = json(&dir.join("schemas").join(file));
+    let schema = public_schema(&dir, doctype);
     let mut judge = Judge::new(doctype, Some(&schema));
-    documents(&schema, doctype).iter().for_each(|document| judge.judge(document));
+    systematic(&schema).iter().for_each(|document| judge.judge(document));
+    by_chance(&schema, doctype, BY_CHANCE).iter().for_each(|document| judge.judge(document));
     judge.conclude(AT_LEAST);
 }
 
 #[test]
 fn assemblies_are_judged_as_by_the_public_schema() {
     // M4.
-    judged_as_in_public(Doctype::Assembly, "ASSEMBLY.schema.json");
+    judged_as_in_public(Doctype::Assembly);
 }
 
 #[test]
 fn personas_are_judged_as_by_the_public_schema() {
     // M4.
-    judged_as_in_public(Doctype::Persona, "PERSONA.schema.json");
+    judged_as_in_public(Doctype::Persona);
 }
 
 #[test]
 fn playbooks_are_judged_as_by_the_public_schema() {
     // M4.
-    judged_as_in_public(Doctype::Playbook, "PLAYBOOK.schema.json");
+    judged_as_in_public(Doctype::Playbook);
 }
 
 #[test]
 fn runtimes_are_judged_as_by_the_public_schema() {
     // M4.
-    judged_as_in_public(Doctype::Runtime, "MultiAgentRuntime.schema.json");
+    judged_as_in_public(Doctype::Runtime);
 }
 
 #[test]
-fn scratch_mutants() {
-    let Some(dir) = public() else { return };
-    for (doctype, file) in [(Doctype::Assembly, "ASSEMBLY"), (Doctype::Persona, "PERSONA"), (Doctype::Playbook, "PLAYBOOK"), (Doctype::Runtime, "MultiAgentRuntime")] {
-        let schema = json(&dir.join("schemas").join(format!("{file}.schema.json")));
-        let at = std::time::Instant::now();
-        let documents: Vec<Value> = documents(&schema, doctype).iter().map(|one| deviations::undone(doctype, one).0).collect();
-        println!("{:?} {}", at.elapsed(), documents.len());
-        let whole = judge::validator(&schema);
-        let verdicts: Vec<bool> = documents.iter().map(|one| whole.is_valid(one)).collect();
-        println!("{:?}", at.elapsed());
-        let mutants = mutants::mutants(&schema);
-        let mut alive = 0;
-        for (what, mutant) in &mutants {
-            let mutant = judge::validator(mutant);
-            if !documents.iter().zip(&verdicts).any(|(one, verdict)| mutant.is_valid(one) != *verdict) {
-                println!("  survives: {what}");
-                alive += 1;
-            }
+fn the_schemas_that_we_publish_are_schemas_and_say_what_we_do() {
+    // M4.
+    for doctype in Doctype::ALL {
+        let Some(schema) = schema(doctype) else { continue };
+        if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
+            panic!("{}: {} {error}", doctype.word(), error.instance_path());
         }
-        println!("{doctype:?} {} mutants, {alive} alive {:?}", mutants.len(), at.elapsed());
+        let mut judge = Judge::new(doctype, None);
+        if PUBLIC.iter().all(|(one, _)| *one != doctype) {
+            systematic(&schema).iter().for_each(|document| judge.judge(document));
+        }
+        by_chance(&schema, doctype, 300).iter().for_each(|document| judge.judge(document));
+        judge.agree();
+        assert!(judge.accepted > 30 && judge.refused > 30, "{}: too much alike", doctype.word());
+    }
+}
+
+#[test]
+fn the_public_examples_fit() {
+    // M4.
+    let Some(dir) = public() else { return };
+    let folders = ["aip-24", "aip-25", "aip-12", "aip-48"];
+    for ((doctype, _), folder) in PUBLIC.into_iter().zip(folders) {
+        let mut judge = Judge::new(doctype, Some(&public_schema(&dir, doctype)));
+        let found = examples::read(&dir.join("examples").join(folder));
+        assert!(found.len() >= 5, "{folder}: only {} examples", found.len());
+        for example in found {
+            judge.judge(&example.manifest(doctype));
+        }
+        judge.agree();
+        assert_eq!(judge.refused, 0, "{folder}");
     }
 }

@@ -38,9 +38,22 @@ macro_rules! documents {
 }
 
 documents! {
+    assembly_chain = "assembly/chain.md";
+    assembly_fields_members = "assembly/fields-members.md";
+    assembly_fields_synthesis_audit = "assembly/fields-synthesis-audit.md";
+    assembly_fields = "assembly/fields.md";
+    assembly_hierarchy = "assembly/hierarchy.md";
+    assembly_locked_traits = "assembly/locked-traits.md";
+    assembly_match_mode = "assembly/match-mode.md";
+    assembly_members = "assembly/members.md";
     assembly_merge_members = "assembly/merge-members.md";
     assembly_merge_rules = "assembly/merge-rules.md";
     assembly_merge = "assembly/merge.md";
+    assembly_one_way_consultations = "assembly/one-way-consultations.md";
+    assembly_one_way_mode = "assembly/one-way-mode.md";
+    assembly_one_way_overlays = "assembly/one-way-overlays.md";
+    assembly_one_way_signing = "assembly/one-way-signing.md";
+    assembly_rules = "assembly/rules.md";
     council_adjudicator = "council/adjudicator.md";
     council_deliberators = "council/deliberators.md";
     council_logging = "council/logging.md";

@@ -66,8 +66,12 @@ fn resolve(round: &Round<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option
         );
         return None;
     };
+    let numbers = checks::numbers(chain);
+    let uncountable = numbers.refused();
+    report.absorb(numbers);
     let written: Assembly = match typed(&chain.merged) {
         Ok(written) => written,
+        Err(_) if uncountable => return None,
         Err(error) => return unreadable(chain, &error.to_string(), report),
     };
     let view = View::new(round, chain, &written, mode);

@@ -1,3 +1,5 @@
+//! Schemas read, and what keeps values from fitting them.
+
 use serde_json::json;
 
 use super::*;
@@ -33,4 +35,37 @@ fn faults_say_where() {
         [" Missing(\"a\")", " Unknown { key: \"c\", known: [\"a\", \"b\"] }"]
     );
     assert_eq!(faults(json!([])), [" Type(Wanted { types: [Object], pattern: None, keys: [\"a\"] })"]);
+}
+
+#[test]
+fn the_same_is_the_same_number_or_text() {
+    let form = Form::read(&json!({"uniqueItems": true})).expect("a schema");
+    for (items, fits) in [
+        (json!([1, 1.0]), false),
+        (json!([9_007_199_254_740_993_i64, 9_007_199_254_740_992_i64]), true),
+        (json!(["a", "b", "a"]), false),
+        (json!(["1", 1]), true),
+        (json!([{"a": 1, "b": 2}, {"b": 2.0, "a": 1}]), false),
+    ] {
+        assert_eq!(form.fits(&items), fits, "{items}");
+    }
+}
+
+#[test]
+fn what_is_said_of_several_ways_is_what_was_meant() {
+    let form = Form::read(&json!({"properties": {
+        "word": {"anyOf": [{"oneOf": [{"const": "a", "type": "string"}, {"const": "b", "type": "string"}]}, {"type": "null"}]},
+        "whom": {"anyOf": [{"oneOf": [{"const": "*", "type": "string"}, {"type": "array", "minItems": 1}]}, {"type": "null"}]},
+        "text": {"oneOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1}]}
+    }}))
+    .expect("a schema");
+    let faults =
+        |value: Value| -> Vec<Fault> { form.misfits(&value).into_iter().map(|one| one.fault).collect() };
+    let words = Fault::NotAmong(vec![json!("a"), json!("b")]);
+    assert_eq!(faults(json!({"word": "c"})), [words.clone()]);
+    assert_eq!(faults(json!({"word": 3})), [words]);
+    assert!(matches!(faults(json!({"whom": "c"})).as_slice(), [Fault::NoWay(ways)] if ways.len() == 2));
+    assert_eq!(faults(json!({"whom": []})), [Fault::Bound(Bound::FewestItems(1))]);
+    assert_eq!(faults(json!({"text": ""})), [Fault::Bound(Bound::ShortestText(1))]);
+    assert!(matches!(faults(json!({"text": 1})).as_slice(), [Fault::NoWay(ways)] if ways.len() == 2));
 }

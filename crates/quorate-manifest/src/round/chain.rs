@@ -76,7 +76,9 @@ impl Chain {
 impl Round<'_> {
     /// Resolves the chain of a manifest that was read, once.
     pub(crate) fn chain(&self, leaf: &Arc<Layer>, rules: &Rules) -> Chained {
-        if let Some(chained) = self.chains.borrow().get(&leaf.spot) {
+        if let Some(chained) = self.chains.borrow().get(&leaf.spot)
+            && chained.read.first().is_some_and(|read| Arc::ptr_eq(read, leaf))
+        {
             return chained.clone();
         }
         let chained = self.resolve(leaf, rules);

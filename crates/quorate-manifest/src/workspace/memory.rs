@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{EntryKind, Error, Listed, Spot, Workspace};
+use crate::tree::BYTES;
 
 /// Files by their path in the workspace.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +27,11 @@ impl Memory {
 
 impl Workspace for Memory {
     fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
-        self.files.get(&spot.in_workspace()).cloned().ok_or(Error::Missing)
+        match self.files.get(&spot.in_workspace()) {
+            Some(bytes) if bytes.len() > BYTES => Err(Error::TooLarge),
+            Some(bytes) => Ok(bytes.clone()),
+            None => Err(Error::Missing),
+        }
     }
 
     fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {

@@ -158,6 +158,7 @@ fn numbered(item: Option<&Value>, at: usize) -> Value {
     match item {
         Some(Value::String(text)) => {
             let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap_or(0));
+            let text = if text.len() > 40 { "word" } else { text };
             json!(format!("{text}{}{}", letter(at / 26), letter(at)))
         }
         Some(item) => item.clone(),

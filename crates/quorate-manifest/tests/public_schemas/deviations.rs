@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 use super::chance::Chance;
 use super::change::{Change, changed, find, places};
 
-use super::text::without_nulls;
-
 /// One way in which a document deviates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deviation {
@@ -46,13 +44,10 @@ impl Deviation {
     }
 }
 
-/// A document with its deviations undone, and which they were.
-pub(crate) fn undone(doctype: Doctype, document: &Value) -> (Value, Vec<Deviation>) {
-    let mut levelled = without_nulls(document);
+/// A document, in which no key is without a value, with its deviations undone, and which they were.
+pub(crate) fn undone(doctype: Doctype, bare: &Value) -> (Value, Vec<Deviation>) {
+    let mut levelled = bare.clone();
     let mut found = Vec::new();
-    if levelled != *document {
-        found.push(Deviation::NullIsAbsent);
-    }
     if doctype != Doctype::Assembly {
         return (levelled, found);
     }
@@ -108,7 +103,9 @@ pub(crate) fn deviating(doctype: Doctype, document: &Value, chance: &mut Chance)
     let set = |path: &[Step], value: Value| changed(document, path, &Change::Set(value));
     let refs: Vec<(&Vec<Step>, &str)> = places
         .iter()
-        .filter_map(|path| Some((path, find(document, path).as_str().filter(|text| text.starts_with("ws://"))?)))
+        .filter_map(|path| {
+            Some((path, find(document, path).as_str().filter(|text| text.starts_with("ws://"))?))
+        })
         .collect();
     match chance.below(if doctype == Doctype::Assembly { 5 } else { 1 }) {
         1 if !refs.is_empty() => {

@@ -1,7 +1,7 @@
 //! The documents that are judged.
 
 use quorate_manifest::doctype::Doctype;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::chance::Chance;
 use super::change::{changed, changes, places};
@@ -12,17 +12,15 @@ use super::walk::Walk;
 
 /// Where chance begins.
 const SEED: u64 = 24;
-/// How many documents chance gives.
-const BY_CHANCE: usize = 2_000;
 /// How often a document that fits is looked for.
 const TRIES: usize = 500;
 
-/// Documents made from a schema: a bare and a full one with every change at every place, and then such as chance gives.
-pub(crate) fn documents(schema: &Value, doctype: Doctype) -> Vec<Value> {
+/// A bare and a full document of a schema, with every change at every place.
+pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     let whole = validator(schema);
-    let mut walk = Walk { root: schema, present: 0, items: 2, chance: Chance::new(SEED) };
+    let mut walk = Walk { root: schema, present: 0, items: 1, chance: Chance::new(SEED) };
     let mut chance = Chance::new(SEED + 1);
-    let mut found = Vec::new();
+    let mut found = vec![json!(null), json!([]), json!("word"), json!({})];
     for present in [[0, 15], [100, 100]] {
         let fitting = present.iter().find_map(|present| {
             walk.present = *present;
@@ -36,9 +34,16 @@ pub(crate) fn documents(schema: &Value, doctype: Doctype) -> Vec<Value> {
         }
         found.push(document);
     }
-    walk.items = 33;
-    for _ in 0..BY_CHANCE {
+    found
+}
+
+/// So many documents as chance gives them, with up to three changes.
+pub(crate) fn by_chance(schema: &Value, doctype: Doctype, count: usize) -> Vec<Value> {
+    let mut walk = Walk { root: schema, present: 0, items: 1, chance: Chance::new(SEED + 2) };
+    let mut chance = Chance::new(SEED + 3);
+    let mut document = || {
         walk.present = *chance.pick(&[5, 20, 50, 80]);
+        walk.items = *chance.pick(&[1, 2, 3, 5]);
         let mut document = walk.document();
         if chance.percent(30) {
             document = deviating(doctype, &document, &mut chance);
@@ -51,7 +56,7 @@ pub(crate) fn documents(schema: &Value, doctype: Doctype) -> Vec<Value> {
                 document = changed(&document, path, chance.pick(&changes));
             }
         }
-        found.push(document);
-    }
-    found
+        document
+    };
+    (0..count).map(|_| document()).collect()
 }

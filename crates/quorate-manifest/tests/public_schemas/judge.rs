@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use jsonschema::Validator;
-use quorate_diagnostics::Refusal;
+use quorate_diagnostics::{Refusal, codes};
 use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::form::{Form, Misfit};
+use quorate_manifest::form::{Fault, Form, Misfit};
 use quorate_manifest::round::{Options, Read, Round};
+use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::workspace::{Memory, Spot};
 use serde_json::Value;
 
@@ -26,8 +27,10 @@ pub(crate) struct Judge {
     form: &'static Form,
     ours: Validator,
     public: Option<Validator>,
-    accepted: usize,
-    refused: usize,
+    /// How many documents we accepted.
+    pub(crate) accepted: usize,
+    /// How many we refused.
+    pub(crate) refused: usize,
     deviations: BTreeMap<&'static str, Count>,
     /// The misfits that were told in words.
     said: HashSet<String>,
@@ -56,6 +59,27 @@ enum Between {
     FormAndValidator,
 }
 
+/// A document, and what it is to who takes it otherwise.
+struct Case<'d> {
+    document: &'d Value,
+    /// Without the keys that have no value.
+    bare: Value,
+    /// Without deviations.
+    undone: Value,
+    deviations: Vec<Deviation>,
+}
+
+impl Case<'_> {
+    fn new(doctype: Doctype, document: &Value) -> Case<'_> {
+        let bare = without_nulls(document);
+        let (undone, mut deviations) = undone(doctype, &bare);
+        if bare != *document {
+            deviations.push(Deviation::NullIsAbsent);
+        }
+        Case { document, bare, undone, deviations }
+    }
+}
+
 impl Judge {
     /// A judge of a doctype; without a public schema only we ourselves are compared.
     pub(crate) fn new(doctype: Doctype, public: Option<&Value>) -> Judge {
@@ -80,7 +104,8 @@ impl Judge {
     /// Judges a document in all ways.
     pub(crate) fn judge(&mut self, document: &Value) {
         let style = if self.judged().is_multiple_of(3) { Style::Json } else { Style::Emitted };
-        let (text, root) = read(document, style);
+        let case = Case::new(self.doctype, document);
+        let (text, root) = read(document, &case.bare, style);
         let misfits = self.form.misfits(&root);
         let accepted = misfits.is_empty();
         if accepted {
@@ -88,14 +113,15 @@ impl Judge {
             fills_its_type(self.doctype, &root);
         } else {
             self.refused += 1;
-            self.told(&text, misfits);
+            self.told(&text, &root, &misfits);
         }
-        self.count(document, accepted);
+        self.count(&case, accepted);
         for between in [Between::UsAndPublic, Between::UsAndOurSchema, Between::FormAndValidator] {
-            if self.differences.len() < SHOWN && self.differ(between, document, accepted) {
+            if self.differences.len() < SHOWN && self.differ(between, &case, accepted) {
                 let again = |smaller: &Value| {
-                    let accepted = self.form.fits(&read(smaller, Style::Json).1);
-                    self.differ(between, smaller, accepted)
+                    let case = Case::new(self.doctype, smaller);
+                    let accepted = self.form.fits(&read(smaller, &case.bare, Style::Json).1);
+                    self.differ(between, &case, accepted)
                 };
                 let told = self.difference(between, &shrunk(document, again));
                 if !self.differences.contains(&told) {
@@ -105,87 +131,103 @@ impl Judge {
         }
     }
 
-    fn count(&mut self, document: &Value, accepted: bool) {
-        let Some(public) = &self.public else { return };
-        let (_, deviations) = undone(self.doctype, document);
-        let decided = !deviations.is_empty() && accepted && !public.is_valid(document);
-        for deviation in &deviations {
+    fn count(&mut self, case: &Case<'_>, accepted: bool) {
+        let Some(public) = self.public.as_ref().filter(|_| !case.deviations.is_empty()) else { return };
+        let decided = accepted && !public.is_valid(case.document);
+        for deviation in &case.deviations {
             let count = self.deviations.entry(deviation.says()).or_default();
             count.met += 1;
             count.decided += usize::from(decided);
-            count.alone += usize::from(decided && deviations.len() == 1);
+            count.alone += usize::from(decided && case.deviations.len() == 1);
         }
     }
 
     /// Whether two differ on a document that our reader has `accepted` or not.
-    fn differ(&self, between: Between, document: &Value, accepted: bool) -> bool {
+    fn differ(&self, between: Between, case: &Case<'_>, accepted: bool) -> bool {
         match between {
             Between::UsAndPublic => {
-                let undone = || undone(self.doctype, document).0;
-                self.public.as_ref().is_some_and(|public| public.is_valid(&undone()) != accepted)
+                self.public.as_ref().is_some_and(|public| public.is_valid(&case.undone) != accepted)
             }
-            Between::UsAndOurSchema => self.ours.is_valid(&without_nulls(document)) != accepted,
-            Between::FormAndValidator => self.form.fits(document) != self.ours.is_valid(document),
+            Between::UsAndOurSchema => self.ours.is_valid(&case.bare) != accepted,
+            Between::FormAndValidator => self.form.fits(case.document) != self.ours.is_valid(case.document),
         }
     }
 
     fn difference(&self, between: Between, document: &Value) -> String {
-        let (misfits, validator, judged) = match (between, &self.public) {
-            (Between::UsAndPublic, Some(public)) => {
-                (self.form.misfits(&read(document, Style::Json).1), public, undone(self.doctype, document).0)
-            }
-            (Between::FormAndValidator, _) => (self.form.misfits(document), &self.ours, document.clone()),
-            _ => (self.form.misfits(&read(document, Style::Json).1), &self.ours, without_nulls(document)),
+        let case = Case::new(self.doctype, document);
+        let ours = match between {
+            Between::FormAndValidator => self.form.misfits(document),
+            _ => self.form.misfits(&read(document, &case.bare, Style::Json).1),
+        };
+        let (validator, judged) = match (between, &self.public) {
+            (Between::UsAndPublic, Some(public)) => (public, &case.undone),
+            (Between::FormAndValidator, _) => (&self.ours, document),
+            _ => (&self.ours, &case.bare),
         };
         let ours: Vec<String> =
-            misfits.iter().map(|misfit| format!("{} {:?}", misfit.pointer(), misfit.fault)).collect();
-        let theirs: Vec<String> = validator
-            .iter_errors(&judged)
-            .map(|error| format!("{} {error}", error.instance_path()))
-            .collect();
+            ours.iter().map(|misfit| format!("{} {:?}", misfit.pointer(), misfit.fault)).collect();
+        let theirs: Vec<String> =
+            validator.iter_errors(judged).map(|error| format!("{} {error}", error.instance_path())).collect();
         format!("{between:?} differ on {document}\n  we:        {ours:?}\n  validator: {theirs:?}")
     }
 
     /// Whatever is refused is refused of the file that holds it, in words and with a place.
-    fn told(&mut self, text: &str, misfits: Vec<Misfit>) {
+    fn told(&mut self, text: &str, root: &Node, misfits: &[Misfit]) {
+        // The same words are not looked at twice.
         if !misfits.iter().any(|misfit| self.said.insert(format!("{misfit:?}"))) {
             return;
         }
-        let name = self.doctype.file_name().unwrap_or("it.md");
-        let workspace = Memory::new().with(name, format!("---\n{text}\n---\n"));
+        // Layers are never TOML; what is said is the same.
+        let name = self.doctype.file_name().filter(|name| !name.ends_with(".toml")).unwrap_or("it.md");
+        let file = if name.ends_with(".yaml") { text.to_owned() } else { format!("---\n{text}\n---\n") };
+        let workspace = Memory::new().with(name, file);
         let round = Round::new(&workspace, &Nobody, Options::default());
         let Read::Layer(layer) = round.read(&Spot::new(name).expect("a name"), self.doctype) else {
             panic!("the file is there");
         };
-        assert_eq!(layer.report.refusals.len(), misfits.len(), "each misfit is one refusal\n{text}");
-        for Refusal { code, body } in &layer.report.refusals {
+        let refusals = &layer.report.refusals;
+        assert_eq!(refusals.len(), misfits.len(), "each misfit is one refusal\n{text}");
+        // Only what concerns the manifest as a whole has no path.
+        let whole = |misfit: &&Misfit| {
+            misfit.path.is_empty() && !matches!(misfit.fault, Fault::Missing(_) | Fault::Unknown { .. })
+        };
+        let unpathed =
+            refusals.iter().filter(|one| one.body.place.as_ref().is_none_or(|place| place.path.is_empty()));
+        assert_eq!(unpathed.count(), misfits.iter().filter(whole).count(), "{refusals:?}\n{text}");
+        // What is no mapping is no manifest yet.
+        let manifest = matches!(root.kind, Kind::Map(_) | Kind::Null);
+        for Refusal { code, body } in refusals {
             let place = body.place.as_ref().expect("a place");
             let placed = layer.text.get(place.span.clone()).is_some();
-            let at_root = misfits.iter().any(|misfit| misfit.path.is_empty());
-            let pathed = at_root || !place.path.is_empty();
+            let coded = *code == if manifest { self.doctype.invalid() } else { codes::SYNTAX };
             let said = [Some(&body.message), body.help.as_ref()];
             let well_said = said.into_iter().flatten().all(|sentence| is_sentence(sentence));
-            if self.differences.len() < SHOWN
-                && !(*code == self.doctype.invalid() && placed && pathed && well_said)
-            {
+            if !(placed && coded && well_said) && self.differences.len() < SHOWN {
                 self.differences.push(format!("badly told: {body:?}\n{text}"));
             }
         }
     }
 
     /// Shows what was counted, and fails where anybody differed.
-    pub(crate) fn conclude(&self, at_least: usize) {
+    pub(crate) fn agree(&self) {
         let name = self.doctype.word();
         println!("{name}: {} documents, {} accepted, {} refused", self.judged(), self.accepted, self.refused);
+        for (says, Count { met, decided, alone }) in &self.deviations {
+            println!("  {says:<28} met {met:>5}, decided {decided:>5}, alone {alone:>5}");
+        }
+        assert!(self.differences.is_empty(), "{name}\n{}", self.differences.join("\n"));
+    }
+
+    /// As [`Judge::agree`]; fails also where the documents were too few, or showed too little.
+    pub(crate) fn conclude(&self, at_least: usize) {
+        self.agree();
+        let name = self.doctype.word();
         for deviation in
             Deviation::ALL.into_iter().filter(|one| self.public.is_some() && one.concerns(self.doctype))
         {
-            let Count { met, decided, alone } =
-                self.deviations.get(deviation.says()).copied().unwrap_or_default();
-            println!("  {:<28} met {met:>5}, decided {decided:>5}, alone {alone:>5}", deviation.says());
-            assert!(alone > 0, "{name}: nothing shows what {deviation:?} does");
+            let count = self.deviations.get(deviation.says()).copied().unwrap_or_default();
+            assert!(count.alone > 0, "{name}: nothing shows what {deviation:?} does");
         }
-        assert!(self.differences.is_empty(), "{name}\n{}", self.differences.join("\n"));
         assert!(self.judged() >= at_least, "{name}: only {} documents", self.judged());
         let share = |part: usize| part * 100 / self.judged();
         assert!(share(self.accepted) >= 15, "{name}: only {} accepted", self.accepted);

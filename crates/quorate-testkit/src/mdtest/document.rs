@@ -4,7 +4,7 @@ use quorate_manifest::round::Refs;
 
 use super::expect::Expectation;
 use super::file::{File, file};
-use super::memory::Memory;
+use super::memory::{Content, Memory};
 use super::resolved::Resolves;
 
 /// A document that was read.
@@ -87,7 +87,9 @@ impl Test {
         let mut memory = Memory::new();
         let mut names = Vec::new();
         for File { name, content, named } in files {
-            names.push((name.clone(), named));
+            if content != Content::Folder {
+                names.push((name.clone(), named));
+            }
             memory.put(&name, content);
         }
         Test { name: section.name.to_owned(), line: section.line, files: memory, expected, resolved, names }

@@ -1,0 +1,53 @@
+//! The public examples: one manifest a file, Markdown with frontmatter or YAML.
+
+use std::path::Path;
+
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::round::{Opened, Options, Round};
+use quorate_manifest::workspace::{Memory, Spot};
+use serde_json::Value;
+
+use super::nobody::Nobody;
+
+/// A file.
+pub(crate) struct Example {
+    /// Its path from the folder of examples.
+    pub(crate) name: String,
+    text: String,
+}
+
+/// Every file below a folder.
+pub(crate) fn read(folder: &Path) -> Vec<Example> {
+    let mut found = Vec::new();
+    below(folder, folder, &mut found);
+    found
+}
+
+fn below(root: &Path, folder: &Path, found: &mut Vec<Example>) {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    for entry in entries {
+        let path = entry.expect("an entry of a folder").path();
+        if path.is_dir() {
+            below(root, &path, found);
+            continue;
+        }
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        found.push(Example { name, text });
+    }
+}
+
+impl Example {
+    /// What the manifest says, read as a user's file: it is of the doctype, and nothing is said against it.
+    pub(crate) fn manifest(&self, doctype: Doctype) -> Value {
+        let workspace = Memory::new().with(&self.name, self.text.clone());
+        let round = Round::new(&workspace, &Nobody, Options::default());
+        let Opened::Layer(layer) = round.open(&Spot::new(&self.name).expect("a path")) else {
+            panic!("{}: nobody knows what it is", self.name);
+        };
+        assert_eq!(layer.doctype, doctype, "{}", self.name);
+        assert!(layer.report.is_empty(), "{}: {:?}", self.name, layer.report);
+        layer.root.to_json()
+    }
+}

@@ -1,0 +1,98 @@
+//! Every code of `quorate explain`: its page's files are written to a directory of their own, its commands are run
+//! there, and what they say has the code in it. `support/console.rs` says how a page is read.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at files"
+)]
+
+#[path = "support/console.rs"]
+mod console;
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use console::Part;
+use quorate_diagnostics::codes;
+use support::Place;
+
+/// Codes whose pages cannot be run from here, and why.
+const NOT_RUN: [(&str, &str); 14] = [
+    ("assembly_signing_unsupported", "no command signs"),
+    ("assembly_overlay_lock_violation", "no command convenes an assembly"),
+    ("lock_violated", "no command weaves playbooks"),
+    ("block_not_replaceable", "no command weaves playbooks"),
+    ("history_mutation", "no command changes playbooks"),
+    ("delta_invalid", "no command changes playbooks"),
+    ("promotion_denied", "no command changes playbooks"),
+    ("quorate:run_open", "needs a process that was killed"),
+    ("quorate:fingerprint_changed", "needs a process that was killed"),
+    ("quorate:run_moved", "needs two processes at the same moment"),
+    ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
+    ("quorate:replay_differs", "needs a ledger that was changed past the program"),
+    ("quorate:body_evicted", "needs a body that retention has erased"),
+    ("quorate:log_behind", "needs a disk that fills up between two writes"),
+];
+
+/// All codes with their severity, as `quorate explain` lists them.
+fn listed() -> BTreeMap<String, String> {
+    let list = Place::new().run(&["explain"]).expect(0).stdout;
+    let entries = list.lines().map(|line| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap())
+    });
+    let codes: BTreeMap<String, String> = entries.collect();
+    assert_eq!(codes.len(), list.lines().count(), "a code is listed twice");
+    codes
+}
+
+/// The parts of a code's page.
+fn parts(code: &str) -> Vec<Part> {
+    console::parts(&Place::new().run(&["explain", code]).expect(0).stdout)
+}
+
+fn write(place: &Place, part: &Part) {
+    if let Part::File { path, text } = part {
+        place.write(path, text);
+    }
+}
+
+#[test]
+fn every_page_shows_what_happens() {
+    let codes = listed();
+    let not_run: BTreeSet<&str> = NOT_RUN.iter().map(|(code, _)| *code).collect();
+    for code in &not_run {
+        assert!(codes.contains_key(*code), "there is no code {code}");
+    }
+    for (code, severity) in codes.iter().filter(|(code, _)| !not_run.contains(code.as_str())) {
+        let place = Place::new();
+        let mut all = String::new();
+        for part in parts(code) {
+            write(&place, &part);
+            let Part::Console(block) = part else { continue };
+            for said in console::run(&block, place.root()) {
+                console::compare(code, &said);
+                all.push_str(&said.output);
+            }
+        }
+        let head = format!("{severity}[{code}]");
+        assert!(all.contains(&head), "no command of the page of {code} says {head}:\n{all}");
+    }
+}
+
+#[test]
+fn check_says_each_code_with_the_severity_that_is_listed() {
+    let codes = listed();
+    for code in codes.keys() {
+        let place = Place::new();
+        for part in parts(code) {
+            write(&place, &part);
+        }
+        let said = place.run(&["check", ".", "--format", "json"]).json();
+        for one in said["diagnostics"].as_array().expect("diagnostics") {
+            let (found, severity) = (one["code"].as_str().unwrap(), one["severity"].as_str().unwrap());
+            let planned = found == codes::XREF_PLANNED.as_str() && severity == "warning";
+            assert!(planned || codes.get(found).is_some_and(|listed| listed == severity), "{code}: {one}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+#![no_main]
+
+use std::path::Path;
+
+use quorate_fuzz::One;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let loaded = quorate_manifest::host::load(Path::new("quorate.toml"), "quorate.toml", &One(bytes));
+    assert_eq!(loaded.value.is_some(), !loaded.report.refused());
+});
