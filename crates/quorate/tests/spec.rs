@@ -63,6 +63,8 @@ documents! {
     council_tiers = "council/tiers.md";
     council_yaml = "council/yaml.md";
     host_quorate_toml = "host/quorate-toml.md";
+    workspace_doctypes = "workspace/doctypes.md";
+    workspace_texts = "workspace/texts.md";
 }
 
 #[test]
