@@ -11,6 +11,7 @@ mod critical_path;
 mod inside;
 mod large_log;
 mod log_lines;
+mod manifests;
 mod place;
 mod process;
 mod public_tool;
@@ -61,25 +62,28 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
-    let peer = match arguments {
-        [] => None,
-        [flag, dir] if flag == "--peer" => Some(PathBuf::from(dir)),
-        _ => return Err("usage: scripts/bench [--peer DIR]".into()),
+    let (peer, only) = match arguments {
+        [flag, dir, only @ ..] if flag == "--peer" => (Some(PathBuf::from(dir)), only),
+        only => (None, only),
     };
     let place = Place::new()?;
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [Step; 6] = [
-        single_review::measure,
-        critical_path::measure,
-        syncs::measure,
-        large_log::measure,
-        sweep::measure,
-        sizes::measure,
+    let steps: [(&str, Step); 7] = [
+        ("review", single_review::measure),
+        ("critical-path", critical_path::measure),
+        ("syncs", syncs::measure),
+        ("log", large_log::measure),
+        ("sweep", sweep::measure),
+        ("sizes", sizes::measure),
+        ("manifests", manifests::measure),
     ];
+    if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
+        return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());
+    }
     let before = load();
-    for step in steps {
+    for (_, step) in steps.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name)) {
         step(&mut bench)?;
     }
     if let (Some(before), Some(after)) = (before, load()) {

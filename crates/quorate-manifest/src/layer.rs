@@ -143,8 +143,9 @@ impl Layer {
         let Parsed { document, sha256, root, body } = parsed;
         let text = Arc::clone(document.text());
         let shown: Arc<str> = Arc::clone(&document.place(0..0, "").file);
+        // A key that is there twice leaves no doubt about the others, and all of a file is said at once (M2).
         if let (Some(root), Some(form)) = (&root, doctype::form(doctype))
-            && !document.refused()
+            && (!document.refused() || matches!(root.kind, Kind::Map(_)))
         {
             misfit::report(&document, doctype, root, &form.misfits(root));
         }

@@ -148,7 +148,8 @@ impl<'w> Round<'w> {
                 let mut report = Report::new();
                 report.source(shown.as_str(), "");
                 let place = Place { file: shown.into(), span: 0..0, path: String::new() };
-                report.refuse(codes::SYNTAX, Body::new(format!("the file cannot be read: {error}")).at(place));
+                report
+                    .refuse(codes::SYNTAX, Body::new(format!("the file cannot be read: {error}")).at(place));
                 Opened::Unknown(report)
             }
             Err(error) => Opened::Unreadable(error.to_string()),

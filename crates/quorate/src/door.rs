@@ -85,7 +85,8 @@ pub fn validate(path: &Path) -> Result<Report, Refused> {
         return Ok(first.report);
     }
     let mut report = first.report;
-    let body = Body::new("the manifest reads differently the second time; somebody changes it at this moment");
+    let body =
+        Body::new("the manifest reads differently the second time; somebody changes it at this moment");
     report.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body);
     Err(Refused { report })
 }

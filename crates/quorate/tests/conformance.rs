@@ -38,7 +38,9 @@ fn every_public_example_is_accepted() {
     copy(&examples, &place, "");
     let mut tried = 0;
     for folder in ["aip-12", "aip-24", "aip-25", "aip-47", "aip-48"] {
-        for entry in std::fs::read_dir(place.path(folder)).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        for entry in
+            std::fs::read_dir(place.path(folder)).unwrap().flatten().filter(|entry| entry.path().is_file())
+        {
             let file = format!("{folder}/{}", entry.file_name().to_string_lossy());
             let report = place.run(&["check", "--no-refs", &file, "--format", "json"]).expect(0).json();
             assert_eq!(report["files"], 1, "{file}");

@@ -59,14 +59,19 @@ fn check_says_everything_at_once_and_exits_by_it() {
     let clean = place.run(&["check", ".", "--format", "json"]).expect(0).json();
     assert_eq!((&clean["files"], &clean["refusals"], &clean["warnings"]), (&5.into(), &0.into(), &0.into()));
 
-    place.write("ASSEMBLY.md", ASSEMBLY.replace("mode: voting", "mode: votig").replace("role: Security", "rol: 1"));
+    place.write(
+        "ASSEMBLY.md",
+        ASSEMBLY.replace("mode: voting", "mode: votig").replace("role: Security", "rol: 1"),
+    );
     let ran = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).expect(1);
     let report = ran.json();
     let said: Vec<(&str, u64, &str)> = report["diagnostics"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| (one["code"].as_str().unwrap(), one["line"].as_u64().unwrap(), one["path"].as_str().unwrap()))
+        .map(|one| {
+            (one["code"].as_str().unwrap(), one["line"].as_u64().unwrap(), one["path"].as_str().unwrap())
+        })
         .collect();
     let code = "assembly_workspace_invalid";
     assert_eq!(said, [(code, 7, "mode"), (code, 9, "members[0].role"), (code, 11, "members[0].rol")]);
@@ -79,7 +84,10 @@ fn check_says_everything_at_once_and_exits_by_it() {
 #[test]
 fn check_takes_files_directories_globs_and_standard_input() {
     let place = workspace();
-    place.run(&["check", "personas", "operators/**/ASSEMBLY.md", "quorate.toml"]).expect(0).says("3 files checked");
+    place
+        .run(&["check", "personas", "operators/**/ASSEMBLY.md", "quorate.toml"])
+        .expect(0)
+        .says("3 files checked");
     place.run(&["check", "nowhere/ASSEMBLY.md"]).expect(4).says("nowhere/ASSEMBLY.md");
     place.run(&["check", "nowhere/*.md"]).expect(4);
     place.run(&["check"]).expect(64);
@@ -138,7 +146,10 @@ fn resolve_tells_of_every_field_where_it_comes_from() {
         why.stdout,
         "members[ciso].weight = 2\n  from operators/lead/ASSEMBLY.md:10\n  over 1.5  ASSEMBLY.md:12\n"
     );
-    place.run(&["resolve", "operators/lead", "--explain", "sinthesis"]).expect(4).says("did you mean `synthesis`?");
+    place
+        .run(&["resolve", "operators/lead", "--explain", "sinthesis"])
+        .expect(4)
+        .says("did you mean `synthesis`?");
     place.run(&["resolve", "nowhere"]).expect(4);
 }
 
@@ -149,7 +160,9 @@ fn what_is_resolved_as_yaml_checks_as_a_root_of_its_own() {
     place.write("merged/ASSEMBLY.md", format!("---\n{yaml}---\n"));
     place.run(&["check", "--strict", "merged/ASSEMBLY.md"]).expect(0);
     let again = place.run(&["resolve", "merged", "--format", "yaml"]).expect(0).stdout;
-    let keys = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    let keys = |text: &str| {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
     assert_eq!(keys(&again), keys(&yaml));
 }
 
@@ -176,7 +189,11 @@ fn fmt_orders_keys_keeps_comments_and_means_the_same() {
     let ran = place.run(&["fmt", "personas"]).expect(0);
     assert_eq!(ran.stdout, "personas/ciso/PERSONA.md\n");
     let after = place.read("personas/ciso/PERSONA.md");
-    assert!(after.contains("name: ciso # who\ntitle: CISO\n# why\ndescription: Looks.\nversion: 1.0.0\n---\nBody"), "{after}");
+    assert!(
+        after
+            .contains("name: ciso # who\ntitle: CISO\n# why\ndescription: Looks.\nversion: 1.0.0\n---\nBody"),
+        "{after}"
+    );
     place.run(&["fmt", "--check", "."]).expect(0);
     place.run(&["check", "--strict", "personas"]).expect(0);
     assert_eq!(place.run_given(&["fmt", "-"], text.as_bytes()).expect(0).stdout, after);
@@ -209,7 +226,9 @@ fn schemas_are_printed_for_editors() {
         let word = line.split_whitespace().next().unwrap();
         let schema = place.run(&["schema", word]).expect(0).json();
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{word}");
-        assert!(schema["properties"].as_object().is_some_and(|all| all.values().all(|one| one != &Value::Null)));
+        assert!(
+            schema["properties"].as_object().is_some_and(|all| all.values().all(|one| one != &Value::Null))
+        );
     }
     place.run(&["schema", "asembly"]).expect(4).says("did you mean `assembly`?");
 }
@@ -218,7 +237,8 @@ fn schemas_are_printed_for_editors() {
 #[test]
 fn bad_input_is_refused_with_a_place() {
     let head = "---\nschema: assembly.workspace/v1\nname: board\ntitle: T\ndescription: D\nversion: 1.0.0\nmode: voting\n";
-    let bomb: String = (1..9).map(|n| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n - 1).repeat(9))).collect();
+    let bomb: String =
+        (1..9).map(|n| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n - 1).repeat(9))).collect();
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("not-utf8", [head.as_bytes(), b"x: \xff\n---\n"].concat()),
         ("nul", format!("{head}x: a\0b\n---\n").into_bytes()),
@@ -231,7 +251,14 @@ fn bad_input_is_refused_with_a_place() {
         ("bomb", format!("{head}a0: &a0 [x]\n{bomb}---\n").into_bytes()),
         ("brackets", format!("{head}metadata: {}\n---\n", "[".repeat(100_000)).into_bytes()),
         ("large", format!("{head}metadata: {{a: {}}}\n---\n", "x".repeat(10_000_000)).into_bytes()),
-        ("number", format!("{head}members: [{{id: aa, persona: ws://personas/x, role: r, timeout_ms: {}}}]\n---\n", "9".repeat(40)).into_bytes()),
+        (
+            "number",
+            format!(
+                "{head}members: [{{id: aa, persona: ws://personas/x, role: r, timeout_ms: {}}}]\n---\n",
+                "9".repeat(40)
+            )
+            .into_bytes(),
+        ),
         ("kinds", format!("{head}members: hello\naudit: [1]\n---\n").into_bytes()),
         ("scalar", b"---\nhello\n---\n".to_vec()),
     ];

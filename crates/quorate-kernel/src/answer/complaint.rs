@@ -28,7 +28,9 @@ fn told(value: &Json, misfit: &Misfit) -> String {
             Bound::Least(least) => format!("{value} is less than the minimum of {least}"),
             Bound::Most(most) => format!("{value} is greater than the maximum of {most}"),
             Bound::MoreThan(more) => format!("{value} is not greater than {more}"),
-            Bound::ShortestText(_) | Bound::FewestItems(_) | Bound::FewestKeys(_) => format!("{value} is too short"),
+            Bound::ShortestText(_) | Bound::FewestItems(_) | Bound::FewestKeys(_) => {
+                format!("{value} is too short")
+            }
             Bound::LongestText(_) | Bound::MostItems(_) => format!("{value} is too long"),
         },
         Fault::Pattern { pattern, .. } => format!("{value} does not match \"{pattern}\""),

@@ -28,8 +28,7 @@ impl Once {
 
     fn is_new(&mut self, code: &'static str, body: &Body) -> bool {
         let place = body.place.as_ref();
-        let (file, at) =
-            place.map_or((String::new(), 0), |place| (place.file.to_string(), place.span.start));
+        let (file, at) = place.map_or((String::new(), 0), |place| (place.file.to_string(), place.span.start));
         self.said.insert((file, at, code, body.message.clone()))
     }
 }

@@ -186,8 +186,10 @@ fn resolves(block: &Block<'_>) -> Result<Resolves, Problem> {
     let lines = block.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let mut resolves = Resolves { path: path.to_owned(), fields: Vec::new() };
     for (index, line) in lines {
-        let field = super::resolved::Expected::parse(line)
-            .ok_or_else(|| Problem { line: block.line + 1 + index, message: format!("not understood: {line}") })?;
+        let field = super::resolved::Expected::parse(line).ok_or_else(|| Problem {
+            line: block.line + 1 + index,
+            message: format!("not understood: {line}"),
+        })?;
         resolves.fields.push(field);
     }
     Ok(resolves)

@@ -66,9 +66,7 @@ impl Workspace for Memory {
         match self.at(spot) {
             Some(Content::Unreadable) => Err(workspace::Error::Unreadable(denied())),
             Some(Content::Outside) => Err(workspace::Error::Outside),
-            Some(Content::Folder) => {
-                Err(workspace::Error::Unreadable(io::ErrorKind::IsADirectory.into()))
-            }
+            Some(Content::Folder) => Err(workspace::Error::Unreadable(io::ErrorKind::IsADirectory.into())),
             Some(Content::Bytes(_)) | None => self.inside.read(spot),
         }
     }

@@ -71,7 +71,9 @@ fn differs(expected: &Expected, chain: &Arc<Chain>, body: Option<&str>, path: &s
     let field = &expected.field;
     let (value, from) = match (field.as_str(), body) {
         // No key of any format: the files that were merged, root first, and the text below the frontmatter.
-        ("chain", _) => (Some(json!(chain.layers.iter().map(|layer| &*layer.shown).collect::<Vec<_>>())), None),
+        ("chain", _) => {
+            (Some(json!(chain.layers.iter().map(|layer| &*layer.shown).collect::<Vec<_>>())), None)
+        }
         ("body", Some(body)) => (Some(json!(body)), None),
         _ => match find(&chain.merged, field) {
             Err(why) => return Some(format!("{path}: {field}: {why}")),
@@ -88,7 +90,8 @@ fn differs(expected: &Expected, chain: &Arc<Chain>, body: Option<&str>, path: &s
     }
     let from = from?;
     // One file stands for all of a list's items.
-    let wanted = |at: usize| expected.from.get(at).or(expected.from.first().filter(|_| expected.from.len() == 1));
+    let wanted =
+        |at: usize| expected.from.get(at).or(expected.from.first().filter(|_| expected.from.len() == 1));
     let other = !expected.from.is_empty()
         && from.iter().enumerate().any(|(at, files)| files.iter().any(|file| Some(file) != wanted(at)));
     other.then(|| format!("{path}: {field} comes from {}", from.concat().join(", ")))

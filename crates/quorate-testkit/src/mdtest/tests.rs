@@ -161,15 +161,13 @@ fn every_manifest_of_the_workspace_is_checked() {
         "```markdown README.md named\n# A\n```\n```expect\nrefuses quorate:syntax at README.md:1\n```\n",
         &[],
     );
-    check(
-        "```text x.txt\n```\n```expect\npasses over x.txt\nclean\n```\n",
-        &["not passed over"],
-    );
+    check("```text x.txt\n```\n```expect\npasses over x.txt\nclean\n```\n", &["not passed over"]);
 }
 
 #[test]
 fn what_comes_of_a_chain_is_compared() {
-    let resolved = |lines: &str| format!("```resolved personas/b/PERSONA.md\n{lines}\n```\n```expect\nclean\n```\n");
+    let resolved =
+        |lines: &str| format!("```resolved personas/b/PERSONA.md\n{lines}\n```\n```expect\nclean\n```\n");
     let check = |lines: &str, expected: &[&str]| check_all(PERSONAS, &resolved(lines), expected);
     check(
         "title = \"B from A\" from personas/b/PERSONA.md\ntags = [\"x\"] from personas/a/PERSONA.md\navatar absent\nbody = \"Text.\\n\"\nchain = [\"personas/a/PERSONA.md\", \"personas/b/PERSONA.md\"]",

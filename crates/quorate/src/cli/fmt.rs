@@ -10,9 +10,9 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::check::Request;
+use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::fmt::{self, Mode};
-use crate::service::disk;
 
 /// Put manifests into canonical key order and spacing; comments stay
 ///
@@ -21,7 +21,9 @@ use crate::service::disk;
 ///
 /// Exits with 1 when `--check` finds a file that is not formatted, or a file cannot be read as a manifest.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate fmt .\n  quorate fmt --check 'assemblies/**/*.md'\n  quorate fmt - < ASSEMBLY.md")]
+#[command(
+    after_help = "Examples:\n  quorate fmt .\n  quorate fmt --check 'assemblies/**/*.md'\n  quorate fmt - < ASSEMBLY.md"
+)]
 pub(super) struct Arguments {
     /// Files, directories or globs; `-` reads standard input
     #[arg(value_name = "PATH", required = true)]
@@ -61,7 +63,11 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
     };
     match fmt::fmt_text(bytes.clone()) {
         Ok(text) if arguments.check => {
-            if text.as_bytes() == bytes { Exit::DONE } else { Exit::REFUSED }
+            if text.as_bytes() == bytes {
+                Exit::DONE
+            } else {
+                Exit::REFUSED
+            }
         }
         Ok(text) => {
             terminal.data(&text);

@@ -69,7 +69,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Chosen::Assembly { mode: None, named } => ask("mode (advisory, voting, peer, hierarchy)", "--mode")
             .and_then(|word| mode(&word).map_err(|why| usage(&why)))
             .and_then(|mode| manifest(What::Assembly(mode), named, environment, terminal)),
-        Chosen::Assembly { mode: Some(mode), named } => manifest(What::Assembly(mode), named, environment, terminal),
+        Chosen::Assembly { mode: Some(mode), named } => {
+            manifest(What::Assembly(mode), named, environment, terminal)
+        }
         Chosen::Persona(named) => manifest(What::Persona, named, environment, terminal),
         Chosen::Playbook(named) => manifest(What::Playbook, named, environment, terminal),
         Chosen::Runtime(named) => manifest(What::Runtime, named, environment, terminal),

@@ -34,7 +34,8 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
         terminal.data(&all().map(line).collect::<String>());
         return Exit::DONE;
     };
-    let is = |one: &Doctype| [Some(one.word()), one.schema_id(), one.file_name()].contains(&Some(word.as_str()));
+    let is =
+        |one: &Doctype| [Some(one.word()), one.schema_id(), one.file_name()].contains(&Some(word.as_str()));
     match all().find(is).and_then(doctype::schema) {
         Some(schema) => {
             terminal.data(&format!("{schema:#}\n"));

@@ -60,8 +60,9 @@ fn one(
 ) -> Result<(), Stop> {
     let file = shown(environment, path);
     let limit = quorate_manifest::tree::BYTES as u64;
-    let bytes = disk::read_up_to(path, limit)
-        .map_err(|error| Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}"))))?;
+    let bytes = disk::read_up_to(path, limit).map_err(|error| {
+        Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}")))
+    })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     match formatted(&name, bytes.clone()) {
         Formatted::Text(text) => {
@@ -71,7 +72,10 @@ fn one(
             }
             if mode == Mode::Write {
                 disk::replace(path, text.as_bytes()).map_err(|error| {
-                    Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot write {file}: {error}")))
+                    Stop::configuration(
+                        codes::FILE_UNREADABLE,
+                        Body::new(format!("cannot write {file}: {error}")),
+                    )
                 })?;
             }
             outcome.changed.push(file);
@@ -79,7 +83,9 @@ fn one(
         Formatted::Other if named == Named::ByDirectory => {}
         Formatted::Other => {
             let body = Body::new(format!("{file} is of no doctype that is formatted"));
-            outcome.report.refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
+            outcome
+                .report
+                .refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
         }
         Formatted::Broken(text, problems) => {
             outcome.report.source(file.as_str(), text);
@@ -101,9 +107,11 @@ fn one(
 pub fn fmt_text(bytes: Vec<u8>) -> Result<String, Stop> {
     match formatted("-", bytes) {
         Formatted::Text(text) => Ok(text),
-        Formatted::Other => {
-            Err(Stop::new(Class::Refused, codes::DOCTYPE_UNKNOWN, Body::new("nothing says what this text is")))
-        }
+        Formatted::Other => Err(Stop::new(
+            Class::Refused,
+            codes::DOCTYPE_UNKNOWN,
+            Body::new("nothing says what this text is"),
+        )),
         Formatted::Broken(text, problems) => {
             let mut report = Report::new();
             report.source("-", text);
@@ -137,7 +145,9 @@ fn formatted(name: &str, bytes: Vec<u8>) -> Formatted {
         },
     };
     let (root, problems) = yaml::parse(yaml_text);
-    let Some(doctype) = root.as_ref().and_then(|root| doctype::detect(name, root)) else { return Formatted::Other };
+    let Some(doctype) = root.as_ref().and_then(|root| doctype::detect(name, root)) else {
+        return Formatted::Other;
+    };
     if !problems.is_empty() {
         let moved = |mut problem: Problem| {
             problem.span = problem.span.start + from..problem.span.end + from;

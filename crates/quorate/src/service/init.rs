@@ -55,7 +55,8 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
         (dir.join("council.yaml"), COUNCIL.to_owned()),
         (dir.join("drafts/example_blog_post.md"), DRAFT.to_owned()),
     ];
-    files.extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
+    files
+        .extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
         return Err(there(path, "name an empty directory: `quorate init council DIR`"));
     }
@@ -118,7 +119,9 @@ fn check_name(name: &str) -> Result<(), Stop> {
         return Ok(());
     }
     let body = Body::new(format!("`{name}` cannot be a name"));
-    let help = format!("use 2 to {LONGEST} lower-case letters, digits and dashes, beginning with a letter: release-board");
+    let help = format!(
+        "use 2 to {LONGEST} lower-case letters, digits and dashes, beginning with a letter: release-board"
+    );
     Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
 }
 

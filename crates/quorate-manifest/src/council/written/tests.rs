@@ -56,9 +56,14 @@ fn mutations(whole: &Value) -> Vec<Value> {
     fn pointers(value: &Value, at: &str, out: &mut Vec<String>) {
         out.push(at.to_owned());
         match value {
-            Value::Object(object) => object.iter().for_each(|(key, one)| pointers(one, &format!("{at}/{key}"), out)),
+            Value::Object(object) => {
+                object.iter().for_each(|(key, one)| pointers(one, &format!("{at}/{key}"), out))
+            }
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(at_item, one)| pointers(one, &format!("{at}/{at_item}"), out));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at_item, one)| pointers(one, &format!("{at}/{at_item}"), out));
             }
             _ => {}
         }
@@ -136,7 +141,10 @@ fn the_reader_of_a_host_and_its_schema_agree() {
     let form = form(Doctype::Host).expect("a schema");
     for (text, fits) in [
         ("", true),
-        ("strict_chain = true\nledger = \"x.db\"\n[defaults]\nexecutor = \"a\"\n[budget]\ncalls = 1\nwall = \"1m\"\n", true),
+        (
+            "strict_chain = true\nledger = \"x.db\"\n[defaults]\nexecutor = \"a\"\n[budget]\ncalls = 1\nwall = \"1m\"\n",
+            true,
+        ),
         ("[executors.a]\nkind = \"script\"\ntimeout = \"1m\"\nretries = 0\nother = [1]\n", true),
         ("strict_chain = 1\n", false),
         ("ledger = 1\n", false),
@@ -151,7 +159,11 @@ fn the_reader_of_a_host_and_its_schema_agree() {
     ] {
         let report = host::load(Path::new("quorate.toml"), "quorate.toml", &Files(text.to_owned())).report;
         let (tree, _) = crate::tree::toml::parse(text);
-        assert_eq!((report.refused(), form.misfits(&tree.expect("a tree")).is_empty()), (!fits, fits), "{text}");
+        assert_eq!(
+            (report.refused(), form.misfits(&tree.expect("a tree")).is_empty()),
+            (!fits, fits),
+            "{text}"
+        );
     }
 }
 

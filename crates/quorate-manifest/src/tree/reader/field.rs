@@ -118,7 +118,9 @@ impl<'d> Field<'d> {
             Kind::Int(value) => *value,
             // As JSON Schema has it, 1.0 is a whole number.
             #[expect(clippy::cast_possible_truncation, reason = "whole, and far from the bounds of a double")]
-            Kind::Float(float) if float.value.fract() == 0.0 && float.value.abs() < 9e15 => float.value as i64,
+            Kind::Float(float) if float.value.fract() == 0.0 && float.value.abs() < 9e15 => {
+                float.value as i64
+            }
             _ => return self.unfit("a whole number", None),
         };
         if (least..=most).contains(&value) {
