@@ -64,7 +64,7 @@ pub fn plan(round: &Round<'_>, spots: &[Spot]) {
         if let Opened::Layer(layer) = round.open(spot)
             && let Some(reference) = operator::load::reference(&layer)
         {
-            round.plan(reference);
+            round.plan(spot.scope(), reference);
         }
     }
 }

@@ -54,8 +54,8 @@ pub struct Round<'w> {
     chains: RefCell<HashMap<Spot, Chained>>,
     folders: RefCell<HashMap<Spot, Arc<presence::Folder>>>,
     pub(crate) personas: RefCell<HashMap<Spot, Arc<crate::persona::load::Found>>>,
-    planned: RefCell<BTreeSet<String>>,
-    slugs: RefCell<HashMap<(Scope, String), (Spot, Place)>>,
+    planned: RefCell<BTreeSet<(Scope, String)>>,
+    slugs: RefCell<HashMap<(Scope, String), Claim>>,
 }
 
 /// What opening a file of any doctype gave.
@@ -69,6 +69,14 @@ pub enum Opened {
     Missing,
     /// It cannot be read.
     Unreadable(String),
+}
+
+/// Who has a slug, and where it says so.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    pub(crate) spot: Spot,
+    pub(crate) place: Place,
+    pub(crate) text: Arc<str>,
 }
 
 /// What reading a manifest gave.
@@ -105,14 +113,14 @@ impl<'w> Round<'w> {
         format!("{}{}", self.options.prefix, spot.in_workspace())
     }
 
-    /// Says that something will be at a ref before the round ends, though it is not there yet.
-    pub fn plan(&self, reference: String) {
-        self.planned.borrow_mut().insert(reference);
+    /// Says that something will be at a ref of a scope before the round ends, though it is not there yet.
+    pub fn plan(&self, scope: &Scope, reference: String) {
+        self.planned.borrow_mut().insert((scope.clone(), reference));
     }
 
-    /// Whether something was planned.
-    pub fn is_planned(&self, reference: &str) -> bool {
-        self.planned.borrow().contains(reference)
+    /// Whether something was planned in a scope.
+    pub fn is_planned(&self, scope: &Scope, reference: &str) -> bool {
+        self.planned.borrow().contains(&(scope.clone(), reference.to_owned()))
     }
 
     /// Reads a manifest of a doctype, once.
@@ -170,18 +178,12 @@ impl<'w> Round<'w> {
         Opened::Layer(layer)
     }
 
-    /// Claims a playbook's slug for a file of a scope; gives the file that has it already, and where.
-    pub(crate) fn claim(
-        &self,
-        scope: &Scope,
-        slug: &str,
-        spot: &Spot,
-        place: &Place,
-    ) -> Option<(Spot, Place)> {
+    /// Claims a playbook's slug for a file of its scope; gives the claim of the file that has it already.
+    pub(crate) fn claim(&self, slug: &str, layer: &Layer, place: &Place) -> Option<Claim> {
         let mut slugs = self.slugs.borrow_mut();
-        let first =
-            slugs.entry((scope.clone(), slug.to_owned())).or_insert_with(|| (spot.clone(), place.clone()));
-        (first.0 != *spot).then(|| first.clone())
+        let own = || Claim { spot: layer.spot.clone(), place: place.clone(), text: Arc::clone(&layer.text) };
+        let first = slugs.entry((layer.spot.scope().clone(), slug.to_owned())).or_insert_with(own);
+        (first.spot != layer.spot).then(|| first.clone())
     }
 
     fn layer(&self, spot: &Spot, doctype: Doctype, bytes: Vec<u8>) -> Layer {

@@ -33,16 +33,16 @@ pub enum Error {
 impl Rules {
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let built_in: [(&str, fn() -> RuleKind); 7] = [
-            (terminal::KIND, terminal::kind),
-            (priority::KIND, priority::kind),
-            (aggregate::KIND, aggregate::kind),
-            (quorum::KIND, quorum::kind),
-            (majority::KIND, majority::kind),
-            (unanimity::KIND, unanimity::kind),
-            (escalate_on_severity::KIND, escalate_on_severity::kind),
+        let built_in = [
+            (terminal::KIND, terminal::kind()),
+            (priority::KIND, priority::kind()),
+            (aggregate::KIND, aggregate::kind()),
+            (quorum::KIND, quorum::kind()),
+            (majority::KIND, majority::kind()),
+            (unanimity::KIND, unanimity::kind()),
+            (escalate_on_severity::KIND, escalate_on_severity::kind()),
         ];
-        Rules { kinds: built_in.into_iter().map(|(name, kind)| (name.to_owned(), kind())).collect() }
+        Rules { kinds: built_in.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect() }
     }
 
     /// Adds a kind.

@@ -21,12 +21,12 @@ fn examples() -> Option<PathBuf> {
 
 /// A copy, so that nothing above the examples is taken for their workspace.
 fn copy(from: &Path, place: &Place, to: &str) {
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
+    for entry in std::fs::read_dir(from).expect("a directory").flatten() {
         let name = format!("{to}{}", entry.file_name().to_string_lossy());
-        if entry.file_type().unwrap().is_dir() {
+        if entry.file_type().expect("a type").is_dir() {
             copy(&entry.path(), place, &format!("{name}/"));
         } else {
-            place.write(&name, std::fs::read(entry.path()).unwrap());
+            place.write(&name, std::fs::read(entry.path()).expect("a file"));
         }
     }
 }

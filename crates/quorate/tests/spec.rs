@@ -63,7 +63,11 @@ documents! {
     council_tiers = "council/tiers.md";
     council_yaml = "council/yaml.md";
     host_quorate_toml = "host/quorate-toml.md";
+    workspace_consumers = "workspace/consumers.md";
     workspace_doctypes = "workspace/doctypes.md";
+    workspace_names = "workspace/names.md";
+    workspace_refs = "workspace/refs.md";
+    workspace_tenants = "workspace/tenants.md";
     workspace_texts = "workspace/texts.md";
 }
 

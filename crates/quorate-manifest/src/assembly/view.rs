@@ -59,6 +59,11 @@ impl<'r, 'w> View<'r, 'w> {
         self.chain.layer_of(&entry.value).place(entry.key_span.clone(), path)
     }
 
+    /// The place of the value of a key of a merged mapping.
+    pub(crate) fn value_place(&self, node: &Node, key: &str, path: impl Into<String>) -> Place {
+        self.place(node.key(key).unwrap_or(node), path)
+    }
+
     pub(crate) fn refuse(&self, code: RefusalCode, body: Body) {
         self.report.borrow_mut().refuse(code, body);
     }

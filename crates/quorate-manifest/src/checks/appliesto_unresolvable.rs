@@ -17,14 +17,14 @@ pub(super) fn check(view: &View<'_, '_>) {
         let Err(unresolved) = view.round.resolves(&leaf.spot, text) else { continue };
         let place = leaf.place(item.span.clone(), format!("appliesTo[{at}]"));
         let body = Body::new(format!("`{text}` cannot be resolved: {}", unresolved.why)).at(place);
-        if view.round.is_planned(text) {
+        if view.round.is_planned(leaf.spot.scope(), text) {
             view.warn(
                 codes::XREF_PLANNED,
                 body.help("it is among the files of this command, and not yet at its place"),
             );
         } else {
             let help = "a view whose consumer does not exist is not loaded; make the consumer first, or take it out of `appliesTo`";
-            view.refuse(codes::ASSEMBLY_APPLIESTO_UNRESOLVABLE, body.help(help));
+            view.refuse(codes::ASSEMBLY_APPLIESTO_UNRESOLVABLE, body.help(unresolved.help(help)));
         }
     }
 }

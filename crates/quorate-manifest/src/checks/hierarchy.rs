@@ -31,9 +31,9 @@ pub(super) fn check(view: &View<'_, '_>) {
     cycles(view, &parents);
     if let [(_, first, first_node), others @ ..] = roots.as_slice() {
         for (at, id, node) in others {
-            let place = view.key_place(node, "id", format!("members[{at}]"));
+            let place = view.value_place(node, "id", format!("members[{at}]"));
             let body = Body::new(format!("`{id}` reports to nobody, and so does `{first}`")).at(place);
-            let body = body.related(view.key_place(first_node, "id", ""), "the first root");
+            let body = body.related(view.value_place(first_node, "id", ""), "the first root");
             view.refuse(
                 codes::HIERARCHY_MULTIPLE_ROOTS,
                 body.help(format!("add `parent: {first}`, or another member above both")),

@@ -13,7 +13,7 @@ pub(super) fn check(view: &View<'_, '_>) {
     for (at, member) in view.members().iter().enumerate().filter(|(_, member)| member.key("phase").is_none())
     {
         let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
-        let place = view.key_place(member, "id", format!("members[{at}]"));
+        let place = view.value_place(member, "id", format!("members[{at}]"));
         let body = Body::new(format!("`{id}` is in no phase, and is never asked")).at(place);
         view.warn(
             codes::MEMBER_WITHOUT_PHASE,

@@ -12,7 +12,7 @@ pub(super) fn check(view: &View<'_, '_>) {
         let Some(range) = level.key("range") else { continue };
         let [low, high] = range.items() else { continue };
         let (Some(low), Some(high)) = (whole(low), whole(high)) else { continue };
-        let place = view.key_place(level, "range", format!("synthesis.riskLevels[{at}].range"));
+        let place = view.value_place(level, "range", format!("synthesis.riskLevels[{at}].range"));
         if low > high {
             let body = Body::new(format!("the level begins at {low} and ends at {high}")).at(place);
             view.refuse(codes::RISK_LEVELS_INVALID, body.help("write the lowest severity first"));
@@ -21,7 +21,7 @@ pub(super) fn check(view: &View<'_, '_>) {
         if let Some((end, other)) = before.filter(|(end, _)| low <= *end) {
             let body =
                 Body::new(format!("the level begins at {low}, and the one before ends at {end}")).at(place);
-            let body = body.related(view.key_place(other, "range", ""), "the level before");
+            let body = body.related(view.value_place(other, "range", ""), "the level before");
             view.refuse(
                 codes::RISK_LEVELS_INVALID,
                 body.help("a severity has one level; list them in rising order"),

@@ -33,7 +33,7 @@ pub struct Resolved {
 }
 
 /// A persona that a ref leads to, or why it leads to none.
-pub type Found = Result<Met, Unmet>;
+pub type Found = Result<Met, Box<Unmet>>;
 
 /// What a ref to a persona leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,10 +91,10 @@ fn refs(round: &Round<'_>, chain: &Chain, report: &mut Report) {
         let body = Body::new(format!("`{path}` is `{text}`, and cannot be resolved: {}", unresolved.why));
         let body = body.at(chain.place(node, path));
         if unresolved.outside {
-            let help = "name something of the same tenant";
+            let help = "name something of the same tenant or workspace";
             report.refuse(codes::PERSONA_XREF_CROSS_TENANT, body.help(help));
         } else {
-            report.warn(code, body.help("correct the ref, or make what it names"));
+            report.warn(code, body.help(unresolved.help("correct the ref, or make what it names")));
         }
     };
     if let Some(node) = root.key("identity") {
@@ -125,7 +125,7 @@ impl Round<'_> {
             .and_then(|read| read.spot(from.scope()).map_err(|unresolved| unresolved.why));
         let spot = match spot {
             Ok(spot) => spot,
-            Err(why) => return Arc::new(Err(Unmet { why, help: None, related: None })),
+            Err(why) => return Arc::new(Err(Box::new(Unmet { why, help: None, related: None }))),
         };
         if let Some(found) = self.personas.borrow().get(&spot) {
             return Arc::clone(found);
@@ -136,7 +136,7 @@ impl Round<'_> {
     }
 
     fn meet(&self, from: &Spot, reference: &str, spot: &Spot) -> Found {
-        let unmet = |why: String| Unmet { why, help: None, related: None };
+        let unmet = |why: String| Box::new(Unmet { why, help: None, related: None });
         if let Err(unresolved) = self.resolves(from, reference) {
             // A persona of the workspace is not its tenants'.
             let above = Reference::read(reference).and_then(|read| read.spot(&Scope::Workspace).ok());
@@ -145,7 +145,8 @@ impl Round<'_> {
                 above.filter(|above| matches!(self.presence(above), round::Presence::File)).map(|above| {
                     format!("there is `{}`, but a tenant has personas of its own", self.shown(&above))
                 });
-            return Err(Unmet { help, ..unmet(unresolved.why) });
+            let near = unresolved.near.map(|near| format!("did you mean `{near}`?"));
+            return Err(Box::new(Unmet { why: unresolved.why, help: help.or(near), related: None }));
         }
         let layer = match self.read(spot, Doctype::Persona) {
             Read::Layer(layer) => layer,
@@ -162,7 +163,7 @@ impl Round<'_> {
                 let first = loaded.report.refusals.first();
                 let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));
                 let help = Some(format!("correct it first: `quorate check {}`", self.shown(spot)));
-                Err(Unmet { why: format!("`{}` is refused", self.shown(spot)), help, related })
+                Err(Box::new(Unmet { why: format!("`{}` is refused", self.shown(spot)), help, related }))
             }
         }
     }

@@ -46,7 +46,7 @@ fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
     let mut look = |text: Option<&str>, node: Option<&Node>, path: String| {
         let (Some(text), Some(node)) = (text, node) else { return };
         if timestamp::read(text).is_none() {
-            let body = Body::new(format!("`{path}` is no time that can be used"));
+            let body = Body::new(format!("`{path}` is `{text}`, which is no time that can be used"));
             let place = layer.place(node.span.clone(), path);
             report.refuse(codes::TIMESTAMP, body.at(place).help("write it like \"2026-04-21T09:00:00Z\""));
         }
@@ -79,9 +79,10 @@ pub fn written_at(playbook: &Playbook) -> Option<&str> {
 
 fn duplicate(round: &Round<'_>, layer: &Layer, slug: &str, report: &mut Report) {
     let place = layer.value_place("slug");
-    if let Some((spot, first)) = round.claim(layer.spot.scope(), slug, &layer.spot, &place) {
-        let body = Body::new(format!("`{slug}` is the slug of `{}`, too", round.shown(&spot)));
-        let body = body.at(place).related(first, "first here");
+    if let Some(first) = round.claim(slug, layer, &place) {
+        let body = Body::new(format!("`{slug}` is the slug of `{}`, too", round.shown(&first.spot)));
+        report.source(Arc::clone(&first.place.file), first.text);
+        let body = body.at(place).related(first.place, "first here");
         report.refuse(codes::SLUG_DUPLICATE, body.help("give one of them another slug"));
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::codes::{RefusalCode, WarningCode};
-use quorate_diagnostics::{Body, Place, Related, Report, codes};
+use quorate_diagnostics::{Body, Place, Report, codes};
 
 use super::{Read, Round};
 use crate::doctype::Doctype;
 use crate::layer::Layer;
 use crate::merge::{Row, merge};
 use crate::tree::Node;
+use crate::workspace::Scope;
 
 /// The most ancestors that a manifest may have.
 const ANCESTORS: usize = 8;
@@ -129,7 +130,7 @@ impl Round<'_> {
                 return Err(self.broken(leaf, &at, Break::Cycle, rules.cycle, message, report));
             }
             if read.len() > ANCESTORS {
-                let message = format!("`{}` has more than {ANCESTORS} ancestors", leaf.shown);
+                let message = format!("there are more than {ANCESTORS} ancestors");
                 return Err(self.broken(leaf, &at, Break::TooDeep, rules.depth, message, report));
             }
             match self.read(&spot, rules.doctype) {
@@ -154,9 +155,16 @@ impl Round<'_> {
 
     fn escape(&self, leaf: &Layer, at: &Layer, report: &mut Report) -> Stop {
         let extends = at.root.key("extends").and_then(Node::as_str).unwrap_or_default();
-        let body = Body::new(format!("the parent `{extends}` lies outside the tenant or the workspace")).help(
-            "a view may extend what is above it, up to the directory of the outermost quorate.toml; where there is none, say --root",
-        );
+        let help = match at.spot.scope() {
+            Scope::Workspace => {
+                "a parent lies in the workspace: below the outermost quorate.toml, or --root where there is none"
+            }
+            Scope::Tenant(_) => {
+                "a tenant extends what is in it or in the workspace above it, never another tenant"
+            }
+        };
+        let body =
+            Body::new(format!("the parent `{extends}` lies outside the tenant or the workspace")).help(help);
         self.refuse(codes::EXTENDS_ESCAPE, leaf, at, body, report);
         Stop::Refused
     }
@@ -177,8 +185,9 @@ impl Round<'_> {
             self.refuse(codes::CHAIN_BROKEN, leaf, at, body, report);
             return Stop::Refused;
         }
-        let body = Body::new(format!("{message}; `{}` is loaded by itself", leaf.shown))
-            .help("what the parent locks and requires does not hold here; `strict_chain = true` in quorate.toml refuses this");
+        let body = Body::new(format!("{message}; `{}` is loaded by itself", leaf.shown)).help(
+            "what the parents say does not hold here; `strict_chain = true` in quorate.toml refuses this",
+        );
         sources(at, leaf, report);
         report.warn(code, placed(body, leaf, at));
         Stop::Broken(broken)
@@ -190,14 +199,14 @@ impl Round<'_> {
     }
 }
 
-/// At the `extends` that fails; from the manifest that was asked for, where that is another.
+/// At the `extends` of the manifest that was asked for, and at the one that fails, where that is another.
 fn placed(body: Body, leaf: &Layer, at: &Layer) -> Body {
-    let body = body.at(at.value_place("extends"));
+    let body = body.at(leaf.value_place("extends"));
     if leaf.spot == at.spot {
-        return body;
+        body
+    } else {
+        body.related(at.value_place("extends"), "this parent cannot be had")
     }
-    let related = Related { place: leaf.value_place("extends"), label: "reached from here".to_owned() };
-    Body { related: vec![related], ..body }
 }
 
 fn sources(at: &Layer, leaf: &Layer, report: &mut Report) {

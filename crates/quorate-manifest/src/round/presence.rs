@@ -62,7 +62,7 @@ impl Round<'_> {
                         self.shown(&here)
                     ));
                 }
-                None => return Presence::Absent(format!("there is no `{}`", self.shown(&here))),
+                None => return Presence::Absent(format!("there is no `{}`", self.shown(spot))),
             };
             at = here;
         }
@@ -84,6 +84,15 @@ impl Round<'_> {
             depth > 0 && folders.iter().any(|name| search(round, &spot.child(name), depth - 1))
         }
         search(self, spot, DEPTH)
+    }
+
+    /// The names of the folders in a folder, sorted.
+    pub(super) fn names(&self, spot: &Spot) -> Vec<String> {
+        let folder = self.folder(spot);
+        let folders = folder.entries.iter().filter(|(_, kind)| **kind == EntryKind::Directory);
+        let mut names: Vec<String> = folders.map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
     }
 
     fn folder(&self, spot: &Spot) -> Arc<Folder> {

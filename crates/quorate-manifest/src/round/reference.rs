@@ -2,6 +2,7 @@
 //! (M10, M14).
 
 use super::{Presence, Round};
+use crate::tree::reader::nearest;
 use crate::workspace::{Scope, Spot};
 
 /// What a text refers to.
@@ -20,15 +21,17 @@ pub struct Unresolved {
     pub why: String,
     /// Whether it leads out of its scope.
     pub outside: bool,
+    /// A ref that comes near and leads somewhere.
+    pub near: Option<String>,
 }
 
 impl Unresolved {
     fn absent(why: String) -> Self {
-        Unresolved { why, outside: false }
+        Unresolved { why, outside: false, near: None }
     }
 
     fn outside() -> Self {
-        Unresolved { why: "it leads out of its scope".to_owned(), outside: true }
+        Unresolved { why: "it leads out of its scope".to_owned(), outside: true, near: None }
     }
 }
 
@@ -65,7 +68,22 @@ impl<'t> Reference<'t> {
     }
 }
 
+impl Unresolved {
+    /// What to do: the near ref, or something else.
+    pub fn help(&self, otherwise: &str) -> String {
+        self.near.as_ref().map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
+    }
+}
+
 impl Round<'_> {
+    /// A ref of the same collection that comes near to one that leads to nothing.
+    fn near(&self, reference: Reference<'_>, from: &Spot) -> Option<String> {
+        let names = self.names(&from.root().child(reference.collection));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let near = nearest(reference.rest, &names)?;
+        (near != reference.rest).then(|| format!("ws://{}/{near}", reference.collection))
+    }
+
     /// Whether a ref leads to something that is there: `from` is the file that wrote it. A path is relative to that
     /// file.
     ///
@@ -90,7 +108,9 @@ impl Round<'_> {
             Presence::Folder if !wants_file => {
                 Err(Unresolved::absent(format!("there is no file in `{}`", self.shown(&spot))))
             }
-            Presence::Absent(why) => Err(Unresolved::absent(why)),
+            Presence::Absent(why) => {
+                Err(Unresolved { near: self.near(reference, from), ..Unresolved::absent(why) })
+            }
             _ => Err(Unresolved::absent(format!("`{}` is not what the ref asks for", self.shown(&spot)))),
         }
     }

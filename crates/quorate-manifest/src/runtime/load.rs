@@ -41,8 +41,9 @@ fn participants<'l>(round: &Round<'_>, layer: &'l Layer, report: &mut Report) ->
         if let Some((node, id)) = participant.key("id").and_then(|node| Some((node, node.as_str()?))) {
             let place = layer.place(node.span.clone(), format!("participants[{at}].id"));
             if let Some(first) = seen.get(id) {
-                let body = Body::new(format!("two participants are called `{id}`")).at(place);
-                report.refuse(codes::PARTICIPANT_DUPLICATE, body.related(first.clone(), "first here"));
+                let body = Body::new(format!("two participants have the id `{id}`")).at(place);
+                let body = body.related(first.clone(), "first here").help("give one of them another id");
+                report.refuse(codes::PARTICIPANT_DUPLICATE, body);
             } else {
                 seen.insert(id, place);
                 ids.push(id);

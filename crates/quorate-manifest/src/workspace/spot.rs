@@ -38,7 +38,8 @@ impl Scope {
 }
 
 impl Spot {
-    /// The spot of a path that is relative to the workspace, `/`-separated: in the tenant that it lies in, if any.
+    /// The spot of a path that is relative to the workspace, `/`-separated: in the tenant that it lies in, if any. A
+    /// tenant's folder itself lies in the workspace.
     ///
     /// # Errors
     /// When the path leads out of the workspace.
@@ -46,8 +47,9 @@ impl Spot {
         let path = normal("", path)?;
         let mut parts = path.splitn(3, '/');
         Ok(match (parts.next(), parts.next(), parts.next()) {
-            (Some(TENANTS), Some(slug), rest) => {
-                Spot { scope: Scope::Tenant(slug.into()), path: rest.unwrap_or_default().into() }
+            // What lies in `tenants/` itself is in no tenant.
+            (Some(TENANTS), Some(slug), Some(rest)) => {
+                Spot { scope: Scope::Tenant(slug.into()), path: rest.into() }
             }
             _ => Spot { scope: Scope::Workspace, path: path.into() },
         })
@@ -169,6 +171,7 @@ mod tests {
         assert_eq!((spot.scope(), spot.path()), (&Scope::Tenant("acme".into()), "personas/x/PERSONA.md"));
         assert_eq!(spot.in_workspace(), "tenants/acme/personas/x/PERSONA.md");
         assert_eq!(*at("tenants").scope(), Scope::Workspace);
+        assert_eq!(*at("tenants/README.md").scope(), Scope::Workspace);
         for out in ["..", "a/../..", "/etc", "C:/x", "a\\b"] {
             assert_eq!(Spot::new(out), Err(Escape), "{out}");
         }

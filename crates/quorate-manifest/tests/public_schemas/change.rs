@@ -179,7 +179,7 @@ fn near(text: &str) -> Vec<String> {
     found.extend([
         text.replace("ws://", "WS://"),
         text.replace('a', "\u{430}"),
-        text.replace('1', "\u{661}"),
+        text.replace(|c: char| c.is_ascii_digit(), "\u{663}"),
     ]);
     if let Some((start, end)) = text.char_indices().nth(1).map(|(at, _)| text.split_at(at)) {
         found.extend([

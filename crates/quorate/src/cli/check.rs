@@ -129,6 +129,6 @@ fn scan(dir: &Path, format: Shape, environment: &Environment, terminal: &Termina
     };
     terminal.data(&render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
-    terminal.talk(&format!("{} files scanned, {hits} references", scanned.files));
+    terminal.talk(&format!("{} scanned, {}", counted(scanned.files, "file"), counted(hits, "reference")));
     if scanned.report.refused() { Exit::REFUSED } else { Exit::DONE }
 }

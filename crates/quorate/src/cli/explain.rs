@@ -21,8 +21,9 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     let Some(code) = &arguments.code else {
+        let width = codes::all().iter().map(|page| page.code.len()).max().unwrap_or_default();
         let line = |page: &codes::Page| {
-            format!("{:<32} {:<8} {}\n", page.code, page.severity.as_str(), page.summary())
+            format!("{:<width$}  {:<8} {}\n", page.code, page.severity.as_str(), page.summary())
         };
         terminal.data(&codes::all().iter().map(line).collect::<String>());
         return Exit::DONE;

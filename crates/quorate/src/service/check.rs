@@ -13,6 +13,7 @@ use quorate_manifest::{council, host};
 
 use super::disk::{self, Disk};
 use super::environment::Environment;
+use super::executor;
 use super::host::Host;
 use super::manifests::{self, Manifests, directory_of, missing, root_of};
 use super::stop::{Class, Stop};
@@ -73,6 +74,7 @@ fn in_workspace(
     said: &mut Once,
 ) -> Result<(), Stop> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
+    said.keep(manifests.report.clone(), &mut outcome.report);
     let host = Host::new();
     let round = manifests.round(&host);
     let spots: Vec<Spot> = work.files.keys().cloned().collect();
@@ -111,10 +113,20 @@ fn in_workspace(
 
 /// The doctypes that are loaded by their path alone.
 fn by_path(doctype: Doctype, path: &Path, shown: &str) -> Report {
-    match doctype {
-        Doctype::Host => host::load(path, shown, &Disk).report,
-        _ => council::load(path, shown, &Disk).report,
-    }
+    let (mut report, council, configuration) = match doctype {
+        Doctype::Host => {
+            let loaded = host::load(path, shown, &Disk);
+            (loaded.report, None, loaded.value)
+        }
+        _ => {
+            let loaded = council::load(path, shown, &Disk);
+            (loaded.report, loaded.value, None)
+        }
+    };
+    // Whether an executor can be had is known to the registry alone.
+    let built = executor::built(configuration.as_ref(), council.as_ref());
+    built.into_iter().for_each(|stop| report.absorb(*stop.report));
+    report
 }
 
 /// Every path that was named, sorted into workspaces.

@@ -8,6 +8,7 @@ use quorate_adapters::default_registry;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::ports::executor::{Executor, Refused, Settings};
 use quorate_kernel::registry::{Constructor, Registry};
+use quorate_manifest::council::Council;
 use quorate_manifest::host::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
@@ -56,6 +57,23 @@ pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Durati
     };
     chosen.timeout = timeout.unwrap_or(chosen.timeout);
     Ok(chosen)
+}
+
+/// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.
+pub fn built(configuration: Option<&Configuration>, council: Option<&Council>) -> Vec<Stop> {
+    let registry = registry();
+    let mut stops = Vec::new();
+    if let Some(configuration) = configuration {
+        let default = configuration.default_executor.iter();
+        let default = default.map(|(name, place)| by_name(&registry, configuration, name, Some(place)));
+        let tables = configuration.executors.keys();
+        let tables = tables.map(|name| by_name(&registry, configuration, name, None));
+        stops.extend(tables.chain(default).filter_map(Result::err));
+    }
+    if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
+        stops.extend(by_runtime(&registry, table, &council.dir).err());
+    }
+    stops
 }
 
 /// Builds the executor of a name: a table of `quorate.toml`, a ready-made one, or a kind that needs no settings.

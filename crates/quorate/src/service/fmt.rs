@@ -1,6 +1,6 @@
 //! Fmt: manifests in canonical key order and spacing, with every comment kept.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::check::Named;
@@ -53,7 +53,7 @@ pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<O
 
 fn one(
     environment: &Environment,
-    path: &PathBuf,
+    path: &Path,
     named: Named,
     mode: Mode,
     outcome: &mut Outcome,

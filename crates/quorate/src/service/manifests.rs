@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::host;
 use quorate_manifest::round::{Options, Refs, Round};
 use quorate_manifest::workspace::Spot;
@@ -11,12 +11,14 @@ use super::confined::Confined;
 use super::disk::Disk;
 use super::environment::Environment;
 use super::stop::{Class, Stop};
-use super::workspace::{absolute, outermost, shown};
+use super::workspace::{absolute, is_there, outermost, shown};
 
 /// A workspace of manifests.
 pub struct Manifests {
     /// Its root.
     pub root: PathBuf,
+    /// What its `quorate.toml` is refused or warned for.
+    pub report: Report,
     confined: Confined,
     options: Options,
 }
@@ -42,7 +44,7 @@ impl Manifests {
     /// Opens a workspace.
     ///
     /// # Errors
-    /// When it cannot be opened, or its `quorate.toml` is refused.
+    /// When it cannot be opened.
     pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, Stop> {
         let confined = Confined::open(root).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", shown(environment, root)));
@@ -52,8 +54,9 @@ impl Manifests {
             here if here.is_empty() || here.ends_with('/') => here,
             there => format!("{there}/"),
         };
-        let options = Options { prefix, strict_chain: strict_chain(environment, root)?, refs };
-        Ok(Manifests { root: root.to_owned(), confined, options })
+        let (strict_chain, report) = strict_chain(environment, root);
+        let options = Options { prefix, strict_chain, refs };
+        Ok(Manifests { root: root.to_owned(), report, confined, options })
     }
 
     /// A round on it.
@@ -91,14 +94,12 @@ pub fn missing(path: &str) -> Stop {
 }
 
 /// `strict_chain` of the workspace's `quorate.toml`.
-fn strict_chain(environment: &Environment, root: &Path) -> Result<bool, Stop> {
+/// One that is refused is taken to be strict.
+fn strict_chain(environment: &Environment, root: &Path) -> (bool, Report) {
     let path = root.join("quorate.toml");
-    if !path.is_file() {
-        return Ok(false);
+    if !is_there(&path) {
+        return (false, Report::new());
     }
     let loaded = host::load(&path, &shown(environment, &path), &Disk);
-    match loaded.value {
-        Some(configuration) => Ok(configuration.strict_chain),
-        None => Err(Stop::report(Class::Configuration, loaded.report)),
-    }
+    (loaded.value.is_none_or(|configuration| configuration.strict_chain), loaded.report)
 }

@@ -64,6 +64,9 @@ pub fn resolve(environment: &Environment, request: &Request, host: &dyn Known) -
     let start = directory_of(environment, &path);
     let root = root_of(environment, request.root.as_deref(), &start);
     let manifests = Manifests::open(environment, &root, request.refs)?;
+    if manifests.report.refused() {
+        return Err(Stop::report(Class::Configuration, manifests.report));
+    }
     let round = manifests.round(host);
     let spot = manifests.spot(&path)?;
     let layer = match round.read(&spot, Doctype::Assembly) {

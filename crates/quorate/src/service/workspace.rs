@@ -122,7 +122,13 @@ pub(super) fn absolute(directory: &Path, path: &Path) -> PathBuf {
 
 /// The outermost directory at or above `start` that has the file (M10).
 pub(super) fn outermost(start: &Path, name: &str) -> Option<PathBuf> {
-    start.ancestors().map(|dir| dir.join(name)).filter(|path| path.is_file()).last()
+    start.ancestors().map(|dir| dir.join(name)).filter(|path| is_there(path)).last()
+}
+
+/// Whether there is anything of that name: a directory or a dangling link is no configuration either, and is refused
+/// where it is read, not passed over.
+pub(super) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// The nearest file at or above `start`, no further up than `root`; where `start` is not below `root`, beside the
@@ -133,5 +139,5 @@ fn nearest(start: &Path, root: &Path, name: &str) -> Option<PathBuf> {
     } else {
         1
     };
-    start.ancestors().take(levels).map(|dir| dir.join(name)).find(|path| path.is_file())
+    start.ancestors().take(levels).map(|dir| dir.join(name)).find(|path| is_there(path))
 }

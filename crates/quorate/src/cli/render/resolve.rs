@@ -64,10 +64,10 @@ fn members(resolved: &Resolved, look: Look) -> String {
     if resolved.members.is_empty() {
         return "  No members.\n".to_owned();
     }
-    let (headings, cells): (&[&str], fn(&Member) -> Vec<String>) = match resolved.mode {
-        Mode::Advisory => (&["phase", "triggers"], advisory),
-        Mode::Voting => (&["weight", "classes"], voting),
-        Mode::Peer | Mode::Hierarchy => (&[], |_| Vec::new()),
+    let headings: &[&str] = match resolved.mode {
+        Mode::Advisory => &["phase", "triggers"],
+        Mode::Voting => &["weight", "classes"],
+        Mode::Peer | Mode::Hierarchy => &[],
     };
     let mut all = vec!["member", "role", "persona"];
     all.extend(headings);
@@ -142,9 +142,17 @@ fn members_phase(resolved: &Resolved) -> Vec<&String> {
     phases
 }
 
-fn advisory(member: &Member) -> Vec<String> {
-    let Seat::Advisory { phase, triggers } = &member.seat else { return Vec::new() };
-    let phase = phase.as_deref().map_or_else(|| Paint::Absent.on("none"), line);
+/// What a member's seat says, in the columns of its mode.
+fn cells(member: &Member) -> Vec<String> {
+    match &member.seat {
+        Seat::Advisory { phase, triggers } => advisory(phase.as_deref(), triggers.as_deref()),
+        Seat::Voting { weight, classes } => voting(&weight.to_string(), classes.as_deref()),
+        Seat::Peer | Seat::Hierarchy { .. } => Vec::new(),
+    }
+}
+
+fn advisory(phase: Option<&str>, triggers: Option<&[Trigger]>) -> Vec<String> {
+    let phase = phase.map_or_else(|| Paint::Absent.on("none"), line);
     let triggers = triggers.as_ref().map_or_else(
         || "all".to_owned(),
         |all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>().join(", "),
@@ -152,14 +160,13 @@ fn advisory(member: &Member) -> Vec<String> {
     vec![phase, triggers]
 }
 
-fn voting(member: &Member) -> Vec<String> {
-    let Seat::Voting { weight, classes } = &member.seat else { return Vec::new() };
-    let classes = match classes.as_deref() {
+fn voting(weight: &str, classes: Option<&[String]>) -> Vec<String> {
+    let classes = match classes {
         None => "all".to_owned(),
         Some([]) => Paint::Absent.on("none"),
         Some(classes) => line(&classes.join(", ")),
     };
-    vec![weight.to_string(), classes]
+    vec![weight.to_owned(), classes]
 }
 
 fn trigger(trigger: Trigger) -> &'static str {

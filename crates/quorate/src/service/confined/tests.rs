@@ -58,8 +58,12 @@ impl Place {
     }
 }
 
+/// A path's spot; that of a tenant's own folder is in the tenant.
 fn at(path: &str) -> Spot {
-    Spot::new(path).unwrap()
+    match path.strip_prefix("tenants/") {
+        Some(slug) if !slug.contains('/') => Spot::within(&Scope::Tenant(slug.into()), "").unwrap(),
+        _ => Spot::new(path).unwrap(),
+    }
 }
 
 /// A path as no text can give it: [`Spot`] takes out what leads out, and this tests what holds without that.
