@@ -102,17 +102,6 @@ pub fn run(name: &str, text: &str, host: &dyn Host) -> Vec<String> {
     }
 }
 
-/// What loading the files of a page says. `None` where the page shows no file that can be loaded.
-///
-/// # Panics
-/// When a block of the page cannot be understood.
-pub fn example(page: &str, host: &dyn Host) -> Option<Report> {
-    let example =
-        Test::example(page).unwrap_or_else(|problem| panic!("line {}: {}", problem.line, problem.message));
-    let loading = load::load(&example, host);
-    (loading.loaded > 0).then_some(loading.report)
-}
-
 fn run_test(document: &str, test: &Test, host: &dyn Host) -> Option<String> {
     let loading = load::load(test, host);
     let expected = &test.expected;

@@ -124,7 +124,6 @@ fn a_broken_host_file_is_5_at_its_line() {
         ("\n[defaults\n", "quorate:syntax", 2),
         ("[defaults\n", "quorate:syntax", 1),
         ("\nledgr = \"x.db\"\n", "quorate:host_invalid", 2),
-        ("strict_chain = true\n", "quorate:host_invalid", 1),
         (
             "[executors.a]\nkind = \"script\"\npath = \"nowhere.json\"\n[defaults]\nexecutor = \"a\"\n",
             "quorate:executor_invalid",

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use quorate::service::host::Host;
-use quorate_diagnostics::codes;
 use quorate_testkit::mdtest;
 
 fn spec() -> PathBuf {
@@ -63,25 +62,20 @@ documents! {
     council_tiers = "council/tiers.md";
     council_yaml = "council/yaml.md";
     host_quorate_toml = "host/quorate-toml.md";
+    operator_operator = "operator/operator.md";
+    persona_chain = "persona/chain.md";
+    persona_fields = "persona/fields.md";
+    persona_merge = "persona/merge.md";
+    persona_refs = "persona/refs.md";
+    playbook_fields = "playbook/fields.md";
+    playbook_targets = "playbook/targets.md";
+    playbook_times = "playbook/times.md";
+    runtime_fields = "runtime/fields.md";
+    runtime_participants = "runtime/participants.md";
     workspace_consumers = "workspace/consumers.md";
     workspace_doctypes = "workspace/doctypes.md";
     workspace_names = "workspace/names.md";
     workspace_refs = "workspace/refs.md";
     workspace_tenants = "workspace/tenants.md";
     workspace_texts = "workspace/texts.md";
-}
-
-#[test]
-fn the_example_of_a_page_triggers_its_code() {
-    let host = Host::new();
-    let mut tried = 0;
-    for page in codes::all() {
-        let Some(report) = mdtest::example(page.markdown, &host) else { continue };
-        let refusals = report.refusals.iter().map(|refusal| refusal.code.as_str());
-        let warnings = report.warnings.iter().map(|warning| warning.code.as_str());
-        let said: Vec<_> = refusals.chain(warnings).collect();
-        assert_eq!(said, [page.code]);
-        tried += 1;
-    }
-    assert!(tried >= 8, "only {tried} pages have an example that can be loaded");
 }

@@ -50,7 +50,7 @@ mod tests {
             report
         };
         let (mut once, mut all) = (Once::default(), Report::new());
-        [0, 1, 0].map(|at| once.keep(said(at), &mut all));
+        [0, 1, 0].into_iter().for_each(|at| once.keep(said(at), &mut all));
         assert_eq!(all.refusals.len(), 2);
         assert_eq!(all.sources.keys().map(|file| &**file).collect::<Vec<_>>(), ["a"]);
     }

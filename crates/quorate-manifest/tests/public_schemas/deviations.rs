@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::chance::Chance;
 use super::change::{Change, changed, find, places};
+use super::patterns::Hop;
 
 /// One way in which a document deviates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +82,18 @@ fn segments(root: &mut Value) -> bool {
         found |= member.get_mut("persona").is_some_and(|reference| joined(reference, &["personas"]));
     }
     found
+}
+
+/// A text that stands at a place of a manifest, with its deviations undone.
+pub(crate) fn undone_text(doctype: Doctype, at: &[Hop], text: &str) -> Value {
+    let mut value = json!(text);
+    if doctype == Doctype::Assembly {
+        joined(&mut value, &["identities", "workspaces", "operators", "companies", "skills", "personas"]);
+        if at == [Hop::Key("extends".to_owned())] && text == "../ASSEMBLY.md" {
+            value = json!("../x/ASSEMBLY.md");
+        }
+    }
+    value
 }
 
 fn joined(reference: &mut Value, collections: &[&str]) -> bool {

@@ -97,7 +97,8 @@ impl Judge {
         }
     }
 
-    fn judged(&self) -> usize {
+    /// How many documents were judged.
+    pub(crate) fn judged(&self) -> usize {
         self.accepted + self.refused
     }
 
@@ -218,8 +219,8 @@ impl Judge {
         assert!(self.differences.is_empty(), "{name}\n{}", self.differences.join("\n"));
     }
 
-    /// As [`Judge::agree`]; fails also where the documents were too few, or showed too little.
-    pub(crate) fn conclude(&self, at_least: usize) {
+    /// As [`Judge::agree`]; fails also where the documents showed too little.
+    pub(crate) fn conclude(&self) {
         self.agree();
         let name = self.doctype.word();
         for deviation in
@@ -228,7 +229,6 @@ impl Judge {
             let count = self.deviations.get(deviation.says()).copied().unwrap_or_default();
             assert!(count.alone > 0, "{name}: nothing shows what {deviation:?} does");
         }
-        assert!(self.judged() >= at_least, "{name}: only {} documents", self.judged());
         let share = |part: usize| part * 100 / self.judged();
         assert!(share(self.accepted) >= 15, "{name}: only {} accepted", self.accepted);
         assert!(share(self.refused) >= 15, "{name}: only {} refused", self.refused);
@@ -243,7 +243,7 @@ pub(crate) fn validator(schema: &Value) -> Validator {
 
 /// The schema with `[0-9]` for `\d` in its patterns. To ECMA-262 they are the same; in a pattern with a look-ahead the
 /// validator takes the digits of all scripts for `\d`.
-fn with_plain_digits(schema: &Value) -> Value {
+pub(crate) fn with_plain_digits(schema: &Value) -> Value {
     match schema {
         Value::Object(entries) => Value::Object(
             entries

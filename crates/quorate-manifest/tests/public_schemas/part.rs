@@ -3,7 +3,7 @@
 use serde_json::{Number, Value, json};
 
 use super::chance::Chance;
-use super::spelling::{spell, spell_to};
+use super::spelling::{Longer, spell, spell_to};
 
 /// How long a text or list gets that the schema does not bound.
 const LONG: u64 = 12;
@@ -112,7 +112,7 @@ pub(crate) fn edges(part: &Value, chance: &mut Chance) -> Vec<Value> {
         }
     }
     if let Some(pattern) = part.get("pattern").and_then(Value::as_str) {
-        found.extend([0, 1, 2, 40].map(|longer| Value::from(spell(pattern, longer, chance))));
+        found.extend([0, 1, 2, 40].map(|longer| Value::from(spell(pattern, Longer::First(longer), chance))));
     }
     for keyword in ["minimum", "maximum", "exclusiveMinimum"] {
         let Some(edge) = part.get(keyword).and_then(Value::as_i64) else { continue };

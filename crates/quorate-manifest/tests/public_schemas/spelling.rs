@@ -18,30 +18,39 @@ enum Piece {
 
 type Way = Vec<(Piece, usize, Option<usize>)>;
 
-/// A text that the pattern accepts; the first repetition without an upper bound is repeated `longer` times more
-/// than it has to be.
-pub(crate) fn spell(pattern: &str, longer: usize, chance: &mut Chance) -> String {
+/// How often what may be repeated without an end is repeated, beyond what it has to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Longer {
+    /// The first such repetition so often, the others not at all.
+    First(usize),
+    /// Each up to so often, as chance has it.
+    Each(usize),
+}
+
+/// A text that the pattern accepts.
+pub(crate) fn spell(pattern: &str, mut longer: Longer, chance: &mut Chance) -> String {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut at = 0;
     let ways = ways(&pattern, &mut at);
     assert_eq!(at, pattern.len(), "a bracket that nothing opened");
     let mut out = String::new();
-    write(&ways, &mut { longer }, chance, &mut out);
+    write(&ways, &mut longer, chance, &mut out);
     out
 }
 
 /// A text that the pattern accepts and that has so many characters, where the pattern can have such a text.
 pub(crate) fn spell_to(pattern: &str, length: usize, chance: &mut Chance) -> String {
-    let short = spell(pattern, 0, &mut chance.clone());
+    let short = spell(pattern, Longer::First(0), &mut chance.clone());
     let longer = length.saturating_sub(short.chars().count());
-    spell(pattern, longer, chance)
+    spell(pattern, Longer::First(longer), chance)
 }
 
-fn write(ways: &[Way], longer: &mut usize, chance: &mut Chance, out: &mut String) {
+fn write(ways: &[Way], longer: &mut Longer, chance: &mut Chance, out: &mut String) {
     for (piece, least, most) in chance.pick(ways) {
-        let times = match most {
-            Some(most) => least + chance.below(most - least + 1),
-            None => least + std::mem::take(longer),
+        let times = match (most, &mut *longer) {
+            (Some(most), _) => least + chance.below(most - least + 1),
+            (None, Longer::First(more)) => least + std::mem::take(more),
+            (None, Longer::Each(more)) => least + chance.below(*more + 1),
         };
         let mut own = chance.fork();
         for _ in 0..times {

@@ -68,21 +68,6 @@ struct Section<'t> {
 }
 
 impl Test {
-    /// The files of a text that expects nothing: every block with a file name, under whatever heading.
-    ///
-    /// # Errors
-    /// When a block cannot be understood.
-    pub fn example(text: &str) -> Result<Test, Problem> {
-        let sections = sections(text)?;
-        let mut files = Vec::new();
-        for block in sections.iter().flat_map(|section| &section.blocks) {
-            files.extend(file(block, &[])?);
-        }
-        let nothing =
-            Expected { said: Vec::new(), loads: Vec::new(), passed_over: Vec::new(), refs: Refs::Followed };
-        Ok(Test::new(&sections[0], files, nothing, Vec::new()))
-    }
-
     fn new(section: &Section<'_>, files: Vec<File>, expected: Expected, resolved: Vec<Resolves>) -> Test {
         let mut memory = Memory::new();
         let mut names = Vec::new();

@@ -74,11 +74,7 @@ impl Confined {
 
 impl Workspace for Confined {
     fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
-        let mut options = OpenOptions::new();
-        // Without this, opening a FIFO waits until somebody writes to it.
-        options.read(true).nonblock(true);
-        let opened = self.folder(spot.scope())?.open_with(path(spot), &options);
-        let file = opened.map_err(meaning)?.into_std();
+        let file = open(&*self.folder(spot.scope())?, Path::new(path(spot))).map_err(meaning)?;
         // Asked of what was opened, since the path may lead elsewhere by now.
         let metadata = file.metadata().map_err(Error::Unreadable)?;
         if metadata.is_dir() {
@@ -120,12 +116,22 @@ impl Workspace for Confined {
 
 /// What a path leads to, for entries whose kind the directory does not settle: symlinks, and everything on file
 /// systems whose directories tell no kinds.
+///
+/// It is opened, as reading it would: asking a path for its kind follows a link that leads out and back in.
 fn followed(folder: &Dir, path: &Path) -> EntryKind {
-    match folder.metadata(path) {
+    match open(folder, path).and_then(|opened| opened.metadata()) {
         Ok(found) if found.is_file() => EntryKind::File,
         Ok(found) if found.is_dir() => EntryKind::Directory,
         _ => EntryKind::Other,
     }
+}
+
+/// Opens what a path leads to within a folder.
+fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
+    let mut options = OpenOptions::new();
+    // Without this, opening a FIFO waits until somebody writes to it.
+    options.read(true).nonblock(true);
+    Ok(folder.open_with(path, &options)?.into_std())
 }
 
 /// The path as a system takes it, which has no empty paths.

@@ -1,0 +1,107 @@
+//! The parts of a schema that have a regular expression, and texts that just match one or just do not.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::chance::Chance;
+use super::part::{kind, referred, ways};
+use super::spelling::{Longer, spell};
+
+/// What is put into texts: of everything that patterns tell apart something.
+const LETTERS: [char; 18] = [
+    '0', '9', 'a', 'z', 'A', 'Z', '-', '_', '.', '/', ':', '+', ' ', '\n', 'é', '\u{663}', '\u{85}',
+    '\u{FEFF}',
+];
+/// How many texts that match are begun from.
+const BEGUN: usize = 20;
+
+/// One hop through a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// To what a key has to be.
+    Key(String),
+    /// To what every other key has to be.
+    Others,
+    /// To what items have to be.
+    Items,
+    /// To the one of several ways that is of a type.
+    Way(String),
+}
+
+/// Every part of a schema that has a pattern, and the way to it.
+pub(crate) fn patterned(root: &Value) -> Vec<(Vec<Hop>, &Value)> {
+    let mut found = Vec::new();
+    below(root, root, &mut Vec::new(), &mut found);
+    found
+}
+
+fn below<'s>(root: &'s Value, part: &'s Value, at: &mut Vec<Hop>, found: &mut Vec<(Vec<Hop>, &'s Value)>) {
+    let part = referred(root, part);
+    if part.get("pattern").is_some() {
+        found.push((at.clone(), part));
+    }
+    let mut hops: Vec<(Hop, &Value)> = Vec::new();
+    for (key, one) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        hops.push((Hop::Key(key.clone()), one));
+    }
+    hops.extend(part.get("additionalProperties").filter(|one| one.is_object()).map(|one| (Hop::Others, one)));
+    hops.extend(part.get("items").map(|one| (Hop::Items, one)));
+    for way in ways(root, part) {
+        hops.extend(kind(way).map(|kind| (Hop::Way(kind.to_owned()), way)));
+    }
+    for (hop, one) in hops {
+        at.push(hop);
+        below(root, one, at, found);
+        at.pop();
+    }
+}
+
+/// What the same way leads to in another schema.
+pub(crate) fn follow<'s>(root: &'s Value, hops: &[Hop]) -> Option<&'s Value> {
+    hops.iter().try_fold(only(root, root), |part, hop| {
+        let next = match hop {
+            Hop::Key(key) => part.get("properties")?.get(key)?,
+            Hop::Others => part.get("additionalProperties")?,
+            Hop::Items => part.get("items")?,
+            Hop::Way(wanted) => ways(root, part).into_iter().find(|way| kind(way) == Some(wanted))?,
+        };
+        Some(only(root, next))
+    })
+}
+
+/// The part itself, where it is said as the one way that there is beside `null`.
+fn only<'s>(root: &'s Value, part: &'s Value) -> &'s Value {
+    let part = referred(root, part);
+    match ways(root, part).as_slice() {
+        [way] => only(root, way),
+        _ => part,
+    }
+}
+
+/// Texts that match a pattern, and each of them with one character put in, replaced or taken out, or with a few
+/// characters doubled, everywhere.
+pub(crate) fn around(pattern: &str, chance: &mut Chance) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for begun in 0..BEGUN {
+        let text: Vec<char> = spell(pattern, Longer::Each(begun % 4), chance).chars().collect();
+        let mut put = |start: usize, letter: Option<char>, end: usize| {
+            found.insert(
+                text[..start].iter().copied().chain(letter).chain(text[end..].iter().copied()).collect(),
+            );
+        };
+        for at in 0..=text.len() {
+            put(at, None, (at + 1).min(text.len()));
+            for letter in LETTERS {
+                put(at, Some(letter), at);
+                put(at, Some(letter), (at + 1).min(text.len()));
+            }
+        }
+        for (length, at) in (2..=4).flat_map(|length| (0..text.len()).map(move |at| (length, at))) {
+            let run = text[at..].iter().take(length);
+            found.insert(text[..at].iter().chain(run).chain(&text[at..]).collect());
+        }
+        found.insert(text.into_iter().collect());
+    }
+    found
+}
