@@ -288,7 +288,7 @@ fn unreadable(log: &Path, error: std::io::Error) -> Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test's own files")]
+#[expect(clippy::disallowed_methods, reason = "a test's own files")]
 mod tests {
     use std::io::Write as _;
     use std::sync::Arc;

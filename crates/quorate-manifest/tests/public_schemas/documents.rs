@@ -1,6 +1,7 @@
 //! The documents that are judged.
 
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::form::Step;
 use serde_json::{Value, json};
 
 use super::chance::Chance;
@@ -15,25 +16,37 @@ const SEED: u64 = 24;
 /// How often a document that fits is looked for.
 const TRIES: usize = 500;
 
-/// A bare and a full document of a schema, with every change at every place.
+/// A bare and a full document of a schema, with every change at every place. For most changes of the full one only what
+/// is required stands beside what is changed, so that there is less to read.
 pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     let whole = validator(schema);
     let mut walk = Walk { root: schema, present: 0, items: 1, chance: Chance::new(SEED) };
-    let mut chance = Chance::new(SEED + 1);
-    let mut found = vec![json!(null), json!([]), json!("word"), json!({})];
-    for present in [[0, 15], [100, 100]] {
-        let fitting = present.iter().find_map(|present| {
+    let mut fitting = |present: &[usize]| {
+        let found = present.iter().find_map(|present| {
             walk.present = *present;
             (0..TRIES).map(|_| without_nulls(&walk.document())).find(|document| whole.is_valid(document))
         });
-        let document = fitting.expect("one of so many documents fits");
-        for path in places(&document) {
-            for change in changes(schema, &document, &path, &mut chance) {
-                found.push(changed(&document, &path, &change));
-            }
-        }
-        found.push(document);
+        found.expect("one of so many documents fits")
+    };
+    let (bare, full) = (fitting(&[0, 15]), fitting(&[100]));
+    let mut chance = Chance::new(SEED + 1);
+    let mut found = vec![json!(null), json!([]), json!("word"), json!({})];
+    for path in places(&bare) {
+        found.extend(
+            changes(schema, &bare, &path, &mut chance).iter().map(|change| changed(&bare, &path, change)),
+        );
     }
+    for path in places(&full) {
+        let mut small = bare.clone();
+        if let (Some(Step::Key(key)), Some(small)) = (path.first(), small.as_object_mut()) {
+            small.insert(key.clone(), full[key].clone());
+        }
+        let small = if path.is_empty() || !whole.is_valid(&small) { &full } else { &small };
+        for (at, change) in changes(schema, &full, &path, &mut chance).iter().enumerate() {
+            found.push(changed(if at % 6 == 0 { &full } else { small }, &path, change));
+        }
+    }
+    found.extend([bare, full]);
     found
 }
 

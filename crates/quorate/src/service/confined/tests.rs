@@ -60,7 +60,7 @@ impl Place {
 
 /// A path's spot; that of a tenant's own folder is in the tenant.
 fn at(path: &str) -> Spot {
-    match path.strip_prefix("tenants/") {
+    match path.trim_end_matches('/').strip_prefix("tenants/") {
         Some(slug) if !slug.contains('/') => Spot::within(&Scope::Tenant(slug.into()), "").unwrap(),
         _ => Spot::new(path).unwrap(),
     }

@@ -1,0 +1,126 @@
+//! What a chain has to come to, computed again and naively, on plain JSON: the merge table row by row, and the floor by
+//! looking at all ancestors of each layer.
+
+use serde_json::{Map, Value};
+
+/// What layers make together, root first.
+pub(crate) fn merged(layers: &[Value]) -> Value {
+    layers.iter().map(without_nulls).reduce(|parent, child| over(&parent, &child)).unwrap_or_default()
+}
+
+/// A key without a value is absent. Items of lists stay.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let present = map.iter().filter(|(_, value)| !value.is_null());
+            present.map(|(key, value)| (key.clone(), without_nulls(value))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}
+
+fn over(parent: &Value, child: &Value) -> Value {
+    let mut merged = parent.clone();
+    for local in ["extends", "appliesTo"] {
+        object(&mut merged).remove(local);
+    }
+    for (key, value) in child.as_object().into_iter().flatten() {
+        let before = merged.get(key).cloned();
+        let after = match (key.as_str(), before) {
+            (_, None) => value.clone(),
+            ("members", Some(before)) => by_id(&before, value, leaf_by_leaf),
+            ("lockedTraits", Some(before)) => union(&before, value),
+            ("synthesis", Some(before)) => each(&before, value, |key, before, after| match key {
+                "rules" => by_id(before, after, |_, after| after.clone()),
+                _ => after.clone(),
+            }),
+            ("audit", Some(before)) => each(&before, value, |key, before, after| match key {
+                "signing" => after.clone(),
+                _ => leaf_by_leaf(before, after),
+            }),
+            ("defaults" | "display", Some(before)) => leaf_by_leaf(&before, value),
+            ("metadata", Some(before)) => deep(&before, value),
+            (_, Some(_)) => value.clone(),
+        };
+        object(&mut merged).insert(key.clone(), after);
+    }
+    merged
+}
+
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    value.as_object_mut().expect("a layer is a mapping")
+}
+
+/// Key by key, with what to do with those that both have.
+fn each(before: &Value, after: &Value, both: impl Fn(&str, &Value, &Value) -> Value) -> Value {
+    let mut merged = before.clone();
+    for (key, value) in after.as_object().into_iter().flatten() {
+        let value = before.get(key).map_or_else(|| value.clone(), |before| both(key, before, value));
+        object(&mut merged).insert(key.clone(), value);
+    }
+    merged
+}
+
+fn leaf_by_leaf(before: &Value, after: &Value) -> Value {
+    each(before, after, |_, _, after| after.clone())
+}
+
+fn deep(before: &Value, after: &Value) -> Value {
+    if before.is_object() && after.is_object() {
+        each(before, after, |_, before, after| deep(before, after))
+    } else {
+        after.clone()
+    }
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn by_id(before: &Value, after: &Value, both: impl Fn(&Value, &Value) -> Value) -> Value {
+    let mut merged = items(before).to_vec();
+    for item in items(after) {
+        match merged.iter_mut().find(|known| known["id"] == item["id"]) {
+            Some(known) => *known = both(known, item),
+            None => merged.push(item.clone()),
+        }
+    }
+    merged.into()
+}
+
+fn union(before: &Value, after: &Value) -> Value {
+    let new = items(after).iter().filter(|item| !items(before).contains(item));
+    items(before).iter().chain(new).cloned().collect()
+}
+
+/// Whether a layer relaxes what an ancestor of it has (M7, M8, M9).
+pub(crate) fn relaxes(layers: &[Value]) -> bool {
+    let layers: Vec<Value> = layers.iter().map(without_nulls).collect();
+    (1..layers.len()).any(|at| {
+        let (above, own) = (&layers[..at], &layers[at]);
+        let mode = own.get("mode").is_some_and(|mode| above.iter().any(|one| one.get("mode").is_some_and(|set| set != mode)));
+        let switched_off = ["/audit/consultations/enabled", "/audit/overlays/enabled"].iter().any(|path| {
+            // On, where an ancestor said so, and where the root said nothing.
+            let on = above.iter().any(|one| one.pointer(path) == Some(&Value::Bool(true)))
+                || above[0].pointer(path).is_none();
+            on && own.pointer(path) == Some(&Value::Bool(false))
+        });
+        let required = |one: &Value| one.pointer("/audit/signing").is_some_and(|signing| signing == "required");
+        let unsigned = own.pointer("/audit/signing").is_some() && !required(own) && above.iter().any(required);
+        let loosened = own.get("matchMode").is_some() && above.iter().any(|one| strictness(one) > strictness(own));
+        mode || switched_off || unsigned || loosened || removes_traits(above, own)
+    })
+}
+
+fn strictness(layer: &Value) -> usize {
+    let word = layer.get("matchMode").and_then(Value::as_str).unwrap_or("substring");
+    ["substring", "regex", "semantic"].iter().position(|mode| *mode == word).unwrap_or_default()
+}
+
+fn removes_traits(above: &[Value], own: &Value) -> bool {
+    let floor: Vec<&Value> = above.iter().flat_map(|one| items(&one["lockedTraits"])).collect();
+    let Some(own) = own.get("lockedTraits").map(items) else { return false };
+    let restated = floor.iter().filter(|one| own.contains(one)).count();
+    restated < floor.len() && (own.is_empty() || restated > 0)
+}
