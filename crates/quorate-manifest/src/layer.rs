@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use quorate_diagnostics::codes;
 use quorate_diagnostics::{Body, Place, Report};
+use serde::de::DeserializeOwned;
 
 use crate::decode::{self, decode};
 use crate::doctype::{self, Doctype};
 use crate::frontmatter;
 use crate::tree::open::sha256_hex;
 use crate::tree::reader::Document;
-use crate::tree::{Kind, Node, Problem, yaml};
+use crate::tree::{Kind, Node, Problem, typed, yaml};
 use crate::workspace::Spot;
 
 /// One manifest as it stands in a file.
@@ -151,6 +152,19 @@ impl Layer {
         }
         let root = root.unwrap_or(Node::new(Kind::Null, 0..0));
         Layer { spot, shown, doctype, text, sha256, root, body, report: document.into_report() }
+    }
+
+    /// A tree that this layer ends, as a type. A number that the schema lets through and the type cannot hold is refused.
+    pub(crate) fn typed<T: DeserializeOwned>(&self, root: &Node, report: &mut Report) -> Option<T> {
+        match typed(root) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                report.source(Arc::clone(&self.shown), Arc::clone(&self.text));
+                let body = Body::new(format!("a value cannot be used: {error}"));
+                report.refuse(codes::NUMBER_UNUSABLE, body.at(self.place(self.root.span.clone(), "")));
+                None
+            }
+        }
     }
 
     /// Whether anything in it is refused.

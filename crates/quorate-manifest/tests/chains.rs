@@ -2,20 +2,24 @@
 
 #[path = "chains/everything.rs"]
 mod everything;
+#[path = "chains/noise.rs"]
+mod noise;
 #[path = "chains/oracle.rs"]
 mod oracle;
+#[path = "chains/trees.rs"]
+mod trees;
 #[path = "chains/written.rs"]
 mod written;
 
 use everything::Everything;
 use proptest::prelude::*;
+use quorate_manifest::Loaded;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_manifest::assembly::resolved::Kept;
 use quorate_manifest::assembly::{self, MatchMode, Resolved};
 use quorate_manifest::round::{Opened, Options, Refs, Round};
 use quorate_manifest::tree::{Node, emit, yaml};
 use quorate_manifest::workspace::{Memory, Spot};
-use quorate_manifest::Loaded;
 use serde_json::Value;
 use written::{bytes, chains};
 
@@ -48,7 +52,9 @@ fn load(memory: &Memory, at: usize) -> Loaded<Resolved> {
 /// A value without what is peculiar to each layer.
 fn shared(mut value: Value) -> Value {
     let keys = value.as_object_mut().expect("a manifest is a mapping");
-    ["schema", "name", "title", "description", "version", "extends"].map(|key| keys.remove(key));
+    for key in ["schema", "name", "title", "description", "version", "extends"] {
+        keys.remove(key);
+    }
     value
 }
 

@@ -14,7 +14,7 @@ use crate::decimal::Decimal;
 use crate::doctype::Doctype;
 use crate::layer::Layer;
 use crate::round::{Chain, Chained, Refs, Round};
-use crate::tree::{Node, typed};
+use crate::tree::Node;
 use crate::{Loaded, round};
 
 const RULES: round::Rules = round::Rules {
@@ -69,24 +69,14 @@ fn resolve(round: &Round<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option
     let numbers = checks::numbers(chain);
     let uncountable = numbers.refused();
     report.absorb(numbers);
-    let written: Assembly = match typed(&chain.merged) {
-        Ok(written) => written,
-        Err(_) if uncountable => return None,
-        Err(error) => return unreadable(chain, &error.to_string(), report),
-    };
+    // A number that was just refused is not refused again for not fitting its type.
+    let mut again = Report::new();
+    let refusals = if uncountable { &mut again } else { &mut *report };
+    let written: Assembly = chain.leaf().typed(&chain.merged, refusals)?;
     let view = View::new(round, chain, &written, mode);
     checks::ALL.iter().for_each(|check| check(&view));
     report.absorb(view.into_report());
     if report.refused() { None } else { Some(fill(round, chain, written, mode)) }
-}
-
-/// A number that the schema lets through and that a type cannot hold.
-fn unreadable(chain: &Chain, why: &str, report: &mut Report) -> Option<Resolved> {
-    let leaf = chain.leaf();
-    report.source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
-    let body = Body::new(format!("a value cannot be used: {why}")).at(leaf.place(leaf.root.span.clone(), ""));
-    report.refuse(codes::NUMBER_UNUSABLE, body);
-    None
 }
 
 /// For each layer, root first, the match mode that its traits are declared under (M9).

@@ -8,7 +8,7 @@ use super::Operator;
 use crate::Loaded;
 use crate::layer::Layer;
 use crate::round::{Refs, Round};
-use crate::tree::{Node, typed};
+use crate::tree::Node;
 
 /// Loads an operator whose manifest was read.
 pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
@@ -33,14 +33,7 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
             report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
         }
     }
-    let operator: Option<Operator> = match typed(&layer.root) {
-        Ok(operator) => Some(operator),
-        Err(error) => {
-            let body = Body::new(format!("a value cannot be used: {error}"));
-            report.refuse(codes::NUMBER_UNUSABLE, body.at(layer.place(layer.root.span.clone(), "")));
-            None
-        }
-    };
+    let operator: Option<Operator> = layer.typed(&layer.root, &mut report);
     Loaded { value: operator.filter(|_| !report.refused()), report }
 }
 

@@ -10,7 +10,7 @@ use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::layer::Layer;
 use crate::round::{self, Chain, Chained, Read, Reference, Refs, Round};
-use crate::tree::{Node, typed};
+use crate::tree::Node;
 use crate::workspace::{Scope, Spot};
 
 const RULES: round::Rules = round::Rules {
@@ -68,14 +68,7 @@ pub fn load(round: &Round<'_>, leaf: &Arc<Layer>) -> Loaded<Resolved> {
     if round.options.refs == Refs::Followed {
         refs(round, &chain, &mut report);
     }
-    let persona: Option<Persona> = match typed(&chain.merged) {
-        Ok(persona) => Some(persona),
-        Err(error) => {
-            let body = Body::new(format!("a value cannot be used: {error}"));
-            report.refuse(codes::NUMBER_UNUSABLE, body.at(leaf.place(leaf.root.span.clone(), "")));
-            None
-        }
-    };
+    let persona: Option<Persona> = leaf.typed(&chain.merged, &mut report);
     let body = chain.layers.iter().rev().map(|layer| layer.body()).find(|body| !body.trim().is_empty());
     let body = body.unwrap_or_default().to_owned();
     let value = persona.map(|persona| Resolved { persona, body, chain });

@@ -12,7 +12,7 @@ use crate::duration::Iso;
 use crate::layer::Layer;
 use crate::round::{Read, Refs, Round};
 use crate::timestamp;
-use crate::tree::{Node, typed};
+use crate::tree::Node;
 use crate::workspace::{EntryKind, Spot};
 
 /// Loads a playbook whose manifest was read.
@@ -21,13 +21,8 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
     if layer.refused() {
         return Loaded { value: None, report };
     }
-    let playbook: Playbook = match typed(&layer.root) {
-        Ok(playbook) => playbook,
-        Err(error) => {
-            let body = Body::new(format!("a value cannot be used: {error}"));
-            report.refuse(codes::NUMBER_UNUSABLE, body.at(layer.place(layer.root.span.clone(), "")));
-            return Loaded { value: None, report };
-        }
+    let Some(playbook) = layer.typed::<Playbook>(&layer.root, &mut report) else {
+        return Loaded { value: None, report };
     };
     if playbook.entry.is_some() {
         let body = Body::new("no code is loaded; only the body below the frontmatter counts");

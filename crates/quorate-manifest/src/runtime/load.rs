@@ -9,8 +9,8 @@ use super::Runtime;
 use crate::Loaded;
 use crate::layer::Layer;
 use crate::round::{Presence, Refs, Round};
+use crate::tree::Node;
 use crate::tree::reader::nearest;
-use crate::tree::{Node, typed};
 
 /// What a `role` that is a path ends in (K9).
 const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
@@ -23,14 +23,7 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Runtime> {
     }
     let ids = participants(round, layer, &mut report);
     effectors(layer, &ids, &mut report);
-    let runtime: Option<Runtime> = match typed(&layer.root) {
-        Ok(runtime) => Some(runtime),
-        Err(error) => {
-            let body = Body::new(format!("a value cannot be used: {error}"));
-            report.refuse(codes::NUMBER_UNUSABLE, body.at(layer.place(layer.root.span.clone(), "")));
-            None
-        }
-    };
+    let runtime: Option<Runtime> = layer.typed(&layer.root, &mut report);
     Loaded { value: runtime.filter(|_| !report.refused()), report }
 }
 

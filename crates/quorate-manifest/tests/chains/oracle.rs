@@ -99,16 +99,21 @@ pub(crate) fn relaxes(layers: &[Value]) -> bool {
     let layers: Vec<Value> = layers.iter().map(without_nulls).collect();
     (1..layers.len()).any(|at| {
         let (above, own) = (&layers[..at], &layers[at]);
-        let mode = own.get("mode").is_some_and(|mode| above.iter().any(|one| one.get("mode").is_some_and(|set| set != mode)));
+        let mode = own
+            .get("mode")
+            .is_some_and(|mode| above.iter().any(|one| one.get("mode").is_some_and(|set| set != mode)));
         let switched_off = ["/audit/consultations/enabled", "/audit/overlays/enabled"].iter().any(|path| {
             // On, where an ancestor said so, and where the root said nothing.
             let on = above.iter().any(|one| one.pointer(path) == Some(&Value::Bool(true)))
                 || above[0].pointer(path).is_none();
             on && own.pointer(path) == Some(&Value::Bool(false))
         });
-        let required = |one: &Value| one.pointer("/audit/signing").is_some_and(|signing| signing == "required");
-        let unsigned = own.pointer("/audit/signing").is_some() && !required(own) && above.iter().any(required);
-        let loosened = own.get("matchMode").is_some() && above.iter().any(|one| strictness(one) > strictness(own));
+        let required =
+            |one: &Value| one.pointer("/audit/signing").is_some_and(|signing| signing == "required");
+        let unsigned =
+            own.pointer("/audit/signing").is_some() && !required(own) && above.iter().any(required);
+        let loosened =
+            own.get("matchMode").is_some() && above.iter().any(|one| strictness(one) > strictness(own));
         mode || switched_off || unsigned || loosened || removes_traits(above, own)
     })
 }

@@ -51,21 +51,23 @@ fn layer(mode: &'static str) -> impl Strategy<Value = Value> {
         sometimes(select(&["ws://operators/ada", "ws://operators/bea"][..]).prop_map(|one| json!(one))),
         sometimes(metadata()),
     );
-    (floor, rest).prop_map(|((mode, traits, matching, audit), (members, synthesis, defaults, display, executor, metadata))| {
-        let named = [
-            ("mode", mode),
-            ("lockedTraits", traits),
-            ("matchMode", matching),
-            ("audit", audit),
-            ("members", members),
-            ("synthesis", synthesis),
-            ("defaults", defaults),
-            ("display", display),
-            ("executor", executor),
-            ("metadata", metadata),
-        ];
-        map(named)
-    })
+    (floor, rest).prop_map(
+        |((mode, traits, matching, audit), (members, synthesis, defaults, display, executor, metadata))| {
+            let named = [
+                ("mode", mode),
+                ("lockedTraits", traits),
+                ("matchMode", matching),
+                ("audit", audit),
+                ("members", members),
+                ("synthesis", synthesis),
+                ("defaults", defaults),
+                ("display", display),
+                ("executor", executor),
+                ("metadata", metadata),
+            ];
+            map(named)
+        },
+    )
 }
 
 /// Absent, without a value, or a value.
@@ -77,7 +79,10 @@ fn map<'k>(named: impl IntoIterator<Item = (&'k str, Option<Value>)>) -> Value {
     named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect::<Map<_, _>>().into()
 }
 
-fn fields(keys: &'static [&'static str], value: impl Strategy<Value = Value> + Clone) -> impl Strategy<Value = Value> {
+fn fields(
+    keys: &'static [&'static str],
+    value: impl Strategy<Value = Value> + Clone,
+) -> impl Strategy<Value = Value> {
     prop::collection::vec(sometimes(value), keys.len())
         .prop_map(move |values| map(keys.iter().copied().zip(values)))
 }
@@ -91,7 +96,8 @@ fn audit() -> impl Strategy<Value = Value> {
         (sometimes(prop_oneof![3 => Just(json!(true)), 1 => Just(json!(false))]), sometimes(Just(value)))
             .prop_map(move |(enabled, value)| map([("enabled", enabled), (other, value)]))
     };
-    let signing = prop_oneof![2 => Just(json!("required")), 1 => Just(json!("optional")), 1 => Just(json!("none"))];
+    let signing =
+        prop_oneof![2 => Just(json!("required")), 1 => Just(json!("optional")), 1 => Just(json!("none"))];
     (
         sometimes(kept("retention", json!("days:3"))),
         sometimes(kept("maxActive", json!(7))),
@@ -108,11 +114,18 @@ fn members() -> impl Strategy<Value = Value> {
     ids.prop_flat_map(|ids| {
         let member = (
             select(&["Chief", "Chair"][..]),
-            sometimes(select(&["0.5", "1.50", "2"][..]).prop_map(|text| serde_json::from_str(text).expect("a number"))),
+            sometimes(
+                select(&["0.5", "1.50", "2"][..])
+                    .prop_map(|text| serde_json::from_str(text).expect("a number")),
+            ),
             sometimes((100..200).prop_map(|ms| json!(ms))),
             sometimes(subsequence(vec!["sample", "manual"], 0..=2).prop_map(|some| json!(some))),
-            sometimes(select(&[r#"{"strategy":"digest","params":{"window_days":3}}"#, r#"{"strategy":"digest"}"#][..])
-                .prop_map(|text| serde_json::from_str(text).expect("a mapping"))),
+            sometimes(
+                select(
+                    &[r#"{"strategy":"digest","params":{"window_days":3}}"#, r#"{"strategy":"digest"}"#][..],
+                )
+                .prop_map(|text| serde_json::from_str(text).expect("a mapping")),
+            ),
         );
         prop::collection::vec(member, ids.len()).prop_map(move |members| {
             let one = |(id, (role, weight, timeout, triggers, gather)): (&&str, (&str, _, _, _, _))| {
