@@ -43,7 +43,7 @@ macro_rules! codes {
     (@severity warning) => { Severity::Warning };
     ($($severity:ident $name:ident = $code:literal, $page:literal;)*) => {
         $(
-            #[doc = include_str!(concat!("../codes/", $page))]
+            #[doc = concat!("`", $code, "`; `quorate explain` and `codes/", $page, "` say more.")]
             pub const $name: codes!(@type $severity) = codes!(@code $severity $code);
         )*
 

@@ -52,7 +52,7 @@ const PUBLIC: [(Doctype, &str); 4] = [
 /// How many documents of a doctype are judged at least.
 const AT_LEAST: usize = 4_000;
 /// How many of them chance gives at least.
-const BY_CHANCE: usize = 1_500;
+const BY_CHANCE: usize = 1_000;
 
 /// The public data; `None`, saying so, where nobody says where it lies.
 fn public() -> Option<PathBuf> {

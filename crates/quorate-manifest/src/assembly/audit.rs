@@ -25,7 +25,7 @@ pub struct Audit {
 pub struct Consultations {
     /// Whether answers are kept; they are unless said. Once they are, no view may switch it off.
     pub enabled: Option<bool>,
-    /// How long: forever (unless said) or days:<n>.
+    /// How long: forever (unless said) or `days:<n>`.
     #[schemars(
         regex(pattern = pattern::RETENTION),
         extend("examples" = ["forever", "days:90"])

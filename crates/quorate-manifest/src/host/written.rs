@@ -37,7 +37,7 @@ pub(crate) struct Defaults {
 #[derive(JsonSchema)]
 pub(crate) struct Executor {
     /// The adapter.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["agent-cli", "rubric", "script"]))]
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub kind: Option<String>,
     /// How long one member may take, all attempts together, for example `120s`.
     #[schemars(extend("examples" = ["120s"]))]

@@ -17,7 +17,6 @@ pub struct Participant {
     )]
     pub id: String,
     /// Who answers for it, by its kind in the registry.
-    #[schemars(extend("examples" = ["agent-cli", "inline", "db-operator"]))]
     pub executor: String,
     /// What people call it, and what it is mentioned by; its id unless said.
     pub display_name: Option<String>,

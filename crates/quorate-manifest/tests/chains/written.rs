@@ -38,10 +38,10 @@ fn base_mode() -> impl Strategy<Value = &'static str> {
 
 fn layer(mode: &'static str) -> impl Strategy<Value = Value> {
     let floor = (
-        sometimes(prop_oneof![20 => Just(mode), 1 => base_mode()].prop_map(|mode| json!(mode))),
-        sometimes(traits()),
-        sometimes(select(&["substring", "regex", "semantic"][..]).prop_map(|mode| json!(mode))),
-        sometimes(audit()),
+        seldom(prop_oneof![20 => Just(mode), 1 => base_mode()].prop_map(|mode| json!(mode))),
+        seldom(traits()),
+        seldom(select(&["substring", "regex", "semantic"][..]).prop_map(|mode| json!(mode))),
+        seldom(audit()),
     );
     let rest = (
         sometimes(members()),
@@ -75,6 +75,11 @@ fn sometimes(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Optio
     prop_oneof![3 => Just(None), 1 => Just(Some(Value::Null)), 4 => value.prop_map(Some)]
 }
 
+/// As [`sometimes`], and less often: of many layers one that relaxes is enough for the chain to be refused.
+fn seldom(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Option<Value>> {
+    prop_oneof![4 => Just(None), 1 => Just(Some(Value::Null)), 3 => value.prop_map(Some)]
+}
+
 fn map<'k>(named: impl IntoIterator<Item = (&'k str, Option<Value>)>) -> Value {
     named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect::<Map<_, _>>().into()
 }
@@ -88,12 +93,14 @@ fn fields(
 }
 
 fn traits() -> impl Strategy<Value = Value> {
-    subsequence(vec!["warmth", "honesty", "kindness"], 0..=3).prop_shuffle().prop_map(|traits| json!(traits))
+    let some = subsequence(vec!["warmth", "honesty", "kindness"], 0..=3);
+    let all = Just(vec!["warmth", "honesty", "kindness"]);
+    prop_oneof![some, all].prop_shuffle().prop_map(|traits| json!(traits))
 }
 
 fn audit() -> impl Strategy<Value = Value> {
     let kept = |other: &'static str, value: Value| {
-        (sometimes(prop_oneof![3 => Just(json!(true)), 1 => Just(json!(false))]), sometimes(Just(value)))
+        (sometimes(prop_oneof![5 => Just(json!(true)), 1 => Just(json!(false))]), sometimes(Just(value)))
             .prop_map(move |(enabled, value)| map([("enabled", enabled), (other, value)]))
     };
     let signing =

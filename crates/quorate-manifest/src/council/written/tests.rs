@@ -1,3 +1,5 @@
+//! The readers of council.yaml and quorate.toml, held against the schemas of both.
+
 use std::path::Path;
 
 use quorate_diagnostics::codes;

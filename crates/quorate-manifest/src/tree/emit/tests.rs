@@ -1,3 +1,5 @@
+//! What is emitted reads back.
+
 use proptest::prelude::*;
 
 use super::*;
