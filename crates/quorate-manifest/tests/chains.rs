@@ -59,7 +59,7 @@ fn shared(mut value: Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(300))]
 
     // M6: the merge table, against a naive reading of it.
     #[test]

@@ -138,7 +138,7 @@ fn outcome(workspace: &dyn Workspace, paths: &[String]) -> (Vec<String>, BTreeMa
 }
 
 proptest! {
-    #![proptest_config(config(150))]
+    #![proptest_config(config(100))]
 
     #[test]
     fn the_order_of_files_changes_nothing(
