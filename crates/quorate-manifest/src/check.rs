@@ -34,6 +34,8 @@ pub enum Checked {
     PassedOver,
     /// There is no such file.
     Missing,
+    /// It is there and cannot be read; what is to be said of it.
+    Unreadable(Report),
 }
 
 /// Checks a file.
@@ -50,7 +52,7 @@ pub fn check(round: &Round<'_>, spot: &Spot, named: Named) -> Checked {
             let mut report = Report::new();
             report.source(shown, "");
             report.refuse(codes::FILE_UNREADABLE, body);
-            Checked::Said(Doctype::Role, report)
+            Checked::Unreadable(report)
         }
         Opened::Unknown(report) => unknown(spot, named, report),
         Opened::Layer(layer) => known(round, &layer, named),

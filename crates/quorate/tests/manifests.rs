@@ -92,6 +92,12 @@ fn check_takes_files_directories_globs_and_standard_input() {
     place.run(&["check", "nowhere/*.md"]).expect(4);
     place.run(&["check"]).expect(64);
     place.run(&["check", "--bogus", "."]).expect(64);
+    std::os::unix::net::UnixListener::bind(place.path("socket.md")).unwrap();
+    let odd = place.run(&["check", "socket.md", "quorate.toml", "--format", "json"]).expect(5).json();
+    assert_eq!(
+        (&odd["files"], &odd["diagnostics"][0]["code"]),
+        (&1.into(), &"quorate:file_unreadable".into())
+    );
     place.write("notes.md", "# Notes\n");
     place.run(&["check", "."]).expect(0).says("1 passed over");
     assert!(place.run(&["check", "notes.md"]).expect(1).stdout.contains("quorate:syntax"));

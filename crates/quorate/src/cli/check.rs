@@ -23,7 +23,7 @@ use crate::service::{disk, modularity};
 /// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the directory that is named, else
 /// the working directory.
 ///
-/// Exits with 0 when nothing is refused, and with 1 when something is.
+/// Exits with 0 when nothing is refused, with 1 when something is, and with 5 when a file cannot be read at all.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents"
@@ -100,7 +100,7 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
         Ok(outcome) => outcome,
         Err(stop) => return stopped(&stop, format.format(), terminal),
     };
-    let Outcome { files, passed_over, report } = outcome;
+    let Outcome { files, passed_over, unreadable, report } = outcome;
     let text = match format {
         Shape::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
         Shape::Concise => diagnostic::concise(&report),
@@ -115,6 +115,9 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
         counted(refusals, "refusal"),
         counted(warnings, "warning")
     ));
+    if unreadable > 0 {
+        return Exit::UNREADABLE;
+    }
     if refusals > 0 || (arguments.strict && warnings > 0) { Exit::REFUSED } else { Exit::DONE }
 }
 

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub files: usize,
     /// How many files were found and are none.
     pub passed_over: usize,
+    /// How many files cannot be read at all.
+    pub unreadable: usize,
     /// Everything that is to be said.
     pub report: Report,
 }
@@ -83,6 +85,10 @@ fn in_workspace(
         match checked {
             Checked::PassedOver => outcome.passed_over += 1,
             Checked::Missing => return Err(missing(&round.shown(spot))),
+            Checked::Unreadable(report) => {
+                outcome.unreadable += 1;
+                said.keep(report, &mut outcome.report);
+            }
             Checked::Elsewhere(doctype) => {
                 outcome.files += 1;
                 let path = work.root.join(spot.in_workspace());
