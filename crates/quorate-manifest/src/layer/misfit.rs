@@ -11,14 +11,15 @@ use crate::doctype::Doctype;
 use serde_json::Value;
 
 use crate::form::{Bound, Fault, Misfit, Step, Wanted};
-use crate::tree::reader::{Document, nearest};
+use crate::tree::reader::{Document, MOST, nearest};
 use crate::tree::{Entry, Kind, Node};
 
 use quote::quoted;
 
 /// Says each misfit with its place.
 pub(super) fn report(document: &Document, doctype: Doctype, root: &Node, misfits: &[Misfit]) {
-    for misfit in misfits {
+    document.leave_unsaid(misfits.len().saturating_sub(MOST));
+    for misfit in misfits.iter().take(MOST) {
         let (mut body, span, path) = told(document.text(), root, misfit, "");
         if let Fault::Repeated { first, .. } = &misfit.fault
             && let Some(item) = find(root, &misfit.path).node.items().get(*first)

@@ -16,7 +16,7 @@ pub use field::Field;
 
 /// How many refusals, and how many warnings, are kept of one document. A text with more of them is another sort of
 /// text; the rest is counted.
-const MOST: usize = 200;
+pub(crate) const MOST: usize = 200;
 
 /// A text and what there is to say about it.
 #[derive(Debug)]
@@ -55,6 +55,11 @@ impl Document {
         } else {
             self.unsaid.set(self.unsaid.get() + 1);
         }
+    }
+
+    /// Counts refusals that are not worth telling one by one.
+    pub(crate) fn leave_unsaid(&self, more: usize) {
+        self.unsaid.set(self.unsaid.get() + more);
     }
 
     /// Adds a warning.
