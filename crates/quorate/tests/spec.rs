@@ -53,6 +53,7 @@ documents! {
     assembly_one_way_overlays = "assembly/one-way-overlays.md";
     assembly_one_way_signing = "assembly/one-way-signing.md";
     assembly_rules = "assembly/rules.md";
+    assembly_strict_chain = "assembly/strict-chain.md";
     council_adjudicator = "council/adjudicator.md";
     council_deliberators = "council/deliberators.md";
     council_logging = "council/logging.md";
