@@ -3,14 +3,11 @@
 
 mod complaint;
 
-use std::sync::LazyLock;
-
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
-use crate::strict_json;
+use crate::{form, strict_json};
 use complaint::complaint;
-use quorate_manifest::form::Form;
 
 /// How many objects of one output are looked at; an output with more is not an answer.
 const CANDIDATES: usize = 64;
@@ -40,12 +37,13 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
                 }
                 misfits => {
                     attempted |=
-                        ATTEMPT.iter().any(|key| value.get(key).is_some()) && !quoted(text, material);
+                        schema.telling().iter().any(|key| value.get(key).is_some()) && !quoted(text, material);
                     complaints.extend(misfits);
                 }
             },
             Err(error) => {
-                attempted |= ATTEMPT.iter().any(|key| text.contains(key)) && !quoted(text, material);
+                attempted |=
+                    schema.telling().iter().any(|key| text.contains(key)) && !quoted(text, material);
                 complaints.push(format!("a JSON object could not be read: {error}"));
             }
         }
@@ -64,9 +62,6 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
         }
     }
 }
-
-/// The fields by which an object shows that it was meant as an answer.
-const ATTEMPT: [&str; 3] = ["would_block", "verdict", "final_verdict"];
 
 /// The objects of an output that are not inside another.
 ///
@@ -125,23 +120,8 @@ fn misfits(schema: Schema, value: &Json) -> Vec<String> {
         let what: String = what.chars().take(200).collect();
         format!("{place}: {what}")
     };
-    let misfits = form(schema).misfits(value);
+    let misfits = form::of(schema).form.misfits(value);
     misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect()
-}
-
-fn form(schema: Schema) -> &'static Form {
-    static FIRST: LazyLock<Form> = LazyLock::new(|| read(Schema::FirstAnswer));
-    static SECOND: LazyLock<Form> = LazyLock::new(|| read(Schema::SecondAnswer));
-    static ADJUDICATION: LazyLock<Form> = LazyLock::new(|| read(Schema::Adjudication));
-    match schema {
-        Schema::FirstAnswer => &FIRST,
-        Schema::SecondAnswer => &SECOND,
-        Schema::Adjudication => &ADJUDICATION,
-    }
-}
-
-fn read(schema: Schema) -> Form {
-    Form::read(&schema.json()).expect("the built-in answer schemas use no other keywords than are held")
 }
 
 #[cfg(test)]
@@ -288,7 +268,7 @@ mod tests {
     fn what_fits_is_what_fits_a_full_validator() {
         // X4, X5: one value changed, then each pair of values.
         for schema in Schema::ALL {
-            let form = form(schema);
+            let form = &crate::form::of(schema).form;
             let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
             let same = |value: &Json| {
                 assert_eq!(form.misfits(value).is_empty(), oracle.is_valid(value), "{schema:?}: {value}")

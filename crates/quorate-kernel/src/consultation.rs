@@ -147,6 +147,9 @@ impl Ended {
         put("prompt_sha256", self.prompt_sha256.as_ref().map(|hash| json!(hash)));
         put("model", self.model.as_ref().or(about.model.as_ref()).map(|model| json!(model)));
         put("weight", weight.map(|weight| json!(weight)));
+        for (key, value) in &invoke.marks {
+            put(key, Some(value.clone()));
+        }
         match &self.result {
             Consultation::Answered(answer) => put("answer", Some(answer.clone())),
             Consultation::Absent(why) => {

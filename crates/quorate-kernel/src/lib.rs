@@ -10,6 +10,7 @@ pub mod clock;
 pub mod consultation;
 pub mod driver;
 pub mod entropy;
+mod form;
 pub mod history;
 pub mod observe;
 pub mod ports;

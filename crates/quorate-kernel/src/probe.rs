@@ -24,6 +24,8 @@ pub fn question(timeout: Duration) -> Invocation {
         step: "r1".into(),
         parts: vec![Part::new(PartKind::Artifact, "specimen.md", SPECIMEN)],
         schema: SCHEMA,
+        task: "Say what you think of the text.".into(),
+        marks: serde_json::Map::new(),
     };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     Invocation {
@@ -35,6 +37,8 @@ pub fn question(timeout: Duration) -> Invocation {
         attempt: 1,
         parts: invoke.parts.into(),
         role: ROLE.into(),
+        persona: None,
+        form: invoke.schema,
         schema: Arc::new(invoke.schema.json()),
         deadline: tokio::time::Instant::now() + timeout,
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_protocol::Part;
+use quorate_protocol::{Json, Part};
 
 use crate::ports::executor::Executor;
 
@@ -20,6 +20,8 @@ pub struct Seat {
     pub retries: u32,
     /// What the member is told to be.
     pub role: Arc<str>,
+    /// Who it is, where it has a persona: the merged frontmatter, and its body as `body`.
+    pub persona: Option<Arc<Json>>,
     /// Documents that it judges by.
     pub context: Vec<Part>,
     /// Recorded with its consultations.

@@ -1,7 +1,10 @@
 //! The forms of answers: the JSON Schema that a member is shown and held to, and the typed reading of it.
 
 pub mod adjudicator;
+pub mod advice;
 pub mod deliberator;
+pub mod message;
+pub mod vote;
 
 use crate::Json;
 
@@ -14,11 +17,24 @@ pub enum Schema {
     SecondAnswer,
     /// The adjudicator's.
     Adjudication,
+    /// An adviser's, or that of a node of a hierarchy.
+    Advice,
+    /// A voter's.
+    Ballot,
+    /// A peer's.
+    Message,
 }
 
 impl Schema {
     /// All forms.
-    pub const ALL: [Schema; 3] = [Schema::FirstAnswer, Schema::SecondAnswer, Schema::Adjudication];
+    pub const ALL: [Schema; 6] = [
+        Schema::FirstAnswer,
+        Schema::SecondAnswer,
+        Schema::Adjudication,
+        Schema::Advice,
+        Schema::Ballot,
+        Schema::Message,
+    ];
 
     /// The JSON Schema (2020-12).
     pub fn json(self) -> Json {
@@ -26,6 +42,21 @@ impl Schema {
             Schema::FirstAnswer => deliberator::schema(deliberator::Round::First),
             Schema::SecondAnswer => deliberator::schema(deliberator::Round::Second),
             Schema::Adjudication => adjudicator::schema(),
+            Schema::Advice => advice::schema(),
+            Schema::Ballot => vote::schema(),
+            Schema::Message => message::schema(),
+        }
+    }
+
+    /// The fields by which an object shows that it was meant as such an answer.
+    pub fn telling(self) -> &'static [&'static str] {
+        match self {
+            Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => {
+                &["would_block", "verdict", "final_verdict"]
+            }
+            Schema::Advice => &["severity"],
+            Schema::Ballot => &["vote"],
+            Schema::Message => &["message"],
         }
     }
 }
@@ -39,4 +70,10 @@ fn present<'a>(object: &'a serde_json::Map<String, Json>, key: &str) -> Option<&
 fn text(object: &serde_json::Map<String, Json>, key: &str) -> Option<String> {
     let text = present(object, key)?.as_str()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The strings of a list; none where there is no list.
+fn strings(object: &serde_json::Map<String, Json>, key: &str) -> Vec<String> {
+    let items = present(object, key).and_then(Json::as_array).into_iter().flatten();
+    items.filter_map(Json::as_str).map(str::to_owned).collect()
 }

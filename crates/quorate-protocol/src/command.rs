@@ -1,5 +1,9 @@
 //! Commands: everything that a protocol can want.
 
+use std::sync::Arc;
+
+use serde_json::Map;
+
 use crate::{Json, Name, Part, answers};
 
 /// What is to be done. Commands of one `advance` belong together: they leave after one sync.
@@ -28,6 +32,10 @@ pub struct Invoke {
     pub parts: Vec<Part>,
     /// The form of the answer.
     pub schema: answers::Schema,
+    /// What the member is asked to do, in a sentence or two.
+    pub task: Arc<str>,
+    /// What its consultation's record says besides (D7): mode, phase or class, trigger, round, weight, layer.
+    pub marks: Map<String, Json>,
 }
 
 /// A record that the protocol asks for.

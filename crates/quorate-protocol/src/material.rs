@@ -15,6 +15,22 @@ pub enum PartKind {
     SecondAnswers,
     /// Earlier verdicts on the same type of artifact, a JSON array, newest first.
     PriorVerdicts,
+    /// A conversation that advisers read; the part's name ends in `.jsonl` or `.md`.
+    Conversation,
+    /// What is voted on.
+    Proposal,
+    /// What peers talk about.
+    Topic,
+    /// What a hierarchy is asked to assess.
+    Request,
+    /// The overlays that are active at present, a JSON array of texts.
+    Overlays,
+    /// What a gather strategy of the host's own has found.
+    Gathered,
+    /// What a peer has heard so far: a JSON array of `{round, from, to, text}`.
+    Transcript,
+    /// What a node's children have passed up: a JSON array in roster order.
+    ChildrenOutputs,
     /// A document that the operator gives one member to judge by: a voice corpus, a goals document.
     Context,
 }
@@ -27,8 +43,30 @@ impl PartKind {
             PartKind::CrossRead => "cross-read",
             PartKind::SecondAnswers => "second-answers",
             PartKind::PriorVerdicts => "prior-verdicts",
+            PartKind::Conversation => "conversation",
+            PartKind::Proposal => "proposal",
+            PartKind::Topic => "topic",
+            PartKind::Request => "request",
+            PartKind::Overlays => "active-overlays",
+            PartKind::Gathered => "gathered",
+            PartKind::Transcript => "transcript",
+            PartKind::ChildrenOutputs => "children-outputs",
             PartKind::Context => "context",
         }
+    }
+
+    /// The kinds of what a run is about.
+    pub const SUBJECTS: [PartKind; 5] = [
+        PartKind::Artifact,
+        PartKind::Conversation,
+        PartKind::Proposal,
+        PartKind::Topic,
+        PartKind::Request,
+    ];
+
+    /// The subject's kind of a word.
+    pub fn subject(word: &str) -> Option<PartKind> {
+        PartKind::SUBJECTS.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 

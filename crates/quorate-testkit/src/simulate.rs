@@ -176,6 +176,7 @@ impl World {
             timeout: Duration::from_secs(5),
             retries: 1,
             role: "role".into(),
+            persona: None,
             context: Vec::new(),
             weight: None,
         };

@@ -7,7 +7,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::agent_cli;
+
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation, Reply, Settings};
+use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
 /// What an attempt is given.
@@ -76,6 +78,8 @@ impl Animal {
             prompt: prompt.into(),
             parts: Arc::new([]),
             role: "".into(),
+            persona: None,
+            form: Schema::FirstAnswer,
             schema: Arc::new(json!({"type": "object"})),
             deadline: tokio::time::Instant::now() + timeout,
         };

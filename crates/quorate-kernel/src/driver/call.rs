@@ -14,6 +14,7 @@ use crate::budget::Calls;
 use crate::clock::Clock;
 use crate::consultation::{Attempt, Ended, Spent};
 use crate::entropy::sha256_hex;
+use crate::form;
 use crate::observe::Observer;
 use crate::ports::executor::{Failure, Invocation, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
@@ -55,9 +56,6 @@ impl Recorder {
         Recorder { ledger, run, next: Arc::new(Mutex::new(next)) }
     }
 
-    /// Appends in a task of its own. Calls and the driver append side by side, and the driver polls no call while it
-    /// waits for its turn: a call whose turn it is must get on without being polled. And what is being written when
-    /// who asked for it is dropped is counted all the same.
     /// Appends in a task of its own: the invocations of a run are polled by turns, so one that waited here while it
     /// held the lock could keep the driver from ever polling it again; and one that is dropped here must not leave
     /// the count behind what was written.
@@ -97,7 +95,7 @@ pub(super) async fn call(
     let deadline = started + seat.timeout;
     let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
-    let schema = Arc::new(invoke.schema.json());
+    let schema = form::of(invoke.schema).schema.clone();
     let mut asking = Asking {
         ask: Ask::new(invoke.schema, seat.retries),
         spent: Spent::default(),
@@ -146,6 +144,8 @@ pub(super) async fn call(
                     prompt,
                     parts: parts.clone(),
                     role: seat.role.clone(),
+                    persona: seat.persona.clone(),
+                    form: invoke.schema,
                     schema: schema.clone(),
                     deadline,
                 };

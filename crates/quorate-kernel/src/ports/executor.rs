@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_protocol::{Json, Name, Part};
+use quorate_protocol::{Json, Name, Part, answers};
 
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
@@ -38,6 +38,10 @@ pub struct Invocation {
     pub parts: Arc<[Part]>,
     /// The member's role text.
     pub role: Arc<str>,
+    /// Who the member is, where it has a persona: the merged frontmatter, and its body as `body`.
+    pub persona: Option<Arc<Json>>,
+    /// Which form the answer has to have.
+    pub form: answers::Schema,
     /// The JSON Schema of the answer.
     pub schema: Arc<Json>,
     /// When the attempt has to be over.

@@ -9,6 +9,8 @@ mod setup;
 
 use std::sync::Arc;
 
+use serde_json::Map;
+
 use crate::answers::{Schema, adjudicator::Adjudication, deliberator};
 use crate::policy::{Given, Incomplete, Position, Verdict, judge};
 use crate::{
@@ -28,6 +30,11 @@ pub const SECOND: &str = "r2";
 pub const ADJUDICATE: &str = "adjudicate";
 /// The adjudicator's member id.
 pub const ADJUDICATOR: &str = "adjudicator";
+
+const FIRST_TASK: &str = "This is round 1: your independent first answer.";
+const SECOND_TASK: &str =
+    "This is round 2: you have read the others' first answers; confirm or change yours, with reasons.";
+const LAST_TASK: &str = "All rounds are over: yours is the last answer.";
 
 /// The state machine of one review.
 pub struct Council {
@@ -98,6 +105,7 @@ impl Council {
     }
 
     fn ask_all(&self, step: &str, schema: Schema, parts: &[Part]) -> Vec<Command> {
+        let task = if step == FIRST { FIRST_TASK } else { SECOND_TASK };
         let ask = |member: &Name| {
             let id = format!("{step}/{member}").into();
             Command::Invoke(Invoke {
@@ -106,6 +114,8 @@ impl Council {
                 step: step.into(),
                 parts: parts.to_vec(),
                 schema,
+                task: task.into(),
+                marks: Map::new(),
             })
         };
         self.setup.deliberators.iter().map(ask).collect()
@@ -228,6 +238,8 @@ impl Council {
             step: ADJUDICATE.into(),
             parts,
             schema: Schema::Adjudication,
+            task: LAST_TASK.into(),
+            marks: Map::new(),
         })]
     }
 

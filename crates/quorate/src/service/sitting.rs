@@ -123,6 +123,7 @@ impl Sitting {
             timeout: self.executor.timeout,
             retries: self.executor.retries,
             role: role.clone(),
+            persona: None,
             context,
             weight,
         };

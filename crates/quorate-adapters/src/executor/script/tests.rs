@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation, Refused, Settings};
+use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -41,6 +43,8 @@ async fn ask(executor: &dyn Executor, step: &str, member: &str, attempt: u32) ->
         prompt: "".into(),
         parts: Arc::new([]),
         role: "".into(),
+        persona: None,
+        form: Schema::FirstAnswer,
         schema: Arc::new(json!({})),
         deadline: Instant::now() + Duration::from_millis(200),
     };

@@ -1,0 +1,61 @@
+//! What an adviser and a node of a hierarchy answer (A2): how grave it is, what it is about, on what evidence, and what
+//! to do.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{present, strings, text};
+use crate::Json;
+
+/// The gravest severity.
+pub const GRAVEST: u8 = 10;
+
+/// An answer, read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Advice {
+    /// From 0 (nothing) to 10.
+    pub severity: u8,
+    /// What it is about.
+    pub concern: String,
+    /// What it rests on.
+    pub evidence: Vec<String>,
+    /// What to do; may be empty.
+    pub suggestion: String,
+}
+
+/// The JSON Schema.
+pub fn schema() -> Json {
+    json!({
+        "type": "object",
+        "required": ["severity", "concern"],
+        "properties": {
+            "severity": {
+                "type": "integer", "minimum": 0, "maximum": GRAVEST,
+                "description": "0 is nothing, 3 worth watching, 5 worth acting on, 9 an emergency"
+            },
+            "concern": {"type": "string", "description": "what it is about, in one or two sentences"},
+            "evidence": {
+                "type": ["array", "null"], "items": {"type": "string"},
+                "description": "words of the material, quoted exactly"
+            },
+            "suggestion": {
+                "type": ["string", "null"],
+                "description": "what to do, as one would say it to whoever does it; empty if nothing"
+            }
+        }
+    })
+}
+
+impl Advice {
+    /// Reads an answer; `None` where it lacks what the schema requires.
+    pub fn read(answer: &Json) -> Option<Advice> {
+        let object = answer.as_object()?;
+        let severity = present(object, "severity")?.as_u64()?;
+        Some(Advice {
+            severity: u8::try_from(severity).ok().filter(|severity| *severity <= GRAVEST)?,
+            concern: present(object, "concern")?.as_str()?.trim().to_owned(),
+            evidence: strings(object, "evidence"),
+            suggestion: text(object, "suggestion").unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! A message of a peer (P3).
+
+use serde_json::json;
+
+use super::present;
+use crate::Json;
+
+/// Whom a message is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum To {
+    /// Everybody in reach.
+    All,
+    /// These members.
+    Members(Vec<String>),
+}
+
+/// A message, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// What is said; may be empty.
+    pub message: String,
+    /// To whom.
+    pub to: To,
+    /// Whether its author still objects to something.
+    pub objection: bool,
+    /// Whether its author has nothing to add.
+    pub pass: bool,
+}
+
+/// The JSON Schema.
+pub fn schema() -> Json {
+    json!({
+        "type": "object",
+        "required": ["message"],
+        "properties": {
+            "message": {"type": "string", "description": "what you say to the others"},
+            "addressedTo": {
+                "type": ["string", "array", "null"], "items": {"type": "string"},
+                "description": "\"*\" for everybody in reach, or the ids of members"
+            },
+            "objection": {"type": ["boolean", "null"], "description": "true while you object to something"},
+            "pass": {"type": ["boolean", "null"], "description": "true if you have nothing to add"}
+        }
+    })
+}
+
+impl Message {
+    /// Reads an answer; `None` where it lacks what the schema requires.
+    pub fn read(answer: &Json) -> Option<Message> {
+        let object = answer.as_object()?;
+        let flag = |key| match present(object, key) {
+            None => Some(false),
+            Some(value) => value.as_bool(),
+        };
+        let named = |ids: Vec<String>| match ids.iter().any(|id| id == "*") {
+            true => To::All,
+            false => To::Members(ids),
+        };
+        let to = match present(object, "addressedTo") {
+            None => To::All,
+            Some(Json::String(id)) => named(vec![id.trim().to_owned()]),
+            Some(value) => {
+                let ids = value.as_array()?.iter();
+                named(ids.map(|id| Some(id.as_str()?.trim().to_owned())).collect::<Option<Vec<_>>>()?)
+            }
+        };
+        Some(Message {
+            message: present(object, "message")?.as_str()?.trim().to_owned(),
+            to,
+            objection: flag("objection")?,
+            pass: flag("pass")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_nobody_speaks_to_all() {
+        // P3
+        let to = |value: Json| Message::read(&json!({"message": "m", "addressedTo": value})).map(|one| one.to);
+        assert_eq!(to(Json::Null), Some(To::All));
+        assert_eq!(to(json!("*")), Some(To::All));
+        assert_eq!(to(json!(["*", "a"])), Some(To::All));
+        assert_eq!(to(json!("a")), Some(To::Members(vec!["a".into()])));
+        assert_eq!(to(json!(["a", "b"])), Some(To::Members(vec!["a".into(), "b".into()])));
+        assert_eq!(to(json!([])), Some(To::Members(Vec::new())));
+        assert_eq!(to(json!([1])), None);
+    }
+}
