@@ -20,11 +20,7 @@ impl Clock for System {
     }
 }
 
-/// RFC 3339 in UTC with milliseconds and `Z`, as all records have it.
-pub fn rfc3339(at_ms: i64) -> String {
-    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    format!("{at:.3}")
-}
+pub use quorate_manifest::timestamp::write as rfc3339;
 
 /// Reads an RFC 3339 time; `None` where it is none.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {

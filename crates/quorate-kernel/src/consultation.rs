@@ -8,6 +8,9 @@ use serde_json::{Map, json};
 use crate::ports::executor::{About, Usage};
 use crate::ports::ledger::{Entry, Kind};
 
+/// The status of an answer that came after its question was taken back. It is fed to nobody.
+pub const LATE: &str = "late";
+
 /// What an invocation cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {

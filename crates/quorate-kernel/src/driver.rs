@@ -3,13 +3,13 @@
 
 mod call;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::{AbortHandle, Abortable};
+use futures::future::{AbortHandle, Abortable, Aborted};
+use futures::{FutureExt as _, StreamExt as _};
 use futures::stream::FuturesUnordered;
 use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Name, Part, Protocol, Stamped};
 use serde_json::{Map, json};
@@ -17,9 +17,10 @@ use tokio::time::Instant;
 
 use crate::budget::{Calls, Caps};
 use crate::clock::Clock;
-use crate::consultation::{Ended, Spent, object};
+use crate::consultation::{self, Ended, Spent, object};
 use crate::entropy;
 use crate::history::History;
+use crate::hosted::{Done, Errand, Hosted};
 use crate::observe::Observer;
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind, Ledger};
 use crate::prompt::Layout;
@@ -42,6 +43,8 @@ pub struct Convening {
     pub caps: Caps,
     /// What must not be recorded.
     pub redactor: Redactor,
+    /// What only the host can do.
+    pub hosted: Hosted,
     /// Where it is recorded.
     pub ledger: Arc<dyn Ledger>,
     /// What time it is.
@@ -59,6 +62,8 @@ pub struct Opening {
     pub inputs: Vec<Part>,
     /// Earlier verdicts, newest first.
     pub priors: Vec<Json>,
+    /// The texts of the overlays that are active, the weightiest first.
+    pub overlays: Vec<Json>,
 }
 
 /// What a run came to.
@@ -105,7 +110,12 @@ impl Convening {
     pub async fn open(mut self, opening: Opening) -> Result<Concluded, Error> {
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
-        let event = Event::Opened { run: self.run.clone(), inputs: opening.inputs, priors: opening.priors };
+        let event = Event::Opened {
+            run: self.run.clone(),
+            inputs: opening.inputs,
+            priors: opening.priors,
+            overlays: opening.overlays,
+        };
         let commands = self.protocol.advance(&Stamped { at_ms, event });
         let entry = Entry { kind: Kind::RunOpened, at_ms, data: opening.data };
         let mut session = Session::new(self, 0, 0, Duration::ZERO);
@@ -125,28 +135,24 @@ impl Convening {
         superseded: Vec<Name>,
     ) -> Result<Concluded, Error> {
         let at_ms = self.clock.now_ms();
-        let mut waiting: BTreeMap<Name, Invoke> = BTreeMap::new();
+        let mut waiting: BTreeMap<Name, Command> = BTreeMap::new();
         let mut facts: VecDeque<Fact> = VecDeque::new();
         let mut finished = false;
-        for stamped in std::iter::once(history.opening(inputs)).chain(history.consulted.iter().cloned()) {
-            if let Event::Consulted { id, .. } = &stamped.event {
-                waiting.remove(id);
+        for stamped in history.events(inputs) {
+            if let Some(key) = answers(&stamped.event) {
+                waiting.remove(&key);
             }
             for command in self.protocol.advance(&stamped) {
                 match command {
-                    Command::Invoke(invoke) => {
-                        waiting.insert(invoke.id.clone(), invoke);
-                    }
-                    Command::Cancel(id) => {
-                        waiting.remove(&id);
-                    }
+                    Command::Cancel(id) => drop(waiting.remove(&id)),
                     Command::Record(fact) => facts.push_back(fact),
                     Command::Finish => finished = true,
+                    command => drop(waiting.insert(key_of(&command), command)),
                 }
             }
         }
         self.same_facts(history, &mut facts)?;
-        let mut commands: Vec<Command> = waiting.into_values().map(Command::Invoke).collect();
+        let mut commands: Vec<Command> = waiting.into_values().collect();
         commands.extend(facts.into_iter().map(Command::Record));
         commands.extend(finished.then_some(Command::Finish));
         let intent = Intent { resumes: true, supersedes: superseded };
@@ -167,6 +173,24 @@ impl Convening {
             }
         }
         Ok(())
+    }
+}
+
+/// The key of a command that an event answers.
+pub(crate) fn answers(event: &Event) -> Option<Name> {
+    match event {
+        Event::Opened { .. } => None,
+        Event::Consulted { id, .. } => Some(id.clone()),
+        Event::Gathered { id, .. } => Some(format!("gather {id}").into()),
+        Event::Matched { candidate, .. } => Some(format!("match {candidate}").into()),
+        Event::Ruled { ticket, .. } => Some(format!("apply {ticket}").into()),
+    }
+}
+
+fn key_of(command: &Command) -> Name {
+    match command {
+        Command::Invoke(invoke) => invoke.id.clone(),
+        command => Errand::of(command.clone()).map_or_else(|| "".into(), |errand| errand.key()),
     }
 }
 
@@ -198,6 +222,15 @@ impl UnderWay {
     }
 }
 
+/// How much is recorded in one append.
+const AT_ONCE: usize = 1_024;
+
+/// Something that ended.
+enum Happened {
+    Asked(Invoke, Asked),
+    Done(Done),
+}
+
 /// One process's work on a run.
 struct Session {
     convening: Convening,
@@ -205,6 +238,9 @@ struct Session {
     table: Arc<Table>,
     wall: Option<Instant>,
     under_way: BTreeMap<Name, UnderWay>,
+    /// What the host is doing for the protocol.
+    errands: BTreeMap<Name, Errand>,
+    hosted: Arc<Hosted>,
     calls: FuturesUnordered<Abortable<call::Future>>,
     /// Invocations that nobody is asked for any more.
     denied: VecDeque<(Invoke, Spent)>,
@@ -227,6 +263,8 @@ impl Session {
             table: Arc::new(table),
             wall: convening.caps.wall.map(|cap| Instant::now() + cap.saturating_sub(wall)),
             under_way: BTreeMap::new(),
+            errands: BTreeMap::new(),
+            hosted: Arc::new(convening.hosted.clone()),
             calls: FuturesUnordered::new(),
             denied: VecDeque::new(),
             outcome: None,
@@ -237,19 +275,23 @@ impl Session {
 
     async fn run(mut self) -> Result<Concluded, Error> {
         while !self.finished {
-            let (invoke, asked) = self.next().await?;
-            self.heard(invoke, asked).await?;
+            let happened = self.next().await?;
+            self.take(happened).await?;
         }
         let outcome = self.outcome.ok_or_else(|| Error::Stalled(self.convening.run.clone()))?;
         Ok(Concluded { outcome, next: self.recorder.next().await })
     }
 
-    /// The next invocation that ended.
-    async fn next(&mut self) -> Result<(Invoke, Asked), Error> {
-        loop {
-            if let Some((invoke, spent)) = self.denied.pop_front() {
+    /// What happened next, with everything that has happened by then: one append is enough for it all.
+    async fn next(&mut self) -> Result<Vec<Happened>, Error> {
+        let mut happened = Vec::new();
+        while happened.is_empty() {
+            while let Some((invoke, spent)) = self.denied.pop_front() {
                 let ended = Ended::without_answer(Absent::RunOverBudget, spent);
-                return Ok((invoke, Asked { attempt: None, ended }));
+                happened.push(Happened::Asked(invoke, Asked { attempt: None, ended }));
+            }
+            if !happened.is_empty() {
+                break;
             }
             if self.calls.is_empty() {
                 return Err(Error::Stalled(self.convening.run.clone()));
@@ -263,34 +305,98 @@ impl Session {
             };
             tokio::select! {
                 biased;
-                ended = self.calls.next() => {
-                    let Some(Ok(result)) = ended else { continue };
-                    let (id, asked) = result?;
-                    if let Some(under_way) = self.under_way.remove(&id) {
-                        return Ok((under_way.invoke, asked));
-                    }
-                }
-                () = over => self.give_up(),
+                ended = self.calls.next() => self.ended(ended, &mut happened)?,
+                () = over => happened.extend(self.give_up()),
+            }
+            while happened.len() < AT_ONCE
+                && let Some(ended @ Some(_)) = self.calls.next().now_or_never()
+            {
+                self.ended(ended, &mut happened)?;
             }
         }
+        Ok(happened)
+    }
+
+    /// A call or an errand ended, if it was not dropped.
+    fn ended(
+        &mut self,
+        ended: Option<Result<Result<call::Ended, ledger::Error>, Aborted>>,
+        happened: &mut Vec<Happened>,
+    ) -> Result<(), Error> {
+        let Some(Ok(ended)) = ended else { return Ok(()) };
+        match ended? {
+            call::Ended::Call(id, asked) => {
+                if let Some(under_way) = self.under_way.remove(&id) {
+                    happened.push(Happened::Asked(under_way.invoke, *asked));
+                }
+            }
+            call::Ended::Errand(key, done) => {
+                if self.errands.remove(&key).is_some() {
+                    happened.push(Happened::Done(*done));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The wall budget is spent: everything under way is dropped, which ends it.
-    fn give_up(&mut self) {
+    fn give_up(&mut self) -> Vec<Happened> {
         self.denied.extend(std::mem::take(&mut self.under_way).into_values().map(UnderWay::drop_it));
         self.calls.clear();
+        let errands = std::mem::take(&mut self.errands).into_values();
+        errands.map(|errand| Happened::Done(errand.failed("the run's time is spent"))).collect()
     }
 
-    async fn heard(&mut self, invoke: Invoke, asked: Asked) -> Result<(), Error> {
+    /// Feeds what happened, and does what follows from it.
+    async fn take(&mut self, happened: Vec<Happened>) -> Result<(), Error> {
         let at_ms = self.convening.clock.now_ms();
+        let (mut entries, mut commands) = (Vec::new(), Vec::new());
+        let mut cancelled: BTreeSet<Name> = BTreeSet::new();
+        for one in happened {
+            let event = match one {
+                Happened::Done(Done { event, kind, data }) => {
+                    entries.push(Entry { kind, at_ms, data });
+                    event
+                }
+                Happened::Asked(invoke, asked) => {
+                    let late = cancelled.contains(&invoke.id);
+                    self.record(&invoke, &asked, late, at_ms, &mut entries)?;
+                    if late {
+                        continue;
+                    }
+                    Event::Consulted { id: invoke.id, result: asked.ended.result }
+                }
+            };
+            let follow = self.convening.protocol.advance(&Stamped { at_ms, event });
+            cancelled.extend(follow.iter().filter_map(|command| match command {
+                Command::Cancel(id) => Some(id.clone()),
+                _ => None,
+            }));
+            commands.extend(follow);
+        }
+        self.follow(at_ms, entries, Vec::new(), commands, Intent::default()).await
+    }
+
+    /// The records of an invocation that ended; one that was taken back meanwhile is late.
+    fn record(
+        &self,
+        invoke: &Invoke,
+        asked: &Asked,
+        late: bool,
+        at_ms: i64,
+        entries: &mut Vec<Entry>,
+    ) -> Result<(), Error> {
         let seat = self.seat(&invoke.member)?;
         let about = seat.executor.about();
-        let mut entries: Vec<Entry> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
-        entries.push(asked.ended.entry(&invoke, &seat.executor_name, &about, seat.weight, at_ms));
-        self.convening.observer.ended(&invoke.id, asked.ended.status(), asked.ended.spent.took);
-        let event = Event::Consulted { id: invoke.id, result: asked.ended.result };
-        let commands = self.convening.protocol.advance(&Stamped { at_ms, event });
-        self.follow(at_ms, entries, Vec::new(), commands, Intent::default()).await
+        entries.extend(asked.attempt.iter().map(|attempt| attempt.entry(at_ms)));
+        let mut entry = asked.ended.entry(invoke, &seat.executor_name, &about, seat.weight, at_ms);
+        if late {
+            entry.data.insert("status".into(), json!(consultation::LATE));
+        }
+        let status = if late { consultation::LATE } else { asked.ended.status() };
+        self.convening.observer.ended(&invoke.id, status, asked.ended.spent.took);
+        entries.push(entry);
+        Ok(())
     }
 
     /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
@@ -303,13 +409,14 @@ impl Session {
         intent: Intent,
     ) -> Result<(), Error> {
         let durability = if commands.is_empty() { Durability::Written } else { Durability::Synced };
-        let (mut invokes, mut cancels) = (Vec::new(), Vec::new());
+        let (mut invokes, mut cancels, mut errands) = (Vec::new(), Vec::new(), Vec::new());
         for command in commands {
             match command {
                 Command::Invoke(invoke) => invokes.push(invoke),
                 Command::Cancel(id) => cancels.push(id),
                 Command::Record(fact) => entries.push(self.fact(fact, at_ms)),
                 Command::Finish => self.finished = true,
+                command => errands.extend(Errand::of(command)),
             }
         }
         let granted = self.grant(invokes);
@@ -324,16 +431,33 @@ impl Session {
         for id in cancels {
             self.cancel(&id).await?;
         }
+        for errand in errands {
+            self.send(errand);
+        }
         for invoke in granted {
             self.ask(invoke)?;
         }
         Ok(())
     }
 
+    /// Sends the host on an errand.
+    fn send(&mut self, errand: Errand) {
+        let key = errand.key();
+        let (run, redactor) = (self.convening.run.clone(), self.convening.redactor.clone());
+        let done = self.hosted.clone().run(run, errand.clone(), redactor);
+        let ends = key.clone();
+        let errand_ends = async move { Ok(call::Ended::Errand(ends, Box::new(done.await))) };
+        let (_, registration) = AbortHandle::new_pair();
+        self.calls.push(Abortable::new(Box::pin(errand_ends), registration));
+        self.errands.insert(key, errand);
+    }
+
     fn fact(&mut self, fact: Fact, at_ms: i64) -> Entry {
         let data = object(fact.data);
         let kind = match fact.kind {
             FactKind::Rule => Kind::Rule,
+            FactKind::LockCheck => Kind::LockCheck,
+            FactKind::Violation => Kind::Violation,
             FactKind::Outcome => {
                 self.outcome = Some(data.clone());
                 Kind::Outcome

@@ -20,8 +20,20 @@ pub fn bytes<const N: usize>() -> [u8; N] {
 /// A new run id: `r` and 12 characters of Crockford base32 from 60 random bits.
 pub fn run_id() -> Name {
     let bits = u64::from_le_bytes(bytes()) >> 4;
-    let letters = (0..12).map(|at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]));
-    std::iter::once('r').chain(letters).collect::<String>().into()
+    std::iter::once('r').chain(letters(bits)).collect::<String>().into()
+}
+
+/// An overlay's id, which follows from where it comes from: `o` and 12 characters of Crockford base32.
+pub fn overlay_id(run: &str, member: &str, operator: &str) -> String {
+    let hash = Sha256::digest(format!("{run}\0{member}\0{operator}").as_bytes());
+    let mut bits = [0; 8];
+    bits.copy_from_slice(&hash[..8]);
+    std::iter::once('o').chain(letters(u64::from_le_bytes(bits) >> 4)).collect()
+}
+
+/// 12 letters for 60 bits.
+fn letters(bits: u64) -> impl Iterator<Item = char> {
+    (0..12).map(move |at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))
 }
 
 /// Random hexadecimal text, for salts.

@@ -1,13 +1,16 @@
 //! History: a run's records folded back into what a protocol was fed, what it concluded and what was spent. Resume,
 //! replay and every view start here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_protocol::{Absent, Consultation, Event, Json, Name, Part, PartKind, Stamped};
+use quorate_protocol::{
+    Absent, Command, Consultation, Event, Json, Name, Part, PartKind, Protocol, Stamped,
+};
 use serde_json::{Map, json};
 
 use crate::consultation;
+use crate::hosted::{self, Errand};
 use crate::ports::ledger::{Kind, Record};
 
 /// What a run's records say.
@@ -19,11 +22,11 @@ pub struct History {
     pub opened: Map<String, Json>,
     /// When it was opened.
     pub opened_ms: i64,
-    /// The consultations that hold, in the order in which they were fed.
-    pub consulted: Vec<Stamped>,
-    /// Their records' bodies, in the same order.
+    /// What was fed and holds, in order: consultations, and what the host did for the protocol.
+    pub fed: Vec<Fed>,
+    /// The consultations among it, and those that came too late.
     pub consultations: Vec<Map<String, Json>>,
-    /// Rules and outcome that follow from them, as recorded: kind and body.
+    /// What follows from it, as recorded: kind and body.
     pub facts: Vec<(String, Map<String, Json>)>,
     /// When the outcome was recorded, if there is one.
     pub decided_ms: Option<i64>,
@@ -39,6 +42,15 @@ pub struct History {
     pub wall: Duration,
     /// The number of the next record.
     pub next: u64,
+}
+
+/// Something that was fed to the protocol.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fed {
+    /// The event.
+    pub stamped: Stamped,
+    /// Its record's body.
+    pub data: Map<String, Json>,
 }
 
 /// Why records do not make a history.
@@ -67,9 +79,13 @@ pub enum Error {
     },
 }
 
+/// The records that a protocol asks for.
+const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Outcome];
+
 #[derive(Default)]
 struct Fold {
-    consulted: Vec<(Stamped, Map<String, Json>)>,
+    fed: Vec<Fed>,
+    late: Vec<Map<String, Json>>,
     facts: Vec<(String, Map<String, Json>)>,
     decided_ms: Option<i64>,
     ended: Option<Map<String, Json>>,
@@ -104,12 +120,12 @@ impl History {
         }
         let under_way: u32 = fold.under_way.values().map(|attempts| attempts + 1).sum();
         let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
-        let (consulted, consultations) = fold.consulted.into_iter().unzip();
+        let consultations = consultations(&fold.fed).chain(fold.late).collect();
         Ok(History {
             run: run.clone(),
             opened,
             opened_ms: first.at_ms,
-            consulted,
+            fed: fold.fed,
             consultations,
             facts: fold.facts,
             decided_ms: fold.decided_ms,
@@ -127,21 +143,27 @@ impl History {
         self.facts.iter().rev().find(|(kind, _)| kind == Kind::Outcome.as_str()).map(|(_, data)| data)
     }
 
-    /// The hash of the artifact's text as it was kept.
+    /// What was deliberated on: kind, name, and the hash of the text as it was kept.
     pub fn inputs(&self) -> Vec<(PartKind, String, String)> {
         let entries = self.opened.get("inputs").and_then(Json::as_array);
         let read = |entry: &Json| {
             let text = |key: &str| entry.get(key).and_then(Json::as_str).map(str::to_owned);
-            (text("kind")? == PartKind::Artifact.as_str()).then_some(())?;
-            Some((PartKind::Artifact, text("name")?, text("sha256")?))
+            Some((PartKind::subject(&text("kind")?)?, text("name")?, text("sha256")?))
         };
         entries.into_iter().flatten().filter_map(read).collect()
     }
 
     /// The first event, given the texts of the inputs.
     pub fn opening(&self, inputs: Vec<Part>) -> Stamped {
-        let priors = self.opened.get("priors").and_then(Json::as_array).cloned().unwrap_or_default();
-        Stamped { at_ms: self.opened_ms, event: Event::Opened { run: self.run.clone(), inputs, priors } }
+        let listed = |key: &str| self.opened.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
+        let (priors, overlays) = (listed("priors"), listed("overlays"));
+        let event = Event::Opened { run: self.run.clone(), inputs, priors, overlays };
+        Stamped { at_ms: self.opened_ms, event }
+    }
+
+    /// Everything that was fed, given the texts of the inputs.
+    pub fn events(&self, inputs: Vec<Part>) -> impl Iterator<Item = Stamped> {
+        std::iter::once(self.opening(inputs)).chain(self.fed.iter().map(|fed| fed.stamped.clone()))
     }
 
     /// Whether a consultation gave no output, so that it can be asked for again.
@@ -152,32 +174,46 @@ impl History {
         }
     }
 
-    /// Takes back what has to be asked again so that an INCOMPLETE run can go on: in the last step that has a member
-    /// without output those members' consultations, and everything after that step, since it was asked on the
-    /// strength of it. Returns the ids taken back; none when every consultation has an answer.
-    pub fn reopen(&mut self) -> Vec<Name> {
-        let Some(last) = self.consulted.iter().rev().find_map(Self::absent) else { return Vec::new() };
+    /// Takes back what has to be asked again so that a run without a decision can go on: in the last step that has a
+    /// member without output those members' consultations, and everything that was asked on the strength of them, which
+    /// `protocol`, a fresh one, tells. Returns the ids taken back; none when every consultation has an answer.
+    pub fn reopen(&mut self, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Vec<Name> {
+        let Some(last) = self.fed.iter().rev().find_map(|fed| Self::absent(&fed.stamped)) else {
+            return Vec::new();
+        };
         let step = step_of(last).to_owned();
-        let in_step = |stamped: &Stamped| id_of(stamped).is_some_and(|id| step_of(id) == step);
-        let end = self.consulted.iter().rposition(in_step).map_or(0, |at| at + 1);
         let mut taken = Vec::new();
-        let all =
-            std::mem::take(&mut self.consulted).into_iter().zip(std::mem::take(&mut self.consultations));
-        for (at, (stamped, body)) in all.enumerate() {
-            let absent = Self::absent(&stamped).filter(|id| step_of(id) == step);
-            match id_of(&stamped).filter(|_| absent.is_some() || at >= end) {
-                Some(id) => taken.push(id.clone()),
-                None => {
-                    self.consulted.push(stamped);
-                    self.consultations.push(body);
-                }
+        let mut wanted: BTreeSet<Name> = BTreeSet::new();
+        wanted.extend(asks(protocol.advance(&self.opening(inputs))));
+        for fed in std::mem::take(&mut self.fed) {
+            let id = key_of(&fed.stamped);
+            let again = Self::absent(&fed.stamped).is_some_and(|id| step_of(id) == step);
+            if again || !wanted.contains(&id) {
+                taken.push(id);
+            } else {
+                wanted.extend(asks(protocol.advance(&fed.stamped)));
+                self.fed.push(fed);
             }
         }
+        self.consultations = consultations(&self.fed).collect();
         self.facts.clear();
         self.decided_ms = None;
         self.ended = None;
         taken
     }
+}
+
+/// The keys of what commands ask for.
+fn asks(commands: Vec<Command>) -> impl Iterator<Item = Name> {
+    commands.into_iter().filter_map(|command| match command {
+        Command::Invoke(invoke) => Some(invoke.id),
+        command => Errand::of(command).map(|errand| errand.key()),
+    })
+}
+
+fn consultations(fed: &[Fed]) -> impl Iterator<Item = Map<String, Json>> {
+    let is = |fed: &&Fed| matches!(fed.stamped.event, Event::Consulted { .. });
+    fed.iter().filter(is).map(|fed| fed.data.clone())
 }
 
 impl Fold {
@@ -189,20 +225,24 @@ impl Fold {
                 data.get("invocation").and_then(Json::as_str).ok_or("an attempt names its invocation")?;
             *self.under_way.entry(id.to_owned()).or_default() += 1;
         } else if kind == Kind::Consultation.as_str() {
-            let event =
-                consultation::event(&data).ok_or("a consultation has invocation, status and answer")?;
-            let under_way = match &event {
-                Event::Consulted { id, .. } => self.under_way.remove(&**id),
-                Event::Opened { .. } => None,
-            };
+            let id = data.get("invocation").and_then(Json::as_str);
+            let under_way = id.and_then(|id| self.under_way.remove(id));
             let calls =
                 data.get("spent").and_then(|spent| spent.get("calls")).and_then(Json::as_u64).unwrap_or(0);
             // Nobody was asked this time, for want of a call: what was under way when an earlier process died counts.
             let before = under_way.filter(|_| calls == 0).map_or(0, |attempts| attempts + 1);
             let calls = u32::try_from(calls).unwrap_or(u32::MAX);
             self.calls = self.calls.saturating_add(calls).saturating_add(before);
-            self.consulted.push((Stamped { at_ms, event }, data));
-        } else if kind == Kind::Rule.as_str() || kind == Kind::Outcome.as_str() {
+            if data.get("status") == Some(&json!(consultation::LATE)) {
+                self.late.push(data);
+            } else {
+                let event =
+                    consultation::event(&data).ok_or("a consultation has invocation, status and answer")?;
+                self.fed.push(Fed { stamped: Stamped { at_ms, event }, data });
+            }
+        } else if let Some(event) = hosted::event(kind, &data) {
+            self.fed.push(Fed { stamped: Stamped { at_ms, event }, data });
+        } else if FACTS.iter().any(|fact| fact.as_str() == kind) {
             if kind == Kind::Outcome.as_str() {
                 self.decided_ms = Some(at_ms);
             }
@@ -228,8 +268,7 @@ impl Fold {
         }
         let superseded: Vec<&str> = names("supersedes").collect();
         if !superseded.is_empty() {
-            self.consulted
-                .retain(|(stamped, _)| id_of(stamped).is_none_or(|id| !superseded.contains(&&**id)));
+            self.fed.retain(|fed| !superseded.contains(&&*key_of(&fed.stamped)));
             self.facts.clear();
             self.decided_ms = None;
             self.ended = None;
@@ -244,11 +283,9 @@ impl Fold {
     }
 }
 
-fn id_of(stamped: &Stamped) -> Option<&Name> {
-    match &stamped.event {
-        Event::Consulted { id, .. } => Some(id),
-        Event::Opened { .. } => None,
-    }
+/// What tells an event from the others of its run.
+fn key_of(stamped: &Stamped) -> Name {
+    crate::driver::answers(&stamped.event).unwrap_or_default()
 }
 
 /// The step of an invocation: what stands before its slash.

@@ -12,6 +12,7 @@ pub mod driver;
 pub mod entropy;
 mod form;
 pub mod history;
+pub mod hosted;
 pub mod observe;
 pub mod ports;
 pub mod probe;

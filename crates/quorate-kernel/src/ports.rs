@@ -1,4 +1,7 @@
-//! The ports: what the kernel needs of the world, as traits that carry their contract.
+//! Ports: what the kernel wants of the world, each a trait whose text is the adapter author's manual.
 
+pub mod embedder;
 pub mod executor;
+pub mod gather;
 pub mod ledger;
+pub mod rule;

@@ -31,14 +31,18 @@ pub struct Replayed {
 pub fn replay(history: &History, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Replayed {
     let mut facts = Vec::new();
     let mut finished = false;
-    for stamped in std::iter::once(history.opening(inputs)).chain(history.consulted.iter().cloned()) {
+    for stamped in history.events(inputs) {
         for command in protocol.advance(&stamped) {
             match command {
                 Command::Record(fact) => {
                     facts.push((fact.kind.as_str().to_owned(), crate::consultation::object(fact.data)))
                 }
                 Command::Finish => finished = true,
-                Command::Invoke(_) | Command::Cancel(_) => {}
+                Command::Gather(_)
+                | Command::Invoke(_)
+                | Command::Cancel(_)
+                | Command::Match(_)
+                | Command::Apply(_) => {}
             }
         }
     }

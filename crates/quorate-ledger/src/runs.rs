@@ -84,6 +84,22 @@ impl Store {
         self.select(sqlx::query(runs!("WHERE ended = 0 AND verdict IS NOT NULL ORDER BY seq"))).await
     }
 
+    /// The streams that are no runs and whose names begin so, sorted.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, Error> {
+        let mut connection = self.connection().await;
+        let rows = sqlx::query("SELECT run FROM record WHERE n = 0 AND run >= ? AND run < ? ORDER BY run")
+            .bind(prefix)
+            .bind(format!("{prefix}\u{7f}"))
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| self.error(error))?;
+        let streams = rows.iter().map(|row| Name::from(row.get::<String, _>(0)));
+        Ok(streams.filter(|stream| stream.starts_with(prefix)).collect())
+    }
+
     /// Runs of a council (by fingerprint) on which nothing is decided, by subject and artifact hash; of several the
     /// newest.
     ///

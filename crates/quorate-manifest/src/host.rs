@@ -28,8 +28,21 @@ pub struct Configuration {
     pub default_executor: Option<(String, Place)>,
     /// `[executors.*]` by name.
     pub executors: BTreeMap<String, ExecutorTable>,
+    /// `early_decision`: whether a vote ends once what is out cannot change it (V7).
+    pub early_decision: bool,
+    /// `[assemblies.*]` by name.
+    pub assemblies: BTreeMap<String, AssemblyTable>,
     /// `[budget]`.
     pub budget: Budget,
+}
+
+/// One `[assemblies.<name>]` table: who answers for its members.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AssemblyTable {
+    /// `executor`: for all of them, and where it stands.
+    pub executor: Option<(String, Place)>,
+    /// `[assemblies.<name>.members.<id>] executor`, and where it stands.
+    pub members: BTreeMap<String, (String, Place)>,
 }
 
 /// One `[executors.<name>]` table.

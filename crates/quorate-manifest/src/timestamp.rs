@@ -1,5 +1,7 @@
 //! Times as manifests write them: RFC 3339.
 
+use crate::duration::Iso;
+
 /// A time in milliseconds since the Unix epoch; `None` where the text is no time with an offset.
 pub fn read(text: &str) -> Option<i64> {
     let at: jiff::Timestamp = text.parse().ok()?;
@@ -9,9 +11,45 @@ pub fn read(text: &str) -> Option<i64> {
     (shape && !text.contains('[')).then(|| at.as_millisecond())
 }
 
+/// A time as records write it: RFC 3339, UTC, milliseconds.
+pub fn write(at_ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.3}")
+}
+
+/// The time that a duration is over which begins at a time: years and months are calendar arithmetic in UTC (B11).
+pub fn after(at_ms: i64, iso: Iso) -> i64 {
+    let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return i64::MAX };
+    let number = i64::from;
+    let span = jiff::Span::new()
+        .try_years(number(iso.years))
+        .and_then(|span| span.try_months(number(iso.months)))
+        .and_then(|span| span.try_weeks(number(iso.weeks)))
+        .and_then(|span| span.try_days(number(iso.days)))
+        .and_then(|span| span.try_hours(number(iso.hours)))
+        .and_then(|span| span.try_minutes(number(iso.minutes)))
+        .and_then(|span| span.try_seconds(number(iso.seconds)));
+    let civil = jiff::tz::Offset::UTC.to_datetime(at);
+    let later = span.and_then(|span| civil.checked_add(span));
+    let later = later.and_then(|civil| jiff::tz::Offset::UTC.to_timestamp(civil));
+    later.map_or(i64::MAX, jiff::Timestamp::as_millisecond)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{after, read, write};
+
+    #[test]
+    fn a_duration_goes_by_the_calendar() {
+        // B11
+        let later = |at: &str, iso: &str| {
+            let iso = iso.parse().unwrap_or_else(|error| panic!("{iso}: {error}"));
+            write(after(read(at).unwrap_or_default(), iso))
+        };
+        assert_eq!(later("2026-01-31T10:00:00Z", "P1M"), "2026-02-28T10:00:00.000Z");
+        assert_eq!(later("2026-01-31T10:00:00Z", "P14DT1H"), "2026-02-14T11:00:00.000Z");
+        assert_eq!(later("2024-02-29T00:00:00.5Z", "P1Y"), "2025-02-28T00:00:00.500Z");
+    }
 
     #[test]
     fn a_time_has_a_date_a_clock_and_an_offset() {

@@ -9,24 +9,45 @@ use crate::{Json, Name, Part, answers};
 /// What is to be done. Commands of one `advance` belong together: they leave after one sync.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
+    /// Have material gathered by a strategy of the host's own.
+    Gather(Gather),
     /// Ask somebody.
     Invoke(Invoke),
     /// Take a question back; what still comes is recorded as late and fed to nobody.
     Cancel(Name),
+    /// Have texts compared by meaning, which only the host can do.
+    Match(Match),
+    /// Have a rule of a kind of the host's own applied.
+    Apply(Apply),
     /// Write down something that follows from the events.
     Record(Fact),
     /// The deliberation is over. Always the last command.
     Finish,
 }
 
+/// What a gather strategy of the host's own is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gather {
+    /// The invocation that it is for.
+    pub id: Name,
+    /// The member.
+    pub member: Name,
+    /// The strategy, as the manifest writes it.
+    pub strategy: Name,
+    /// What the strategy is set up with.
+    pub params: Map<String, Json>,
+    /// What the run is about, whole.
+    pub subject: Part,
+}
+
 /// One question to one member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invoke {
-    /// Stable and derived: `r1/skeptic`, `adjudicate`.
+    /// Stable and derived: `r1/skeptic`, `adjudicate`, `ask/ciso`, `round2/ada`, `node/lead`.
     pub id: Name,
     /// The member's id.
     pub member: Name,
-    /// The step that it belongs to: `r1`, `r2`, `adjudicate`.
+    /// The step that it belongs to: `r1`, `r2`, `adjudicate`, `ask`, `round2`, `node`.
     pub step: Name,
     /// What the member is shown, the widest shared first.
     pub parts: Vec<Part>,
@@ -36,6 +57,28 @@ pub struct Invoke {
     pub task: Arc<str>,
     /// What its consultation's record says besides (D7): mode, phase or class, trigger, round, weight, layer.
     pub marks: Map<String, Json>,
+}
+
+/// Texts that are to be compared with traits by their meaning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match {
+    /// The candidate outcome.
+    pub candidate: Name,
+    /// Its texts, in the candidate's order.
+    pub texts: Vec<Arc<str>>,
+    /// The traits.
+    pub traits: Vec<String>,
+}
+
+/// A rule of the host's own that is to be applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Apply {
+    /// What it is applied to, unique in the run: the rule's id, and a node, a round or a case where there are several.
+    pub ticket: Name,
+    /// The rule's kind.
+    pub kind: Name,
+    /// What it is applied to.
+    pub input: Json,
 }
 
 /// A record that the protocol asks for.
@@ -52,6 +95,10 @@ pub struct Fact {
 pub enum FactKind {
     /// A rule or policy was applied.
     Rule,
+    /// A candidate outcome was held against the locked traits.
+    LockCheck,
+    /// A candidate outcome was dropped, or a message refused.
+    Violation,
     /// What the deliberation came to.
     Outcome,
 }
@@ -61,6 +108,8 @@ impl FactKind {
     pub fn as_str(self) -> &'static str {
         match self {
             FactKind::Rule => "rule",
+            FactKind::LockCheck => "lock_check",
+            FactKind::Violation => "violation",
             FactKind::Outcome => "outcome",
         }
     }

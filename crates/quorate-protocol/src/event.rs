@@ -1,5 +1,9 @@
 //! Events: everything that a protocol can learn.
 
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
 use crate::{Json, Name, Part};
 
 /// An event and the time that was recorded with it, the only `now` that a protocol knows.
@@ -22,6 +26,15 @@ pub enum Event {
         inputs: Vec<Part>,
         /// Earlier verdicts on the same type of artifact, newest first.
         priors: Vec<Json>,
+        /// The texts of the overlays that are active, the weightiest first.
+        overlays: Vec<Json>,
+    },
+    /// A gather strategy of the host's own ended.
+    Gathered {
+        /// The invocation that it is for.
+        id: Name,
+        /// What it found, or why it found nothing.
+        result: Result<Arc<str>, Arc<str>>,
     },
     /// An invocation ended, one way or another.
     Consulted {
@@ -30,6 +43,33 @@ pub enum Event {
         /// What came of it.
         result: Consultation,
     },
+    /// Texts were compared with traits by meaning.
+    Matched {
+        /// The candidate outcome.
+        candidate: Name,
+        /// What comes near a trait, or why nobody knows.
+        result: Result<Vec<Near>, Arc<str>>,
+    },
+    /// A rule of the host's own was applied.
+    Ruled {
+        /// What it was applied to.
+        ticket: Name,
+        /// What it says, or why it says nothing.
+        result: Result<Json, Arc<str>>,
+    },
+}
+
+/// A text that comes near a trait in meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Near {
+    /// Which of the traits that were asked about.
+    pub which: usize,
+    /// Which of the texts.
+    pub text: usize,
+    /// The first byte of what comes near.
+    pub start: usize,
+    /// The byte after it.
+    pub end: usize,
 }
 
 /// How one invocation ended.

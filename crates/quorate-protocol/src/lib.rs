@@ -6,16 +6,20 @@
 //! what makes resume, replay and simulation one mechanism.
 
 pub mod answers;
+pub mod assembly;
 pub mod command;
 pub mod event;
 pub mod gather;
+pub mod locks;
 pub mod material;
 pub mod modes;
+pub mod overlay;
 pub mod policy;
 pub mod rules;
+pub mod tally;
 
-pub use command::{Command, Fact, FactKind, Invoke};
-pub use event::{Absent, Consultation, Event, Stamped};
+pub use command::{Apply, Command, Fact, FactKind, Gather, Invoke, Match};
+pub use event::{Absent, Consultation, Event, Near, Stamped};
 pub use material::{Part, PartKind};
 
 use std::sync::Arc;

@@ -1,3 +1,9 @@
-//! Modes: one state machine for each way of deciding together.
+//! Modes: one state machine for each way of deciding together. The four of an assembly share [`assembly`], which gathers,
+//! asks, holds against the locks and ends; each mode says whom to ask next and what follows.
 
+pub mod advisory;
+pub mod assembly;
 pub mod council;
+pub mod hierarchy;
+pub mod peer;
+pub mod voting;

@@ -1,4 +1,5 @@
-//! Synthesis rules: one file for each built-in kind, with its name, the modes that it is for, and its parameters.
+//! Synthesis rules: one file for each built-in kind, with its name, the modes that it is for, its parameters, and what it
+//! does in each mode. A kind of the host's own is registered here by name and schema, and applied by the host.
 
 pub mod aggregate;
 pub mod escalate_on_severity;
@@ -12,6 +13,59 @@ use std::collections::BTreeMap;
 
 use quorate_manifest::form::Form;
 use quorate_manifest::known::RuleKind;
+
+use crate::assembly::Rule;
+use crate::modes::advisory::{Emitted, Heard};
+use crate::modes::hierarchy::{Branch, Rolled};
+use crate::modes::voting::{Poll, Ruling};
+
+/// What a built-in kind is and does.
+pub(crate) struct BuiltIn {
+    kind: &'static str,
+    says: fn() -> RuleKind,
+    /// Advisory: what it makes of the members' advice.
+    pub(crate) advise: Option<fn(&Rule, &[Heard]) -> Option<Emitted>>,
+    /// Voting: what it decides; `None` leaves it to the next rule.
+    pub(crate) decide: Option<fn(&Rule, &Poll<'_>) -> Option<Ruling>>,
+    /// Hierarchy: what a node passes up; `None` leaves it to the next rule.
+    pub(crate) roll: Option<fn(&Rule, &Branch) -> Option<Rolled>>,
+}
+
+const NOTHING: BuiltIn =
+    BuiltIn { kind: "", says: unanimity::kind, advise: None, decide: None, roll: None };
+
+const BUILT_IN: [BuiltIn; 7] = [
+    BuiltIn {
+        kind: terminal::KIND,
+        says: terminal::kind,
+        advise: Some(terminal::advise),
+        decide: Some(terminal::decide),
+        roll: Some(terminal::roll),
+    },
+    BuiltIn { kind: priority::KIND, says: priority::kind, advise: Some(priority::advise), ..NOTHING },
+    BuiltIn {
+        kind: aggregate::KIND,
+        says: aggregate::kind,
+        advise: Some(aggregate::advise),
+        roll: Some(aggregate::roll),
+        ..NOTHING
+    },
+    BuiltIn { kind: quorum::KIND, says: quorum::kind, decide: Some(quorum::decide), ..NOTHING },
+    BuiltIn { kind: majority::KIND, says: majority::kind, decide: Some(majority::decide), ..NOTHING },
+    BuiltIn { kind: unanimity::KIND, says: unanimity::kind, decide: Some(unanimity::decide), ..NOTHING },
+    BuiltIn {
+        kind: escalate_on_severity::KIND,
+        says: escalate_on_severity::kind,
+        roll: Some(escalate_on_severity::roll),
+        ..NOTHING
+    },
+];
+
+/// A built-in kind; `None` where it is the host's.
+pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
+    static ALL: [BuiltIn; 7] = BUILT_IN;
+    ALL.iter().find(|one| one.kind == kind)
+}
 
 /// The kinds of rules that there are.
 #[derive(Debug, Clone)]
@@ -33,16 +87,7 @@ pub enum Error {
 impl Rules {
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let built_in = [
-            (terminal::KIND, terminal::kind()),
-            (priority::KIND, priority::kind()),
-            (aggregate::KIND, aggregate::kind()),
-            (quorum::KIND, quorum::kind()),
-            (majority::KIND, majority::kind()),
-            (unanimity::KIND, unanimity::kind()),
-            (escalate_on_severity::KIND, escalate_on_severity::kind()),
-        ];
-        Rules { kinds: built_in.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect() }
+        Rules { kinds: BUILT_IN.map(|one| (one.kind.to_owned(), (one.says)())).into() }
     }
 
     /// Adds a kind.

@@ -193,6 +193,7 @@ fn convene(
         run: "r".into(),
         inputs: vec![Part::new(PartKind::Artifact, "a", "text")],
         priors: vec![],
+        overlays: vec![],
     };
     let mut commands = council.advance(&Stamped { at_ms: 0, event: opened });
     loop {
@@ -211,7 +212,7 @@ fn convene(
                         }),
                     );
                 }
-                Command::Record(_) | Command::Cancel(_) | Command::Finish => {}
+                _ => {}
             }
         }
         assert!(!next.is_empty(), "a council that waits for nobody has finished");
@@ -277,7 +278,7 @@ fn strings_for_booleans_never_ship() {
         min_deliberators: 3,
         policy: Policy::Seed,
     });
-    let opened = Event::Opened { run: "r".into(), inputs: vec![], priors: vec![] };
+    let opened = Event::Opened { run: "r".into(), inputs: vec![], priors: vec![], overlays: vec![] };
     council.advance(&Stamped { at_ms: 0, event: opened });
     let mut last = Vec::new();
     for at in 0..4 {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::driver::{Convening, Error, Opening};
 use quorate_kernel::history::History;
+use quorate_kernel::hosted::Hosted;
 use quorate_kernel::observe::Nobody;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::redact::Redactor;
@@ -149,6 +150,7 @@ impl World {
             seats: self.seats(&asked),
             caps: Caps { calls: self.cap, wall: None },
             redactor: Redactor::default(),
+            hosted: Hosted::default(),
             ledger: ledger.clone(),
             clock: Arc::new(Ticking::default()),
             observer: Arc::new(Nobody),
@@ -159,7 +161,7 @@ impl World {
                 let data = quorate_kernel::consultation::object(
                     json!({"setup": self.setup, "inputs": [], "priors": []}),
                 );
-                convening.open(Opening { data, inputs: vec![input], priors: Vec::new() }).await.map(|_| ())
+                convening.open(Opening { data, inputs: vec![input], priors: Vec::new(), overlays: Vec::new() }).await.map(|_| ())
             }
             Some(history) => convening.resume(&history, vec![input], Vec::new()).await.map(|_| ()),
         }

@@ -13,6 +13,7 @@ mod finding;
 mod goals;
 mod lens;
 mod lexicon;
+mod member;
 mod others;
 mod reading;
 mod scoring;
@@ -35,6 +36,7 @@ use checks::Criteria;
 use document::Document;
 use goals::Goals;
 use lens::Lens;
+use member::{Question, Wanted};
 use reading::Reading;
 use settings::Rubric;
 
@@ -79,16 +81,25 @@ impl Executor for Reader {
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let _processor = self.processors.acquire().await;
         let rubric = self.rubric.clone();
-        let Invocation { member, step, role, parts, .. } = invocation;
         // Reading keeps a processor busy, for seconds when the text is long; deadlines and interruptions go on.
-        let read = tokio::task::spawn_blocking(move || rubric.answer(&member, &step, &role, &parts)).await;
+        let read = tokio::task::spawn_blocking(move || rubric.answer_to(&invocation)).await;
         let text = read.map_err(|error| Failure::failed(format!("the reading broke off: {error}")))??;
         Ok(Reply { text, ..Reply::default() })
     }
 }
 
 impl Rubric {
-    /// The answer to one invocation, a JSON object.
+    /// The answer to an invocation, a JSON object.
+    fn answer_to(&self, invocation: &Invocation) -> Result<String, Failure> {
+        let Invocation { member, step, role, persona, form, parts, .. } = invocation;
+        let Some(wanted) = Wanted::of(*form) else { return self.answer(member, step, role, parts) };
+        let question = Question { member, step, role, persona: persona.as_deref(), parts };
+        let goals = self.goals.clone().unwrap_or_default();
+        let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
+        Ok(member::answer(wanted, &question, &criteria)?.to_string())
+    }
+
+    /// The answer to one member of a council, a JSON object.
     fn answer(&self, member: &str, step: &str, role: &str, parts: &[Part]) -> Result<String, Failure> {
         let part = |kind: PartKind| parts.iter().find(|part| part.kind == kind);
         let artifact =

@@ -12,9 +12,10 @@ use tokio::time::Instant;
 use crate::ask::{Ask, Attempted, Next, Why};
 use crate::budget::Calls;
 use crate::clock::Clock;
-use crate::consultation::{Attempt, Ended, Spent};
+use crate::consultation::{self, Attempt, Spent};
 use crate::entropy::sha256_hex;
 use crate::form;
+use crate::hosted::Done;
 use crate::observe::Observer;
 use crate::ports::executor::{Failure, Invocation, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
@@ -26,12 +27,18 @@ use crate::seat::Seat;
 const GRACE: Duration = Duration::from_millis(2_500);
 
 /// An invocation under way.
-pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Result<(Name, Asked), Error>> + Send>>;
+pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Result<Ended, Error>> + Send>>;
+
+/// Something that was under way and ended.
+pub(super) enum Ended {
+    Call(Name, Box<Asked>),
+    Errand(Name, Box<Done>),
+}
 
 /// An invocation that ended, with the record of its last attempt still to be written.
 pub(super) struct Asked {
     pub(super) attempt: Option<Attempt>,
-    pub(super) ended: Ended,
+    pub(super) ended: consultation::Ended,
 }
 
 /// What all invocations of a run share.
@@ -90,7 +97,7 @@ pub(super) async fn call(
     invoke: Invoke,
     seat: Seat,
     made: Arc<AtomicU32>,
-) -> Result<(Name, Asked), Error> {
+) -> Result<Ended, Error> {
     let started = Instant::now();
     let deadline = started + seat.timeout;
     let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
@@ -108,7 +115,7 @@ pub(super) async fn call(
         match next {
             Next::Done(result) => {
                 let ended = asking.end(result, &first_prompt, started.elapsed(), last.as_ref());
-                return Ok((invoke.id, Asked { attempt: last, ended }));
+                return Ok(Ended::Call(invoke.id, Box::new(Asked { attempt: last, ended })));
             }
             Next::Wait { ms } => {
                 let until = Instant::now() + Duration::from_millis(ms);
@@ -208,12 +215,12 @@ impl Asking {
         prompt: &str,
         took: Duration,
         last: Option<&Attempt>,
-    ) -> Ended {
+    ) -> consultation::Ended {
         let message = last.filter(|_| result.is_err()).map(|last| match last.complaints.is_empty() {
             true => last.text.clone(),
             false => last.complaints.join("; "),
         });
-        Ended {
+        consultation::Ended {
             repaired: result.is_ok() && self.ask.repaired(),
             result: result.map_or_else(Consultation::Absent, Consultation::Answered),
             message: message.filter(|text| !text.is_empty()),

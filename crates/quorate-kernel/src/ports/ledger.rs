@@ -23,10 +23,22 @@ pub enum Kind {
     Attempt,
     /// An invocation ended.
     Consultation,
+    /// A gather strategy of the host's own ended.
+    Gathered,
+    /// Texts were compared with traits by meaning.
+    Match,
     /// A rule or policy was applied.
     Rule,
+    /// A candidate outcome was held against the locked traits.
+    LockCheck,
+    /// A candidate outcome was dropped, or a message refused.
+    Violation,
     /// What the deliberation came to.
     Outcome,
+    /// An overlay became active. In the assembly's own stream, not in the run's.
+    OverlayAdded,
+    /// An overlay is active no more.
+    OverlayEvicted,
     /// A person decided otherwise.
     Override,
     /// Everything that follows from the outcome is done.
@@ -41,8 +53,14 @@ impl Kind {
             Kind::RunIntent => "run.intent",
             Kind::Attempt => "attempt",
             Kind::Consultation => "consultation",
+            Kind::Gathered => "gathered",
+            Kind::Match => "match",
             Kind::Rule => "rule",
+            Kind::LockCheck => "lock_check",
+            Kind::Violation => "violation",
             Kind::Outcome => "outcome",
+            Kind::OverlayAdded => "overlay.added",
+            Kind::OverlayEvicted => "overlay.evicted",
             Kind::Override => "override",
             Kind::RunEnded => "run.ended",
         }

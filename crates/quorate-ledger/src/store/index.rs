@@ -35,7 +35,15 @@ impl Change {
             Kind::Outcome => Some(Change::Decided { at_ms: entry.at_ms, verdict: text("verdict") }),
             Kind::Override => Some(Change::Overridden { verdict: text("verdict") }),
             Kind::RunEnded => Some(Change::Ended),
-            Kind::Attempt | Kind::Consultation | Kind::Rule => None,
+            Kind::Attempt
+            | Kind::Consultation
+            | Kind::Gathered
+            | Kind::Match
+            | Kind::Rule
+            | Kind::LockCheck
+            | Kind::Violation
+            | Kind::OverlayAdded
+            | Kind::OverlayEvicted => None,
         }
     }
 

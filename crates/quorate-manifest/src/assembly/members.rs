@@ -74,6 +74,23 @@ pub enum Trigger {
     Periodic,
 }
 
+impl Trigger {
+    /// All of them.
+    pub const ALL: [Trigger; 5] =
+        [Trigger::Sample, Trigger::SentinelMatch, Trigger::Scheduled, Trigger::Manual, Trigger::Periodic];
+
+    /// The trigger as a manifest writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Trigger::Sample => "sample",
+            Trigger::SentinelMatch => "sentinel-match",
+            Trigger::Scheduled => "scheduled",
+            Trigger::Manual => "manual",
+            Trigger::Periodic => "periodic",
+        }
+    }
+}
+
 /// What a member is given to read.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

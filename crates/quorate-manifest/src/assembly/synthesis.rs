@@ -1,7 +1,7 @@
 //! `synthesis`: how the members' outputs are combined.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::pattern;
@@ -89,7 +89,7 @@ pub struct RiskLevel {
 }
 
 /// What a level of risk is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum RiskLabel {
@@ -101,4 +101,16 @@ pub enum RiskLabel {
     Intervene,
     /// Get somebody.
     Escalate,
+}
+
+impl RiskLabel {
+    /// The label as a manifest writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            RiskLabel::Ok => "ok",
+            RiskLabel::Watch => "watch",
+            RiskLabel::Intervene => "intervene",
+            RiskLabel::Escalate => "escalate",
+        }
+    }
 }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::codes;
 
-use super::{Budget, Configuration, ExecutorTable, executor};
+use super::{AssemblyTable, Budget, Configuration, ExecutorTable, executor};
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
 /// Keys of the format that this version does not read, by the path of the table that they stand in.
 const NOT_YET: [(&str, &[&str]); 2] =
-    [("", &["assemblies", "early_decision", "governance"]), ("budget", &["tokens", "money", "prices"])];
+    [("", &["governance"]), ("budget", &["tokens", "money", "prices"])];
 
 /// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {
@@ -32,7 +32,12 @@ fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         strict_chain: fields.optional("strict_chain").and_then(|field| field.boolean()).unwrap_or_default(),
         ledger: fields.optional("ledger").and_then(|field| ledger(&field)),
-        default_executor: fields.optional("defaults").and_then(|field| default_executor(&field)),
+        default_executor: fields.optional("defaults").and_then(|field| executor_of(&field)),
+        early_decision: fields
+            .optional("early_decision")
+            .and_then(|field| field.boolean())
+            .unwrap_or_default(),
+        assemblies: fields.optional("assemblies").map(|field| assemblies(&field)).unwrap_or_default(),
         executors: fields.optional("executors").map(|field| executors(&field)).unwrap_or_default(),
         budget: fields.optional("budget").map(|field| budget(&field)).unwrap_or_default(),
     };
@@ -49,7 +54,23 @@ fn ledger(field: &Field<'_>) -> Option<String> {
     Some(written.to_owned())
 }
 
-fn default_executor(field: &Field<'_>) -> Option<(String, quorate_diagnostics::Place)> {
+fn assemblies(field: &Field<'_>) -> BTreeMap<String, AssemblyTable> {
+    let tables = field.entries().unwrap_or_default();
+    tables.into_iter().filter_map(|(name, field)| Some((name.to_owned(), assembly(&field)?))).collect()
+}
+
+fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
+    let mut fields = field.fields()?;
+    let executor = fields.optional("executor").and_then(|f| Some((f.some_text()?.to_owned(), f.place())));
+    let members = fields.optional("members").and_then(|field| field.entries()).unwrap_or_default();
+    let members = members.into_iter().filter_map(|(id, field)| Some((id.to_owned(), executor_of(&field)?)));
+    let table = AssemblyTable { executor, members: members.collect() };
+    fields.finish();
+    Some(table)
+}
+
+/// A table whose one key is `executor`.
+fn executor_of(field: &Field<'_>) -> Option<(String, quorate_diagnostics::Place)> {
     let mut fields = field.fields()?;
     let executor = fields.optional("executor").and_then(|f| Some((f.some_text()?.to_owned(), f.place())));
     fields.finish();

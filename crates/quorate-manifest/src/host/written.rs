@@ -20,8 +20,23 @@ pub(crate) struct Configuration {
     pub defaults: Option<Defaults>,
     /// How members are asked, by a name of your choice.
     pub executors: Option<BTreeMap<String, Executor>>,
+    /// End a vote once what is out cannot change it.
+    pub early_decision: Option<bool>,
+    /// Who answers for the members of an assembly, by the assembly's name.
+    pub assemblies: Option<BTreeMap<String, Assembly>>,
     /// What one run may use up.
     pub budget: Option<Budget>,
+}
+
+/// Who answers for the members of an assembly.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Assembly {
+    /// The executor of all of its members.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: Option<String>,
+    /// Single members, by their ids.
+    pub members: Option<BTreeMap<String, Defaults>>,
 }
 
 /// What holds where nothing else is said.

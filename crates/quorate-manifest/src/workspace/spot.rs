@@ -35,6 +35,14 @@ impl Scope {
             Scope::Tenant(slug) => format!("{TENANTS}/{slug}"),
         }
     }
+
+    /// The tenant, if it is one's.
+    pub fn tenant(&self) -> Option<&str> {
+        match self {
+            Scope::Workspace => None,
+            Scope::Tenant(slug) => Some(slug),
+        }
+    }
 }
 
 impl Spot {

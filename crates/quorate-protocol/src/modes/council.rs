@@ -296,8 +296,10 @@ impl Protocol for Council {
             Event::Opened { inputs, priors, .. } if self.stage == Stage::Unopened => {
                 self.open(inputs, priors)
             }
-            Event::Opened { .. } => Vec::new(),
             Event::Consulted { id, result } => self.heard(id, result),
+            Event::Opened { .. } | Event::Gathered { .. } | Event::Matched { .. } | Event::Ruled { .. } => {
+                Vec::new()
+            }
         }
     }
 

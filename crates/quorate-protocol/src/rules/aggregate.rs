@@ -4,6 +4,11 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
 
+use crate::answers::advice::Advice;
+use crate::assembly::Rule;
+use crate::modes::advisory::{Draft, Emitted, Heard};
+use crate::modes::hierarchy::{Branch, Child, Rolled, union};
+
 /// The kind as a manifest writes it.
 pub const KIND: &str = "aggregate";
 
@@ -36,4 +41,84 @@ pub fn kind() -> RuleKind {
             }
         }),
     }
+}
+
+/// The priority of the gravest output unless said; each further one has one less.
+const PRIORITY_BASE: u8 = 50;
+const MOST_PRIORITY: u8 = 100;
+
+/// The gravest outputs within the bounds, sorted (A3).
+pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
+    let bounds = Bounds::of(rule);
+    let mut within: Vec<&Heard> = heard
+        .iter()
+        .filter(|one| rule.concerns(&one.member) && bounds.hold(one.advice.severity) && one.may_emit)
+        .collect();
+    within.sort_by_key(|one| gravest_first(&one.advice));
+    within.truncate(bounds.top);
+    let priority = |place: usize| match rule.small("priority") {
+        Some(priority) => priority,
+        None => {
+            let base = rule.small("priorityBase").unwrap_or(PRIORITY_BASE);
+            base.saturating_sub(u8::try_from(place).unwrap_or(u8::MAX)).min(MOST_PRIORITY)
+        }
+    };
+    let drafts = within.iter().enumerate();
+    (!within.is_empty()).then(|| Emitted {
+        drafts: drafts.map(|(place, one)| Draft { seat: one.seat, priority: priority(place) }).collect(),
+        members: within.iter().map(|one| one.member.clone()).collect(),
+        alone: false,
+    })
+}
+
+/// The gravest children as one: their highest severity, all their evidence, their concerns and suggestions in order
+/// (H2).
+pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rolled> {
+    let bounds = Bounds::of(rule);
+    let mut within: Vec<&Child> =
+        branch.children.iter().filter(|child| bounds.hold(child.advice.severity)).collect();
+    within.sort_by_key(|child| gravest_first(&child.advice));
+    within.truncate(bounds.top);
+    let advice: Vec<&Advice> = within.iter().map(|child| &child.advice).collect();
+    let joined = |text: fn(&Advice) -> &str| {
+        let texts: Vec<&str> = advice.iter().map(|one| text(one)).filter(|text| !text.is_empty()).collect();
+        texts.join("\n")
+    };
+    let severity = advice.iter().map(|one| one.severity).max()?;
+    Some(Rolled {
+        advice: Advice {
+            severity,
+            concern: joined(|one| &one.concern),
+            evidence: union(advice.iter().copied()),
+            suggestion: joined(|one| &one.suggestion),
+        },
+        from: within.iter().map(|child| child.member.clone()).collect(),
+    })
+}
+
+/// Which outputs count, and how many.
+struct Bounds {
+    lowest: u8,
+    highest: u8,
+    top: usize,
+}
+
+impl Bounds {
+    fn of(rule: &Rule) -> Self {
+        let top = rule.whole("topN").map_or(usize::MAX, |top| usize::try_from(top).unwrap_or(usize::MAX));
+        Bounds {
+            lowest: rule.small("minSeverity").unwrap_or(0),
+            highest: rule.small("maxSeverity").unwrap_or(u8::MAX),
+            top,
+        }
+    }
+
+    fn hold(&self, severity: u8) -> bool {
+        (self.lowest..=self.highest).contains(&severity)
+    }
+}
+
+/// Severity, then how much evidence there is, both descending; a stable sort leaves the roster's order.
+fn gravest_first(advice: &Advice) -> (std::cmp::Reverse<u8>, std::cmp::Reverse<usize>) {
+    (std::cmp::Reverse(advice.severity), std::cmp::Reverse(advice.evidence.len()))
 }

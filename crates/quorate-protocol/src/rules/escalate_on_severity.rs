@@ -4,6 +4,10 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
 
+use crate::answers::advice::Advice;
+use crate::assembly::Rule;
+use crate::modes::hierarchy::{Branch, Rolled, union};
+
 /// The kind as a manifest writes it.
 pub const KIND: &str = "escalate-on-severity";
 
@@ -24,4 +28,29 @@ pub fn kind() -> RuleKind {
             }
         }),
     }
+}
+
+/// The highest severity of children and self, all evidence, the node's own concern; a parent may raise, not lower (H2).
+pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rolled> {
+    let children: Vec<&Advice> = branch.children.iter().map(|child| &child.advice).collect();
+    let own = branch.own.as_ref();
+    let severity = children.iter().map(|one| one.severity).chain(own.map(|own| own.severity)).max()?;
+    let own_text = |text: fn(&Advice) -> &str| own.map(text).filter(|text| !text.is_empty());
+    let of_children = |text: fn(&Advice) -> &str| {
+        let mut gravest_first = children.clone();
+        gravest_first.sort_by_key(|one| std::cmp::Reverse(one.severity));
+        let texts: Vec<&str> =
+            gravest_first.into_iter().map(text).filter(|text| !text.is_empty()).collect();
+        texts.join("\n")
+    };
+    let said = |text: fn(&Advice) -> &str| own_text(text).map_or_else(|| of_children(text), str::to_owned);
+    Some(Rolled {
+        advice: Advice {
+            severity,
+            concern: said(|one| &one.concern),
+            evidence: union(children.iter().copied().chain(own)),
+            suggestion: said(|one| &one.suggestion),
+        },
+        from: branch.children.iter().map(|child| child.member.clone()).collect(),
+    })
 }

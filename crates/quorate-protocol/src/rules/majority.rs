@@ -1,8 +1,15 @@
 //! `majority`: more than half of the weight says yes (V4).
 
+use std::cmp::Ordering;
+
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::answers::vote::Vote;
+use crate::assembly::Rule;
+use crate::modes::voting::{Poll, Ruling};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "majority";
@@ -25,5 +32,40 @@ pub fn kind() -> RuleKind {
             "if": {"properties": {"tieBreaker": {"const": "chair-vote"}}, "required": ["tieBreaker"]},
             "then": {"required": ["chair"]}
         }),
+    }
+}
+
+/// More than half passes, less fails, and an exact half goes to the tie-breaker.
+pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
+    let tally = poll.tally(rule);
+    let half = tally.to_half();
+    let mut ruling = Ruling { tally: Some(tally), ..Ruling::alone(half == Some(Ordering::Greater)) };
+    if half == Some(Ordering::Equal) {
+        let (pass, tie) = broken(rule, poll);
+        ruling.pass = pass;
+        ruling.tie = Some(tie);
+    }
+    Some(ruling)
+}
+
+/// Who breaks a tie, and how. A chair who abstains or is missing rejects.
+fn broken(rule: &Rule, poll: &Poll<'_>) -> (bool, String) {
+    match rule.text("tieBreaker").unwrap_or("reject") {
+        "chair-vote" => {
+            let chair = rule.text("chair").unwrap_or_default();
+            let vote = poll.voters.iter().find(|one| *one.member == *chair).and_then(|one| one.vote);
+            match vote {
+                Some(Vote::Yes) => (true, format!("tied; the chair `{chair}` votes yes")),
+                Some(Vote::No) => (false, format!("tied; the chair `{chair}` votes no")),
+                Some(Vote::Abstain) => (false, format!("tied; the chair `{chair}` abstains, which rejects")),
+                None => (false, format!("tied; the chair `{chair}` gave no vote, which rejects")),
+            }
+        }
+        "random" => {
+            let pass = Sha256::digest(poll.run.as_bytes())[0] & 1 == 1;
+            let side = if pass { "pass" } else { "fail" };
+            (pass, format!("tied; drawn from the run's id: {side}"))
+        }
+        _ => (false, "tied; a tie rejects".to_owned()),
     }
 }

@@ -4,6 +4,10 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
 
+use crate::Json;
+use crate::assembly::Rule;
+use crate::modes::advisory::{Draft, Emitted, Heard};
+
 /// The kind as a manifest writes it.
 pub const KIND: &str = "priority";
 
@@ -25,5 +29,40 @@ pub fn kind() -> RuleKind {
                 "terminal": {"type": "boolean"}
             }
         }),
+    }
+}
+
+/// The priority of what it emits unless said.
+const PRIORITY: u8 = 80;
+/// The words of the concerns that are built in.
+const BUILT_IN: [(&str, &[&str]); 1] = [("sycophancy", &["sycoph", "pleas", "agree", "validat"])];
+
+/// Whoever's concern has a word of the trigger goes through (A3). A rule that names no words never fires.
+pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
+    let words = words(rule);
+    let has = |one: &&Heard| {
+        let concern = one.advice.concern.to_lowercase();
+        words.iter().any(|word| concern.contains(word))
+    };
+    let firing: Vec<&Heard> =
+        heard.iter().filter(|one| rule.concerns(&one.member)).filter(has).collect();
+    let priority = rule.small("priority").unwrap_or(PRIORITY);
+    (!firing.is_empty()).then(|| Emitted {
+        drafts: firing.iter().map(|one| Draft { seat: one.seat, priority }).collect(),
+        members: firing.iter().map(|one| one.member.clone()).collect(),
+        alone: false,
+    })
+}
+
+fn words(rule: &Rule) -> Vec<String> {
+    let kind = rule.text("triggerKind").map(str::to_lowercase);
+    let built_in = kind.as_deref().and_then(|kind| BUILT_IN.iter().find(|(name, _)| *name == kind));
+    if let Some((_, words)) = built_in {
+        return words.iter().map(|word| (*word).to_owned()).collect();
+    }
+    let written = rule.params.get("words").and_then(Json::as_array);
+    match written {
+        Some(words) => words.iter().filter_map(Json::as_str).map(str::to_lowercase).collect(),
+        None => kind.map(|kind| kind.replace('-', " ")).into_iter().collect(),
     }
 }

@@ -1,8 +1,16 @@
 //! `quorum`: enough of the weight says yes (V3, V4).
 
+use std::cmp::Ordering;
+
 use quorate_manifest::assembly::Mode;
+use quorate_manifest::decimal::Decimal;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
+
+use super::majority;
+use crate::assembly::Rule;
+use crate::modes::voting::{Poll, Ruling};
+use crate::tally::{Tally, Weight};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "quorum";
@@ -24,4 +32,30 @@ pub fn kind() -> RuleKind {
             "required": ["threshold"]
         }),
     }
+}
+
+/// Passes where the ratio is at or over the threshold; an exact half is left to a later `majority`.
+pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
+    let tally = poll.tally(rule);
+    if tally.to_half() == Some(Ordering::Equal) && poll.later.iter().any(|later| *later.kind == *majority::KIND)
+    {
+        return None;
+    }
+    let reached = rule.decimal("threshold").is_some_and(|threshold| tally.reaches(threshold));
+    Some(Ruling { tally: Some(tally), ..Ruling::alone(reached) })
+}
+
+/// Whether one more yes can turn a pass: at exactly a half it leaves to a later `majority` what it would pass below.
+pub(crate) fn may_turn(rule: &Rule, later: &[Rule]) -> bool {
+    let leaves = later.iter().any(|later| *later.kind == *majority::KIND);
+    let low = rule.decimal("threshold").is_none_or(|threshold| {
+        Tally { yes: Decimal::ONE.into(), total: two(), ..Tally::default() }.reaches(threshold)
+    });
+    *rule.kind == *KIND && leaves && low
+}
+
+fn two() -> Weight {
+    let mut two = Weight::from(Decimal::ONE);
+    two += &Decimal::ONE.into();
+    two
 }

@@ -4,6 +4,12 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
 
+use crate::answers::vote::Vote;
+use crate::assembly::Rule;
+use crate::modes::advisory::{Draft, Emitted, Heard};
+use crate::modes::hierarchy::{Branch, Rolled};
+use crate::modes::voting::{Poll, Ruling};
+
 /// The kind as a manifest writes it.
 pub const KIND: &str = "terminal";
 
@@ -27,4 +33,41 @@ pub fn kind() -> RuleKind {
             }
         }),
     }
+}
+
+/// At which severity it fires unless said.
+const TRIGGER_SEVERITY: u8 = 9;
+/// The priority of what it emits unless said.
+const PRIORITY: u8 = 100;
+
+/// The gravest of the members at or over the trigger speaks alone, even if it has nothing to suggest (A3).
+pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
+    let trigger = rule.small("triggerSeverity").unwrap_or(TRIGGER_SEVERITY);
+    let firing = heard.iter().filter(|one| rule.concerns(&one.member) && one.advice.severity >= trigger);
+    // Of equals the first in the roster: `max_by_key` would take the last.
+    let gravest = firing.rev().max_by_key(|one| one.advice.severity)?;
+    Some(Emitted {
+        drafts: vec![Draft { seat: gravest.seat, priority: rule.small("priority").unwrap_or(PRIORITY) }],
+        members: vec![gravest.member.clone()],
+        alone: true,
+    })
+}
+
+/// Anybody who votes as the trigger says decides alone: yes passes, no fails (V4). A veto unless said.
+pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
+    if rule.text("scope").is_some_and(|scope| poll.class != Some(scope)) {
+        return None;
+    }
+    let trigger = rule.text("triggerVote").and_then(Vote::read).unwrap_or(Vote::No);
+    let firing = poll.voters_of(rule).filter(|one| one.vote == Some(trigger));
+    let members: Vec<_> = firing.map(|one| one.member.clone()).collect();
+    (!members.is_empty()).then(|| Ruling { members, ..Ruling::alone(trigger == Vote::Yes) })
+}
+
+/// A child at or over the trigger is passed up verbatim; of several the gravest, then the first in the roster (H2).
+pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rolled> {
+    let trigger = rule.small("triggerSeverity").unwrap_or(TRIGGER_SEVERITY);
+    let firing = branch.children.iter().filter(|child| child.advice.severity >= trigger);
+    let gravest = firing.rev().max_by_key(|child| child.advice.severity)?;
+    Some(Rolled { advice: gravest.advice.clone(), from: vec![gravest.member.clone()] })
 }

@@ -4,6 +4,10 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::known::{Ends, RuleKind};
 use serde_json::json;
 
+use crate::answers::vote::Vote;
+use crate::assembly::Rule;
+use crate::modes::voting::{Poll, Ruling};
+
 /// The kind as a manifest writes it.
 pub const KIND: &str = "unanimity";
 
@@ -21,4 +25,16 @@ pub fn kind() -> RuleKind {
             }
         }),
     }
+}
+
+/// Passes iff every voter says yes; where nobody votes nothing passes.
+pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
+    let dissenting: Vec<_> = poll
+        .voters_of(rule)
+        .filter(|one| one.vote != Some(Vote::Yes))
+        .map(|one| one.member.clone())
+        .collect();
+    let pass = dissenting.is_empty() && poll.voters_of(rule).next().is_some();
+    let tally = poll.tally(rule);
+    Some(Ruling { members: dissenting, tally: Some(tally), ..Ruling::alone(pass) })
 }

@@ -2,7 +2,12 @@
 //! library adds to them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use quorate_kernel::hosted::Hosted;
+use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::gather::Gather;
+use quorate_kernel::ports::rule::Rule;
 use quorate_manifest::known::RuleKind;
 use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
@@ -11,33 +16,67 @@ use regex::RegexBuilder;
 /// How large a compiled trait may get, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// What this program knows.
+/// What this program knows and can do.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     rules: Rules,
     gathers: BTreeSet<String>,
+    hosted: Hosted,
+}
+
+/// A gather strategy that cannot be registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StrategyError {
+    /// Its name does not begin as those of hosts do.
+    #[error("the gather strategy `{0}` has to begin with `custom:`")]
+    Name(String),
+    /// There is one of that name.
+    #[error("the gather strategy `{0}` is registered twice")]
+    Duplicate(String),
 }
 
 impl Host {
     /// What is built in.
     pub fn new() -> Self {
-        Host { rules: Rules::built_in(), gathers: gather::BUILT_IN.map(str::to_owned).into() }
+        let gathers = gather::BUILT_IN.map(str::to_owned).into();
+        Host { rules: Rules::built_in(), gathers, hosted: Hosted::default() }
     }
 
-    /// Adds a kind of synthesis rule.
+    /// Adds a kind of synthesis rule, and what it does.
     ///
     /// # Errors
     /// When there is one of that name, or its parameters' schema cannot be held.
-    pub fn with_rule(mut self, name: &str, kind: RuleKind) -> Result<Self, Error> {
+    pub fn with_rule(mut self, name: &str, kind: RuleKind, rule: Arc<dyn Rule>) -> Result<Self, Error> {
         self.rules.register(name, kind)?;
+        self.hosted.rules.insert(name.to_owned(), rule);
         Ok(self)
     }
 
     /// Adds a gather strategy; its name begins with `custom:`.
+    ///
+    /// # Errors
+    /// When there is one of that name, or the name does not begin so.
+    pub fn with_gather(mut self, strategy: &str, gathers: Arc<dyn Gather>) -> Result<Self, StrategyError> {
+        if !strategy.starts_with(gather::CUSTOM) {
+            return Err(StrategyError::Name(strategy.to_owned()));
+        }
+        if !self.gathers.insert(strategy.to_owned()) {
+            return Err(StrategyError::Duplicate(strategy.to_owned()));
+        }
+        self.hosted.gathers.insert(strategy.to_owned(), gathers);
+        Ok(self)
+    }
+
+    /// Compares by meaning with this embedder.
     #[must_use]
-    pub fn with_gather(mut self, strategy: &str) -> Self {
-        self.gathers.insert(strategy.to_owned());
+    pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.hosted.embedder = Some(embedder);
         self
+    }
+
+    /// What only the host can do for a run.
+    pub fn hosted(&self) -> Hosted {
+        self.hosted.clone()
     }
 }
 
@@ -69,6 +108,6 @@ impl quorate_manifest::Host for Host {
     }
 
     fn embeds(&self) -> bool {
-        false
+        self.hosted.embedder.is_some()
     }
 }

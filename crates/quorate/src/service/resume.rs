@@ -7,6 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
 use quorate_kernel::observe::Observer;
+use quorate_protocol::modes::council::Council;
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name};
 
@@ -75,7 +76,7 @@ pub async fn resume(
         Stop::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {run} has no seed")))
     })?;
     let superseded = match history.outcome() {
-        Some(_) => history.reopen(),
+        Some(_) => history.reopen(inputs.clone(), &mut Council::new(sitting.setup.clone())),
         None => Vec::new(),
     };
     let convening = sitting.convening(desk, run.clone(), seed, observer);

@@ -8,6 +8,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::driver::{Convening, Opening};
 use quorate_kernel::entropy;
+use quorate_kernel::hosted::Hosted;
 use quorate_kernel::observe::Observer;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::seat::Seat;
@@ -109,6 +110,7 @@ impl Sitting {
             seats: self.seats(desk),
             caps: self.caps,
             redactor: self.redactor.clone(),
+            hosted: Hosted::default(),
             ledger: desk.store.clone(),
             clock: desk.environment.clock.clone(),
             observer,
@@ -163,7 +165,7 @@ impl Sitting {
         redactions += in_name + in_priors;
         let input = Part::new(PartKind::Artifact, &*shown, text);
         let data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
-        let opening = Opening { data, inputs: vec![input], priors };
+        let opening = Opening { data, inputs: vec![input], priors, overlays: Vec::new() };
         let concluded = self.convening(desk, run.clone(), seed, observer).open(opening).await?;
         desk.conclude(&run).await?;
         Ok(Held { run, outcome: concluded.outcome })

@@ -10,15 +10,35 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("quorate-diagnostics", &[]),
     ("quorate-manifest", &["quorate-diagnostics"]),
     ("quorate-protocol", &["quorate-diagnostics", "quorate-manifest"]),
-    ("quorate-kernel", &["quorate-diagnostics", "quorate-manifest", "quorate-protocol"]),
-    ("quorate-adapters", &["quorate-diagnostics", "quorate-manifest", "quorate-protocol", "quorate-kernel"]),
-    ("quorate-ledger", &["quorate-diagnostics", "quorate-manifest", "quorate-protocol", "quorate-kernel"]),
+    ("quorate-playbook", &["quorate-diagnostics", "quorate-manifest", "quorate-protocol"]),
+    ("quorate-kernel", &["quorate-diagnostics", "quorate-manifest", "quorate-protocol", "quorate-playbook"]),
+    (
+        "quorate-adapters",
+        &[
+            "quorate-diagnostics",
+            "quorate-manifest",
+            "quorate-protocol",
+            "quorate-playbook",
+            "quorate-kernel",
+        ],
+    ),
+    (
+        "quorate-ledger",
+        &[
+            "quorate-diagnostics",
+            "quorate-manifest",
+            "quorate-protocol",
+            "quorate-playbook",
+            "quorate-kernel",
+        ],
+    ),
     (
         "quorate",
         &[
             "quorate-diagnostics",
             "quorate-manifest",
             "quorate-protocol",
+            "quorate-playbook",
             "quorate-kernel",
             "quorate-adapters",
             "quorate-ledger",
@@ -26,7 +46,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "quorate-testkit",
-        &["quorate-diagnostics", "quorate-manifest", "quorate-protocol", "quorate-kernel", "quorate-ledger"],
+        &[
+            "quorate-diagnostics",
+            "quorate-manifest",
+            "quorate-protocol",
+            "quorate-playbook",
+            "quorate-kernel",
+            "quorate-ledger",
+        ],
     ),
     ("xtask", &[]),
 ];

@@ -12,7 +12,6 @@ use crate::policy::Policy;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// The deliberators' ids, in roster order.
-    #[serde(with = "names")]
     pub deliberators: Vec<Name>,
     /// How many rounds.
     pub rounds: Rounds,
@@ -80,19 +79,5 @@ impl Setup {
             min_deliberators: protocol.min_deliberators,
             policy,
         }
-    }
-}
-
-mod names {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::Name;
-
-    pub(super) fn serialize<S: Serializer>(names: &[Name], to: S) -> Result<S::Ok, S::Error> {
-        names.iter().map(|name| &**name).collect::<Vec<&str>>().serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Name>, D::Error> {
-        Ok(Vec::<String>::deserialize(from)?.into_iter().map(Name::from).collect())
     }
 }

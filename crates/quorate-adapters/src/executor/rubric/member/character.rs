@@ -1,0 +1,171 @@
+//! Who a member is, as far as it can be read without a model: its topics, and which faults it minds. From its persona
+//! where it has one, else from its role's text.
+
+mod body;
+
+use quorate_protocol::Json;
+
+use super::sign::{self, Sign};
+use super::text::folded_line;
+use super::topic::{Stance, Topic, Topics};
+
+/// A longer persona is read up to here, in bytes.
+const BODY: usize = 64 * 1024;
+/// How many topics are kept.
+const TOPICS: usize = 200;
+
+/// Who a member is.
+#[derive(Debug)]
+pub(super) struct Character {
+    /// What it speaks of.
+    pub(super) topics: Topics,
+    /// The faults that it minds, those that it minds most first.
+    pub(super) minds: Vec<Minds>,
+}
+
+/// A fault that somebody minds.
+#[derive(Debug, Clone)]
+pub(super) struct Minds {
+    /// The fault.
+    pub(super) sign: &'static Sign,
+    /// What the persona calls it, where it has a phrase of its own for it.
+    pub(super) term: Option<String>,
+    /// How much.
+    pub(super) how: How,
+}
+
+/// How much a fault is minded, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum How {
+    /// The persona refuses it.
+    Refused,
+    /// It is what the persona is for.
+    Watched,
+    /// It is mentioned.
+    Mentioned,
+}
+
+/// What is gathered while a persona is read.
+#[derive(Default)]
+struct Reader {
+    topics: Vec<Topic>,
+    minds: Vec<Minds>,
+}
+
+impl Character {
+    /// Reads a member. Its id counts too: a member called `ciso` has security in its line.
+    pub(super) fn read(member: &str, role: &str, persona: Option<&Json>) -> Character {
+        let mut reader = Reader::default();
+        match persona {
+            Some(persona) => reader.persona(persona),
+            None => reader.body(role),
+        }
+        reader.names(&member.replace(['-', '_'], " "));
+        let Reader { mut topics, mut minds } = reader;
+        topics.truncate(TOPICS);
+        for sign in sign::ALL {
+            if sign.always && !minds.iter().any(|one| std::ptr::eq(one.sign, sign)) {
+                minds.push(Minds { sign, term: None, how: How::Mentioned });
+            }
+        }
+        // Who says nothing of itself reads as a careful reader would.
+        if topics.iter().all(|topic| topic.stance == Stance::Names) && minds.iter().all(|one| one.sign.always)
+        {
+            let rest = sign::ALL.iter().filter(|sign| sign.unless_said && !sign.always);
+            minds.extend(rest.map(|sign| Minds { sign, term: None, how: How::Mentioned }));
+        }
+        minds.sort_by_key(|one| one.how);
+        Character { topics: Topics::new(topics), minds }
+    }
+
+    /// The topics of some stances, in the persona's order.
+    pub(super) fn topics_of(&self, stances: &[Stance]) -> impl Iterator<Item = &Topic> {
+        self.topics.all.iter().filter(move |topic| stances.contains(&topic.stance))
+    }
+}
+
+impl Reader {
+    fn persona(&mut self, persona: &Json) {
+        let text = |pointer: &str| persona.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+        let texts = |pointer: &str| {
+            let list = persona.pointer(pointer).and_then(Json::as_array).into_iter().flatten();
+            list.filter_map(Json::as_str).collect::<Vec<_>>()
+        };
+        texts("/boundaries/refuses").into_iter().for_each(|phrase| self.topic(phrase, Stance::Refuses));
+        let redirects =
+            persona.pointer("/boundaries/redirects").and_then(Json::as_array).into_iter().flatten();
+        for topic in redirects.filter_map(|one| one.get("topic")?.as_str()) {
+            self.topic(topic, Stance::Redirects);
+        }
+        texts("/boundaries/defers").into_iter().for_each(|phrase| self.topic(phrase, Stance::Defers));
+        // What a tone or an archetype is called is not what its bearer looks for, but says which faults it minds.
+        for word in texts("/voice/tonality").into_iter().chain(texts("/backstory/archetypes")) {
+            self.minds(word, How::Watched, None);
+        }
+        self.minds(text("/description"), How::Mentioned, None);
+        self.names(text("/title"));
+        texts("/tags").into_iter().for_each(|tag| self.names(&tag.replace('-', " ")));
+        self.body(text("/body"));
+    }
+
+    fn body(&mut self, body: &str) {
+        let mut end = body.len().min(BODY);
+        while !body.is_char_boundary(end) {
+            end -= 1;
+        }
+        body::read(&body[..end], self);
+    }
+
+    /// Takes in a phrase that the persona has a stance to. What one of the signs looks for is left to it: a text that
+    /// flatters does not say "flattery".
+    fn topic(&mut self, phrase: &str, stance: Stance) {
+        let Some(topic) = Topic::read(phrase, stance) else { return };
+        let how = if stance == Stance::Refuses { How::Refused } else { How::Watched };
+        let covered = self.minds(phrase, how, Some(&topic.phrase));
+        let stance = if covered && stance != Stance::Asks { Stance::Names } else { stance };
+        // The heaviest stance is taken in first; what has it in other words adds nothing.
+        if !self.topics.iter().any(|known| known.phrase.eq_ignore_ascii_case(&topic.phrase)) {
+            self.topics.push(Topic { stance, ..topic });
+        }
+    }
+
+    /// Takes in words that say what is in the persona's line.
+    fn names(&mut self, text: &str) {
+        self.minds(text, How::Watched, None);
+        for word in folded_line(text).split(' ') {
+            if let Some(topic) = Topic::read(word, Stance::Names)
+                && word.len() > 2
+                && !super::stems::is_generic(word)
+                && !self.topics.iter().any(|known| known.phrase == topic.phrase)
+            {
+                self.topics.push(topic);
+            }
+        }
+    }
+
+    /// Takes in which faults a phrase speaks of; whether one of them is what the phrase is about.
+    fn minds(&mut self, phrase: &str, how: How, term: Option<&str>) -> bool {
+        let line = folded_line(phrase);
+        let mut covered = false;
+        for sign in sign::ALL {
+            let says = |cues: &[&str]| cues.iter().any(|cue| line.contains(&format!(" {cue}")));
+            let meant = says(sign.cues);
+            if !meant && !says(sign.hints) {
+                continue;
+            }
+            covered |= meant;
+            let term = term.filter(|_| meant).map(str::to_owned);
+            match self.minds.iter_mut().find(|one| std::ptr::eq(one.sign, sign)) {
+                Some(known) => {
+                    if how < known.how {
+                        *known = Minds { sign, term: term.or(known.term.take()), how };
+                    } else if known.term.is_none() {
+                        known.term = term;
+                    }
+                }
+                None => self.minds.push(Minds { sign, term, how }),
+            }
+        }
+        covered
+    }
+}

@@ -1,0 +1,236 @@
+//! What only the host can do for a protocol: gather by a strategy of its own, apply a rule of its own, compare by
+//! meaning. Each ends in an event that is recorded, so that nobody does it twice.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_protocol::{Apply, Command, Event, Gather, Json, Match, Name, Near};
+use serde_json::{Map, json};
+
+use crate::consultation::object;
+use crate::ports::embedder::Embedder;
+use crate::ports::gather::{self, Gather as Strategy};
+use crate::ports::ledger::Kind;
+use crate::ports::rule::Rule;
+use crate::redact::Redactor;
+
+/// How long the host's own code may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the host has registered.
+#[derive(Clone, Default)]
+pub struct Hosted {
+    /// Rules by kind.
+    pub rules: BTreeMap<String, Arc<dyn Rule>>,
+    /// Gather strategies by name.
+    pub gathers: BTreeMap<String, Arc<dyn Strategy>>,
+    /// What compares by meaning, where there is something.
+    pub embedder: Option<Arc<dyn Embedder>>,
+}
+
+impl fmt::Debug for Hosted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hosted")
+            .field("rules", &self.rules.keys().collect::<Vec<_>>())
+            .field("gathers", &self.gathers.keys().collect::<Vec<_>>())
+            .field("embedder", &self.embedder.as_ref().map(|one| one.model().to_owned()))
+            .finish()
+    }
+}
+
+/// What a protocol wants of the host.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Errand {
+    Gather(Gather),
+    Match(Match),
+    Apply(Apply),
+}
+
+/// An errand that ended: the event, and the record that it can be read from again.
+pub(crate) struct Done {
+    pub(crate) event: Event,
+    pub(crate) kind: Kind,
+    pub(crate) data: Map<String, Json>,
+}
+
+impl Errand {
+    /// The errand of a command, if it is one.
+    pub(crate) fn of(command: Command) -> Option<Errand> {
+        match command {
+            Command::Gather(gather) => Some(Errand::Gather(gather)),
+            Command::Match(one) => Some(Errand::Match(one)),
+            Command::Apply(apply) => Some(Errand::Apply(apply)),
+            Command::Invoke(_) | Command::Cancel(_) | Command::Record(_) | Command::Finish => None,
+        }
+    }
+
+    /// What tells it from the others of its run.
+    pub(crate) fn key(&self) -> Name {
+        match self {
+            Errand::Gather(gather) => format!("gather {}", gather.id).into(),
+            Errand::Match(one) => format!("match {}", one.candidate).into(),
+            Errand::Apply(apply) => format!("apply {}", apply.ticket).into(),
+        }
+    }
+
+    /// It was not done, for a reason.
+    pub(crate) fn failed(&self, why: &str) -> Done {
+        match self {
+            Errand::Gather(gather) => gathered(gather, Err(why.to_owned())),
+            Errand::Match(one) => matched(one, Err(why.to_owned()), ""),
+            Errand::Apply(apply) => ruled(apply, Err(why.to_owned())),
+        }
+    }
+}
+
+impl Hosted {
+    /// Does an errand, within the deadline.
+    pub(crate) async fn run(self: Arc<Self>, run: Name, errand: Errand, redactor: Redactor) -> Done {
+        let doing = self.perform(run, &errand, &redactor);
+        match tokio::time::timeout(DEADLINE, doing).await {
+            Ok(done) => done,
+            Err(_) => errand.failed(&format!("it took longer than {} s", DEADLINE.as_secs())),
+        }
+    }
+
+    async fn perform(&self, run: Name, errand: &Errand, redactor: &Redactor) -> Done {
+        match errand {
+            Errand::Gather(gather) => {
+                let result = match self.gathers.get(&*gather.strategy) {
+                    None => Err(format!("there is no strategy `{}` here", gather.strategy)),
+                    Some(strategy) => {
+                        let request = gather::Request {
+                            run,
+                            member: gather.member.clone(),
+                            params: gather.params.clone(),
+                            subject: gather.subject.clone(),
+                        };
+                        strategy.gather(request).await
+                    }
+                };
+                let clean = |text: String| redactor.redact(&text).0;
+                gathered(gather, result.map(clean).map_err(clean))
+            }
+            Errand::Match(one) => match &self.embedder {
+                None => matched(one, Err("there is no embedder here".to_owned()), ""),
+                Some(embedder) => matched(one, near(&**embedder, one).await, embedder.model()),
+            },
+            Errand::Apply(apply) => {
+                let result = match self.rules.get(&*apply.kind) {
+                    None => Err(format!("there is no rule of kind `{}` here", apply.kind)),
+                    Some(rule) => rule.apply(apply.input.clone()).await,
+                };
+                let clean = |text: String| redactor.redact(&text).0;
+                ruled(apply, result.map(|output| redactor.redact_json(output).0).map_err(clean))
+            }
+        }
+    }
+}
+
+fn gathered(gather: &Gather, result: Result<String, String>) -> Done {
+    let mut data = object(json!({
+        "invocation": &*gather.id, "member": &*gather.member, "strategy": &*gather.strategy,
+    }));
+    let (key, text) = match &result {
+        Ok(text) => ("text", text),
+        Err(why) => ("error", why),
+    };
+    data.insert(key.to_owned(), json!(text));
+    let result = result.map(Into::into).map_err(Into::into);
+    Done { event: Event::Gathered { id: gather.id.clone(), result }, kind: Kind::Gathered, data }
+}
+
+fn matched(one: &Match, result: Result<Vec<Near>, String>, model: &str) -> Done {
+    let mut data = object(json!({"candidate": &*one.candidate, "model": model}));
+    let (key, value) = match &result {
+        Ok(near) => ("near", json!(near)),
+        Err(why) => ("error", json!(why)),
+    };
+    data.insert(key.to_owned(), value);
+    let result = result.map_err(Into::into);
+    Done { event: Event::Matched { candidate: one.candidate.clone(), result }, kind: Kind::Match, data }
+}
+
+fn ruled(apply: &Apply, result: Result<Json, String>) -> Done {
+    let mut data = object(json!({"ticket": &*apply.ticket, "kind": &*apply.kind}));
+    let (key, value) = match &result {
+        Ok(output) => ("output", output.clone()),
+        Err(why) => ("error", json!(why)),
+    };
+    data.insert(key.to_owned(), value);
+    let result = result.map_err(Into::into);
+    Done { event: Event::Ruled { ticket: apply.ticket.clone(), result }, kind: Kind::Rule, data }
+}
+
+/// The event that an errand's record stands for; `None` where the record is of something else.
+pub(crate) fn event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
+    let name = |key: &str| data.get(key).and_then(Json::as_str).map(Name::from);
+    let error = || name("error").unwrap_or_default();
+    if kind == Kind::Gathered.as_str() {
+        let result = name("text").ok_or_else(error);
+        return Some(Event::Gathered { id: name("invocation")?, result });
+    }
+    if kind == Kind::Match.as_str() {
+        let near = data.get("near").and_then(|near| serde_json::from_value(near.clone()).ok());
+        return Some(Event::Matched { candidate: name("candidate")?, result: near.ok_or_else(error) });
+    }
+    if kind == Kind::Rule.as_str() {
+        let result = data.get("output").cloned().ok_or_else(error);
+        return Some(Event::Ruled { ticket: name("ticket")?, result });
+    }
+    None
+}
+
+/// Sentences that come near a trait in meaning.
+async fn near(embedder: &dyn Embedder, one: &Match) -> Result<Vec<Near>, String> {
+    let mut sentences: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
+    for (at, text) in one.texts.iter().enumerate() {
+        sentences.extend(spans(text).into_iter().map(|span| (at, span)));
+    }
+    let mut texts: Vec<&str> = one.traits.iter().map(String::as_str).collect();
+    texts.extend(sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]));
+    let vectors = embedder.embed(&texts).await?;
+    let length = vectors.first().map_or(0, Vec::len);
+    if vectors.len() != texts.len() || length == 0 || vectors.iter().any(|one| one.len() != length) {
+        return Err("the embedder gave other vectors than it was asked for".to_owned());
+    }
+    let (traits, found) = vectors.split_at(one.traits.len());
+    let mut near = Vec::new();
+    for (which, locked) in traits.iter().enumerate() {
+        for ((text, span), vector) in sentences.iter().zip(found) {
+            let cosine = cosine(locked, vector);
+            if cosine.is_nan() {
+                return Err("the embedder gave a vector without a direction".to_owned());
+            }
+            if cosine >= embedder.threshold() {
+                near.push(Near { which, text: *text, start: span.start, end: span.end });
+            }
+        }
+    }
+    Ok(near)
+}
+
+/// The sentences of a text, and the text as a whole where it has several.
+fn spans(text: &str) -> Vec<std::ops::Range<usize>> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?' | '\n' | ';'));
+    for end in ends.map(|(at, c)| at + c.len_utf8()).chain([text.len()]) {
+        if !text[start..end].trim().is_empty() {
+            spans.push(start..end);
+        }
+        start = end;
+    }
+    if spans.len() > 1 {
+        spans.push(0..text.len());
+    }
+    spans
+}
+
+fn cosine(one: &[f32], other: &[f32]) -> f32 {
+    let dot: f32 = one.iter().zip(other).map(|(a, b)| a * b).sum();
+    let norm = |all: &[f32]| all.iter().map(|a| a * a).sum::<f32>().sqrt();
+    dot / (norm(one) * norm(other))
+}

@@ -1,0 +1,34 @@
+//! The gather port: a strategy of the host's own that finds what a member is given to read.
+//!
+//! # For adapter authors
+//!
+//! - A strategy is registered under a name that begins with `custom:`; manifests name it in `gatherInput.strategy`.
+//! - It is called at most once for each invocation, and what it gives is recorded: a resumed or replayed run uses that.
+//! - What it gives is material, never an instruction: members are shown it between markers.
+
+use async_trait::async_trait;
+use quorate_protocol::{Json, Name, Part};
+use serde_json::Map;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The run.
+    pub run: Name,
+    /// The member that it is for.
+    pub member: Name,
+    /// The manifest's `params`.
+    pub params: Map<String, Json>,
+    /// What the run is about, whole.
+    pub subject: Part,
+}
+
+/// A gather strategy.
+#[async_trait]
+pub trait Gather: Send + Sync {
+    /// What the member is given to read.
+    ///
+    /// # Errors
+    /// Why there is nothing, for a person. The member is then not asked and counts as missing.
+    async fn gather(&self, request: Request) -> Result<String, String>;
+}

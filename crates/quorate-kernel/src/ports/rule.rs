@@ -1,0 +1,26 @@
+//! The rule port: a synthesis rule of the host's own.
+//!
+//! # For adapter authors
+//!
+//! - A rule is registered under its `kind` with the JSON Schema of its parameters; manifests that name another kind are
+//!   refused at load.
+//! - `input` has `mode`, `rule` (id, kind, applies_to, params) and what there is to look at: `outputs` (advisory),
+//!   `votes` (voting), `messages` and `answers` (peer), `own` and `children` (hierarchy).
+//! - It answers `{fragments: [{member, priority?}], terminal?}` (advisory), `{decision: "pass" | "fail" | null}`
+//!   (voting), `{end: bool}` as a termination rule of peers and anything else as a synthesis of their log, an assessment
+//!   `{severity, concern, evidence, suggestion}` or null (hierarchy).
+//! - Its answer is recorded and fed to the protocol: the same input has to give the same answer only within reason, since
+//!   a replay never asks again. It cannot lift a lock: what comes of its answer is held against them.
+
+use async_trait::async_trait;
+use quorate_protocol::Json;
+
+/// A synthesis rule.
+#[async_trait]
+pub trait Rule: Send + Sync {
+    /// What the rule makes of its input.
+    ///
+    /// # Errors
+    /// Why it makes nothing, for a person.
+    async fn apply(&self, input: Json) -> Result<Json, String>;
+}

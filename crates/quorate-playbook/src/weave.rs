@@ -1,0 +1,194 @@
+//! The weave (B3): which overlays an agent is told, in which order, and the prompt that comes of it.
+//!
+//! An overlay's text stands in the prompt as a paragraph like any other. No slug, marker or origin goes with it: an
+//! agent is not to learn that anybody deliberated about it (C7).
+
+use std::collections::HashMap;
+use std::fmt;
+
+/// The highest priority that an overlay of an advisory run weaves with, whatever its rule gave it. What is above is
+/// for what governance has let through (B6).
+pub const ADVISORY_CAP: u8 = 74;
+
+/// An overlay that an advisory run has written. Times are milliseconds since 1970, UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlay {
+    /// Its id; never part of the prompt.
+    pub id: String,
+    /// What the agent is told.
+    pub text: String,
+    /// From 0 to 100, as its rule gave it.
+    pub priority: u8,
+    /// When it was written.
+    pub written_ms: i64,
+    /// From when on it is not woven any more.
+    pub expires_ms: i64,
+}
+
+/// A prompt with everything that was woven into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Woven {
+    /// The prompt: exactly the base where nothing was woven.
+    pub prompt: String,
+    /// What was woven, in the order of the prompt.
+    pub woven: Vec<Used>,
+    /// What was not, in the order in which it would have been.
+    pub skipped: Vec<Skipped>,
+}
+
+/// An overlay that was woven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    /// Its id.
+    pub id: String,
+    /// The priority that it was woven with.
+    pub priority: u8,
+}
+
+/// An overlay that was not woven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its id.
+    pub id: String,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why an overlay was not woven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// Its time is over.
+    Expired,
+    /// Its text is blank.
+    Empty,
+    /// Another overlay, whose id this is, was woven with the same text.
+    Repeats(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Expired => f.write_str("it has expired"),
+            Why::Empty => f.write_str("it has no text"),
+            Why::Repeats(id) => write!(f, "`{id}` says the same"),
+        }
+    }
+}
+
+impl Overlay {
+    /// The priority that it weaves with.
+    fn woven_priority(&self) -> u8 {
+        self.priority.min(ADVISORY_CAP)
+    }
+}
+
+/// Weaves overlays into a base prompt. The base stands first, unchanged; then, after a blank line each, the texts of
+/// the overlays that are in force: the highest priority first, of equal ones the newest, of those the smallest id. The
+/// order in which the overlays are given makes no difference.
+pub fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> Woven {
+    let mut ordered: Vec<&Overlay> = overlays.iter().collect();
+    // The last two decide only between overlays that somebody gave the same id.
+    ordered.sort_by(|a, b| {
+        let rank = (b.woven_priority(), b.written_ms).cmp(&(a.woven_priority(), a.written_ms));
+        rank.then_with(|| (&a.id, &a.text, a.expires_ms).cmp(&(&b.id, &b.text, b.expires_ms)))
+    });
+    let mut prompt = base.to_owned();
+    let (mut woven, mut skipped) = (Vec::new(), Vec::new());
+    let mut said: HashMap<&str, &str> = HashMap::new();
+    for overlay in ordered {
+        let text = overlay.text.trim();
+        let why = match said.get(text) {
+            _ if overlay.expires_ms <= now_ms => Some(Why::Expired),
+            _ if text.is_empty() => Some(Why::Empty),
+            first => first.map(|id| Why::Repeats((*id).to_owned())),
+        };
+        let id = overlay.id.clone();
+        if let Some(why) = why {
+            skipped.push(Skipped { id, why });
+            continue;
+        }
+        said.insert(text, &overlay.id);
+        part(&mut prompt);
+        prompt.push_str(text);
+        woven.push(Used { id, priority: overlay.woven_priority() });
+    }
+    Woven { prompt, woven, skipped }
+}
+
+/// Ends a prompt with a blank line, without changing what is there.
+fn part(prompt: &mut String) {
+    let breaks = prompt.chars().rev().filter(|c| *c != '\r').take(2).take_while(|c| *c == '\n').count();
+    if !prompt.is_empty() {
+        prompt.push_str(&"\n\n"[breaks..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlay(id: &str, text: &str, priority: u8, written_ms: i64) -> Overlay {
+        Overlay { id: id.into(), text: text.into(), priority, written_ms, expires_ms: 1_000 }
+    }
+
+    fn ids(woven: &Woven) -> Vec<&str> {
+        woven.woven.iter().map(|used| used.id.as_str()).collect()
+    }
+
+    #[test]
+    fn without_overlays_the_prompt_is_the_base() {
+        for base in ["", "You are Ada.", "You are Ada.\n\n\n"] {
+            assert_eq!(weave(base, &[], 0).prompt, base);
+        }
+    }
+
+    #[test]
+    fn texts_are_paragraphs_and_nothing_else_is_said() {
+        // B3, C7
+        let overlays = [overlay("o1", " Ask before you act.\n", 50, 1), overlay("o2", "Be slow.", 60, 1)];
+        for base in ["You are Ada.", "You are Ada.\n", "You are Ada.\n\n"] {
+            assert_eq!(weave(base, &overlays, 10).prompt, "You are Ada.\n\nBe slow.\n\nAsk before you act.");
+        }
+        assert_eq!(weave("A\r\n", &overlays[..1], 10).prompt, "A\r\n\nAsk before you act.");
+        assert_eq!(weave("", &overlays[..1], 10).prompt, "Ask before you act.");
+    }
+
+    #[test]
+    fn priority_then_time_then_id() {
+        // B3: both descending, the id ascending; the cap comes before the order.
+        let overlays = [
+            overlay("c", "c", 40, 9),
+            overlay("b", "b", 40, 9),
+            overlay("a", "a", 40, 8),
+            overlay("y", "y", 100, 1),
+            overlay("x", "x", 74, 2),
+        ];
+        let woven = weave("base", &overlays, 10);
+        assert_eq!(ids(&woven), ["x", "y", "b", "c", "a"]);
+        assert_eq!(woven.woven[1].priority, ADVISORY_CAP);
+        assert_eq!(woven.woven[2].priority, 40);
+    }
+
+    #[test]
+    fn what_is_over_says_nothing_or_is_said_is_skipped() {
+        let mut over = overlay("over", "old", 90, 5);
+        over.expires_ms = 10;
+        let overlays = [
+            over,
+            overlay("blank", " \n", 50, 5),
+            overlay("one", "same", 50, 5),
+            overlay("two", "same\n", 60, 1),
+        ];
+        let woven = weave("base", &overlays, 10);
+        assert_eq!(woven.prompt, "base\n\nsame");
+        assert_eq!(ids(&woven), ["two"]);
+        let skipped: Vec<(&str, String)> =
+            woven.skipped.iter().map(|one| (one.id.as_str(), one.why.to_string())).collect();
+        let same = "`two` says the same".to_owned();
+        let expected =
+            [("over", "it has expired".to_owned()), ("blank", "it has no text".to_owned()), ("one", same)];
+        assert_eq!(skipped, expected);
+        // A moment earlier it is still in force.
+        assert_eq!(ids(&weave("base", &overlays, 9)), ["over", "two"]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The weave, tried on random overlays against what B3 says of it.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use quorate_playbook::weave::{ADVISORY_CAP, Overlay, Why, weave};
+
+/// Few different values, so that every tie happens.
+fn overlays() -> impl Strategy<Value = Vec<Overlay>> {
+    let texts =
+        select(vec!["Ask first.", "Slow down.\n\nOne thing at a time.", " Ask first.\n", "", "# Ünïcode"]);
+    let one = (select(vec!["a", "b", "c", "d"]), texts, 70_u8..80, 0_i64..4, 0_i64..6);
+    let one = one.prop_map(|(id, text, priority, written_ms, expires_ms)| Overlay {
+        id: id.to_owned(),
+        text: text.to_owned(),
+        priority,
+        written_ms,
+        expires_ms,
+    });
+    prop::collection::vec(one, 0..9)
+}
+
+fn bases() -> impl Strategy<Value = &'static str> {
+    select(vec!["", "You are Ada.", "You are Ada.\n", "You are Ada.\r\n\r\n", "\n"])
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn the_order_given_makes_no_difference(
+        base in bases(),
+        (given, shuffled) in overlays().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
+        now in 0_i64..6,
+    ) {
+        prop_assert_eq!(weave(base, &given, now), weave(base, &shuffled, now));
+    }
+
+    #[test]
+    fn each_overlay_is_told_once_or_skipped_with_a_reason(base in bases(), all in overlays(), now in 0_i64..6) {
+        let woven = weave(base, &all, now);
+        prop_assert_eq!(woven.woven.len() + woven.skipped.len(), all.len());
+        prop_assert!(woven.prompt.starts_with(base));
+        let mut texts: Vec<&str> =
+            all.iter().filter(|one| one.expires_ms > now).map(|one| one.text.trim()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        texts.retain(|text| !text.is_empty());
+        prop_assert_eq!(woven.woven.len(), texts.len());
+        // Nothing stands in the prompt but the base, the texts and blank lines.
+        let rest = texts.iter().fold(woven.prompt[base.len()..].to_owned(), |rest, text| rest.replacen(text, "", 1));
+        prop_assert!(rest.chars().all(|c| c == '\n'), "{:?}", rest);
+        for skipped in &woven.skipped {
+            if let Why::Repeats(id) = &skipped.why {
+                prop_assert!(woven.woven.iter().any(|used| used.id == *id));
+            }
+        }
+    }
+
+    #[test]
+    fn priorities_fall_and_none_is_over_the_cap(all in overlays(), now in 0_i64..6) {
+        let woven = weave("base", &all, now).woven;
+        prop_assert!(woven.iter().all(|used| used.priority <= ADVISORY_CAP));
+        prop_assert!(woven.windows(2).all(|pair| pair[0].priority >= pair[1].priority));
+    }
+}

@@ -1,0 +1,317 @@
+//! What an assembly's run is set up with: the resolved manifest and what was asked of it, in the form that `run.opened`
+//! keeps, so that a run can be derived again from the ledger alone.
+
+use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::assembly::{MatchMode, Mode, Resolved, resolved};
+use quorate_manifest::decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use crate::locks::Trait;
+use crate::{Json, Name, PartKind};
+
+/// The phase that can end an advisory run before the others are asked.
+pub const SENTINEL: &str = "sentinel";
+
+/// What an assembly's run is set up with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The assembly's name, with its tenant before it where it has one.
+    pub assembly: Name,
+    /// How its members decide.
+    pub mode: Mode,
+    /// Its members, in roster order.
+    pub members: Vec<Member>,
+    /// Its rules, in the order of declaration.
+    pub rules: Vec<Rule>,
+    /// Which severity is which level of risk.
+    pub risk_levels: Vec<RiskLevel>,
+    /// What no outcome may contain.
+    pub locked_traits: Vec<Trait>,
+    /// The strictest way of matching of the chain.
+    pub match_mode: MatchMode,
+    /// Whether the host can compare by meaning.
+    pub embeds: bool,
+    /// How long an overlay holds, how many are active, and whether outcomes are kept.
+    pub overlays: Overlays,
+    /// Whose overlays they are (A8); an empty id where nobody is named.
+    pub operators: Vec<String>,
+    /// The refs that an outcome carries: identity, work, executor.
+    pub refs: Map<String, Json>,
+    /// What the run was asked for.
+    pub request: Request,
+    /// Whether a vote ends once what is out cannot change it (V7).
+    pub early_decision: bool,
+}
+
+/// One member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its id.
+    pub id: Name,
+    /// What people call the role.
+    pub role: String,
+    /// Advisory: its phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Advisory: the triggers on which it is asked; `None` is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggers: Option<Vec<String>>,
+    /// Voting: what its vote counts, as it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// Voting: the classes that it votes on; `None` is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote_class: Option<Vec<String>>,
+    /// Hierarchy: to whom it reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Name>,
+    /// How it is given what to read.
+    pub strategy: Name,
+    /// What the strategy is set up with.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Json>,
+    /// The layer that first named it, root first.
+    pub layer: usize,
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Its id.
+    pub id: Name,
+    /// Its kind.
+    pub kind: Name,
+    /// Whose outputs it looks at; `None` is everybody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applies_to: Option<Vec<Name>>,
+    /// What it is set up with; numbers that are not whole are texts, exactly as written.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Json>,
+}
+
+/// One level of risk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RiskLevel {
+    /// The lowest severity of this level.
+    pub lowest: u8,
+    /// The highest severity of this level.
+    pub highest: u8,
+    /// What it is called.
+    pub label: RiskLabel,
+}
+
+/// What becomes of outcomes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overlays {
+    /// Whether they are kept; otherwise only their hash is (D8).
+    pub enabled: bool,
+    /// How many are active at once, for each operator.
+    pub max_active: u8,
+    /// How long one holds that does not say so itself, as an ISO 8601 duration.
+    pub default_ttl: String,
+}
+
+/// What a run was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "kebab-case")]
+pub enum Request {
+    /// Advise on a conversation.
+    Advisory {
+        /// The members of this phase.
+        phase: String,
+        /// What made somebody ask.
+        trigger: String,
+        /// Whether the sentinel phase runs before and can end it.
+        sentinel_first: bool,
+    },
+    /// Vote on a proposal.
+    Voting {
+        /// Its class.
+        class: Option<String>,
+    },
+    /// Talk about a topic.
+    Peer {
+        /// For so many rounds, in place of what the manifest says.
+        rounds: Option<u32>,
+    },
+    /// Assess a request.
+    Hierarchy,
+}
+
+impl Request {
+    /// The mode that can be asked for this.
+    pub fn mode(&self) -> Mode {
+        match self {
+            Request::Advisory { .. } => Mode::Advisory,
+            Request::Voting { .. } => Mode::Voting,
+            Request::Peer { .. } => Mode::Peer,
+            Request::Hierarchy => Mode::Hierarchy,
+        }
+    }
+}
+
+/// What a mode's run is about.
+pub fn subject(mode: Mode) -> PartKind {
+    match mode {
+        Mode::Advisory => PartKind::Conversation,
+        Mode::Voting => PartKind::Proposal,
+        Mode::Peer => PartKind::Topic,
+        Mode::Hierarchy => PartKind::Request,
+    }
+}
+
+/// What the host says besides the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Around {
+    /// Whether it can compare by meaning.
+    pub embeds: bool,
+    /// Whether a vote ends early (V7).
+    pub early_decision: bool,
+}
+
+impl Setup {
+    /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
+    pub fn of(resolved: &Resolved, request: Request, around: Around) -> Setup {
+        let tenant = resolved.chain.leaf().spot.scope().tenant().map(str::to_owned);
+        let name = &resolved.name;
+        Setup {
+            assembly: tenant.map_or_else(|| name.clone(), |tenant| format!("{tenant}/{name}")).into(),
+            mode: resolved.mode,
+            members: resolved.members.iter().map(member).collect(),
+            rules: resolved.rules.iter().map(rule).collect(),
+            risk_levels: resolved
+                .risk_levels
+                .iter()
+                .map(|one| RiskLevel { lowest: one.lowest, highest: one.highest, label: one.label })
+                .collect(),
+            locked_traits: resolved
+                .locked_traits
+                .iter()
+                .map(|one| Trait { text: one.text.clone(), declared: one.declared })
+                .collect(),
+            match_mode: resolved.match_mode,
+            embeds: around.embeds,
+            overlays: Overlays {
+                enabled: resolved.audit.overlays == resolved::Kept::Yes,
+                max_active: resolved.audit.max_active,
+                default_ttl: resolved.audit.default_ttl.to_string(),
+            },
+            operators: operators(resolved),
+            refs: ["identity", "work", "executor"]
+                .into_iter()
+                .filter_map(|key| Some((key.to_owned(), Json::from(resolved.refs.get(key)?.clone()))))
+                .collect(),
+            request,
+            early_decision: around.early_decision,
+        }
+    }
+}
+
+/// A8: the operators of the leaf's `appliesTo`, else the executor, else nobody in particular.
+fn operators(resolved: &Resolved) -> Vec<String> {
+    let slug = |reference: &String| reference.strip_prefix("ws://operators/").map(str::to_owned);
+    let mut named: Vec<String> = resolved.applies_to.iter().filter_map(slug).collect();
+    if named.is_empty() {
+        named.extend(resolved.refs.get("executor").and_then(slug));
+    }
+    if named.is_empty() {
+        named.push(String::new());
+    }
+    named
+}
+
+fn member(one: &resolved::Member) -> Member {
+    let (mut phase, mut triggers, mut weight, mut vote_class, mut parent) = (None, None, None, None, None);
+    match &one.seat {
+        resolved::Seat::Advisory { phase: in_phase, triggers: on } => {
+            phase.clone_from(in_phase);
+            triggers = on.as_ref().map(|all| all.iter().map(|one| one.word().to_owned()).collect());
+        }
+        resolved::Seat::Voting { weight: counts, classes } => {
+            weight = Some(text(*counts));
+            vote_class.clone_from(classes);
+        }
+        resolved::Seat::Peer => {}
+        resolved::Seat::Hierarchy { parent: to } => parent.clone_from(to),
+    }
+    Member {
+        id: one.id.clone(),
+        role: one.role.clone(),
+        phase,
+        triggers,
+        weight,
+        vote_class,
+        parent,
+        strategy: one.gather.strategy.as_str().into(),
+        params: one.gather.params.clone(),
+        layer: one.layer,
+    }
+}
+
+fn rule(one: &resolved::Rule) -> Rule {
+    Rule {
+        id: one.id.clone(),
+        kind: one.kind.as_str().into(),
+        applies_to: one.applies_to.clone(),
+        params: one.params.clone(),
+    }
+}
+
+/// A decimal as it is written, without zeros at the end.
+pub(crate) fn text(decimal: Decimal) -> String {
+    let (digits, scale) = (decimal.digits(), decimal.scale() as usize);
+    let sign = if digits < 0 { "-" } else { "" };
+    let digits = format!("{:0>width$}", digits.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{whole}{point}{fraction}")
+}
+
+impl Member {
+    /// Whether it votes on proposals of a class (V1).
+    pub fn votes_on(&self, class: Option<&str>) -> bool {
+        match &self.vote_class {
+            None => true,
+            Some(classes) => class.is_some_and(|class| classes.iter().any(|one| one == class)),
+        }
+    }
+
+    /// What its vote counts.
+    pub(crate) fn counts(&self) -> Decimal {
+        self.weight.as_deref().and_then(|weight| weight.parse().ok()).unwrap_or(Decimal::ONE)
+    }
+}
+
+impl Rule {
+    /// Whether it looks at a member's output.
+    pub fn concerns(&self, member: &str) -> bool {
+        self.applies_to.as_ref().is_none_or(|ids| ids.iter().any(|id| **id == *member))
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.params.get(key).and_then(Json::as_str)
+    }
+
+    pub(crate) fn whole(&self, key: &str) -> Option<u64> {
+        self.params.get(key).and_then(Json::as_u64)
+    }
+
+    /// A severity or a priority.
+    pub(crate) fn small(&self, key: &str) -> Option<u8> {
+        self.whole(key).and_then(|number| u8::try_from(number).ok())
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        self.params.get(key) == Some(&Json::Bool(true))
+    }
+
+    /// A number, exactly as it was written (V3).
+    pub(crate) fn decimal(&self, key: &str) -> Option<Decimal> {
+        match self.params.get(key)? {
+            Json::String(text) => text.parse().ok(),
+            Json::Number(number) => number.to_string().parse().ok(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Locked traits (L): what no outcome may contain, and the matcher that finds it.
+
+//!
+//! A trait is looked for on the text as given and on the text folded, and a hit says how far the text had to be folded.
+//! `locks/items.rs` reads a text as what it shows, `locks/character.rs` knows what each character is and looks like,
+//! `locks/automaton.rs` finds the letters of all traits in one pass, whatever stands between them, `locks/target.rs`
+//! decides whether that is the trait, `locks/patterns.rs` tries regular expressions, and `locks/search.rs` puts the passes
+//! together.
+
+mod automaton;
+mod character;
+mod entity;
+mod excerpt;
+mod fold;
+mod gap;
+mod given;
+mod hit;
+mod items;
+mod patterns;
+mod search;
+mod target;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use quorate_manifest::assembly::MatchMode;
+use serde::{Deserialize, Serialize};
+
+use search::{Search, Told, Wanted};
+
+pub use excerpt::excerpt;
+pub use fold::fold;
+pub use hit::{Hit, Layer};
+
+/// A trait as it is recorded in a run's setup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trait {
+    /// The trait as its author wrote it.
+    pub text: String,
+    /// How it was meant to be matched where it was declared.
+    pub declared: MatchMode,
+}
+
+/// A trait that cannot be matched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("locked trait {at} cannot be matched: {why}")]
+pub struct Invalid {
+    /// Its index.
+    pub at: usize,
+    /// What is wrong with it, in words.
+    pub why: String,
+}
+
+/// The traits of an assembly, ready to be looked for.
+#[derive(Debug, Clone)]
+pub struct Locks {
+    ready: Arc<Ready>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    traits: Vec<Trait>,
+    locked: Vec<Arc<str>>,
+    strictest: MatchMode,
+    search: Search,
+}
+
+impl Locks {
+    /// Makes the traits of an assembly ready. `strictest` is the merged mode of its chain, which is added to the mode under
+    /// which a trait was declared, never put in its place (M9): a trait that is plain text stays that under `regex`, and
+    /// `semantic` asks an embedder about every trait besides.
+    ///
+    /// # Errors
+    /// When a pattern does not compile, or is too large.
+    pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Invalid> {
+        let wanted = |one: &'_ Trait| one.declared == MatchMode::Regex;
+        let wanted: Vec<Wanted<'_>> =
+            traits.iter().map(|one| Wanted { text: &one.text, is_pattern: wanted(one) }).collect();
+        let search = Search::new(&wanted).map_err(|(at, why)| Invalid { at, why })?;
+        let locked = traits.iter().map(|one| Arc::from(one.text.as_str())).collect();
+        Ok(Locks { ready: Arc::new(Ready { traits: traits.to_vec(), locked, strictest, search }) })
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.ready.traits.is_empty()
+    }
+
+    /// The traits, in the order given.
+    pub fn traits(&self) -> &[Trait] {
+        &self.ready.traits
+    }
+
+    /// At most one hit for each trait, in trait order: of several the least folded layer, then the earliest place.
+    pub fn check(&self, text: &str) -> Vec<Hit> {
+        let mut best = Best(vec![None; self.ready.traits.len()]);
+        if !self.is_empty() {
+            self.ready.search.find(text, &mut best);
+        }
+        let hits = best.0.into_iter().enumerate();
+        hits.filter_map(|(at, hit)| hit.map(|(layer, start, end)| self.hit(at, layer, start..end))).collect()
+    }
+
+    /// Every place where a trait is hit, with the least folded layer that hits it there; in trait order, then by place.
+    pub fn everything(&self, text: &str) -> Vec<Hit> {
+        let mut all = All::default();
+        if !self.is_empty() {
+            self.ready.search.find(text, &mut all);
+        }
+        // Of places that share a character the least folded is told, then the first.
+        all.0.sort_unstable();
+        let mut told: Vec<(usize, usize, usize, Layer)> = Vec::new();
+        for group in all.0.chunk_by(|one, other| one.0 == other.0) {
+            let mut kept: std::collections::BTreeMap<usize, (usize, Layer)> =
+                std::collections::BTreeMap::new();
+            for (_, layer, start, end) in group {
+                let before = kept.range(..*end).next_back();
+                if before.is_none_or(|(_, (other, _))| other <= start) {
+                    kept.insert(*start, (*end, *layer));
+                }
+            }
+            told.extend(kept.into_iter().map(|(start, (end, layer))| (group[0].0, start, end, layer)));
+        }
+        told.into_iter().map(|(at, start, end, layer)| self.hit(at, layer, start..end)).collect()
+    }
+
+    /// Indices of the traits that an embedder has to be asked about too.
+    pub fn by_meaning(&self) -> Vec<usize> {
+        let all = self.ready.strictest == MatchMode::Semantic;
+        let asked = |at: &usize| all || self.ready.traits[*at].declared == MatchMode::Semantic;
+        (0..self.ready.traits.len()).filter(asked).collect()
+    }
+
+    fn hit(&self, at: usize, layer: Layer, span: Range<usize>) -> Hit {
+        Hit { at, locked: self.ready.locked[at].clone(), layer, span }
+    }
+}
+
+/// Remembers the best place of each trait.
+struct Best(Vec<Option<(Layer, usize, usize)>>);
+
+impl Told for Best {
+    fn wants(&self, at: usize, layer: Layer, last: usize) -> bool {
+        // A trait's places begin in the order in which they end: they have as many letters.
+        self.0[at].is_none_or(|(best, _, end)| layer < best || (layer == best && last < end))
+    }
+
+    fn hit(&mut self, at: usize, layer: Layer, span: Range<usize>) {
+        let new = (layer, span.start, span.end);
+        if self.0[at].is_none_or(|best| new < best) {
+            self.0[at] = Some(new);
+        }
+    }
+}
+
+/// Remembers every place: trait, layer, start, end.
+#[derive(Default)]
+struct All(Vec<(usize, Layer, usize, usize)>);
+
+impl Told for All {
+    fn wants(&self, _: usize, _: Layer, _: usize) -> bool {
+        true
+    }
+
+    fn hit(&mut self, at: usize, layer: Layer, span: Range<usize>) {
+        self.0.push((at, layer, span.start, span.end));
+    }
+}

@@ -1,0 +1,306 @@
+//! What each character is to the matcher: whether it is a letter, a mark, a space or nothing at all, what it is once
+//! it is folded, and what it looks like. A table that is filled page by page, as texts need it: the entries are
+//! constants of Unicode, but nobody needs all of them.
+
+mod lookalike;
+
+use std::sync::OnceLock;
+
+use unicode_normalization::char::decompose_compatible;
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
+
+use lookalike::look;
+
+/// What a character is to the matcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A letter, a figure, or what looks like one.
+    Letter,
+    /// White space.
+    Space,
+    /// Not seen, or a mark upon what stands before it.
+    Nothing,
+    /// A mark of Markdown: emphasis, code, brackets of links, a backslash.
+    Mark,
+    /// A hyphen or a dash.
+    Hyphen,
+    /// Everything else.
+    Other,
+}
+
+/// Which of its two looks a character is read by. They differ where the capital looks like one letter and the small one
+/// like another: a Greek Ν is an N, and a ν is a v.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// The look of the small letter.
+    Small,
+    /// The look of the letter as it stands.
+    Standing,
+}
+
+/// One character's entry.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// What it is.
+    pub(super) class: Class,
+    /// What it may stand for among `i`, `l`, `1` and `|`: see [`I`] and the following.
+    pub(super) thin: u8,
+    /// Whether its two looks differ.
+    pub(super) two_faced: bool,
+    /// The base characters that it is made of, where they are several: `ﬁ`, `㎏`, a Hangul syllable.
+    pub(super) parts: Box<[char]>,
+    /// Its case folded, and nothing else. Empty where that is the character itself.
+    cased: Box<str>,
+    /// Folded: without compatibility forms, marks and case. Empty where that is the character itself.
+    plain: Box<str>,
+    /// Its atoms by each reading. Empty where that is the character itself.
+    atoms: [Box<str>; 2],
+    /// What it is compared as where it is neither letter nor space.
+    pub(super) sign: char,
+}
+
+/// It may be an `i`.
+pub(super) const I: u8 = 1;
+/// It may be an `l`.
+pub(super) const L: u8 = 2;
+/// It may be a `1`.
+pub(super) const ONE: u8 = 4;
+/// It may be a `|`.
+pub(super) const BAR: u8 = 8;
+
+const PAGES: usize = 0x200;
+
+static TABLE: [OnceLock<Box<[Entry]>>; PAGES] = [const { OnceLock::new() }; PAGES];
+
+/// A character's entry.
+#[inline]
+pub(super) fn entry(c: char) -> &'static Entry {
+    let code = c as usize;
+    match TABLE.get(code >> 8) {
+        Some(page) => &page.get_or_init(|| fill(code & !0xff))[code & 0xff],
+        None => beyond(c),
+    }
+}
+
+/// What lies beyond the planes that have letters with looks: ideographs, tags, what is unassigned.
+fn beyond(c: char) -> &'static Entry {
+    static IDEOGRAPH: OnceLock<Entry> = OnceLock::new();
+    static UNSEEN: OnceLock<Entry> = OnceLock::new();
+    match c.general_category_group() {
+        GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number => {
+            IDEOGRAPH.get_or_init(|| bare(Class::Letter, c))
+        }
+        _ => UNSEEN.get_or_init(|| bare(Class::Nothing, c)),
+    }
+}
+
+fn bare(class: Class, sign: char) -> Entry {
+    Entry {
+        class,
+        thin: 0,
+        two_faced: false,
+        parts: Box::default(),
+        cased: Box::default(),
+        plain: Box::default(),
+        atoms: Default::default(),
+        sign,
+    }
+}
+
+fn fill(first: usize) -> Box<[Entry]> {
+    let one = |code: usize| {
+        u32::try_from(code).ok().and_then(char::from_u32).map_or_else(|| bare(Class::Nothing, '\0'), make)
+    };
+    (first..first + 0x100).map(one).collect()
+}
+
+impl Entry {
+    /// Its case folded, and nothing else.
+    #[inline]
+    pub(super) fn cased<'a>(&'a self, c: char, room: &'a mut [u8; 4]) -> &'a str {
+        if self.cased.is_empty() { c.encode_utf8(room) } else { &self.cased }
+    }
+
+    /// Folded: without compatibility forms, marks and case.
+    #[inline]
+    pub(super) fn plain<'a>(&'a self, c: char, room: &'a mut [u8; 4]) -> &'a str {
+        if self.plain.is_empty() { c.encode_utf8(room) } else { &self.plain }
+    }
+
+    /// The atoms of a letter: what it looks like, with `i`, `l`, `1` and `|` as one, and `o` and `0`.
+    #[inline]
+    pub(super) fn atoms<'a>(&'a self, c: char, reading: Reading, room: &'a mut [u8; 4]) -> &'a [u8] {
+        let atoms = &self.atoms[reading as usize];
+        if atoms.is_empty() { c.encode_utf8(room).as_bytes() } else { atoms.as_bytes() }
+    }
+}
+
+fn make(c: char) -> Entry {
+    let cased: String = case(c).collect();
+    let cased = if cased.chars().eq([c]) { Box::default() } else { cased.into_boxed_str() };
+    Entry { cased, ..made(c) }
+}
+
+fn made(c: char) -> Entry {
+    let class = class(c);
+    let mut bases = Vec::new();
+    match enclosed(c) {
+        Some(letter) => bases.push(letter),
+        None => decompose_compatible(c, |part| bases.push(part)),
+    }
+    let many = bases.len() > 1;
+    if many {
+        bases.retain(|base| !is_mark(*base));
+    }
+    if many && bases.len() > 1 && class != Class::Nothing {
+        return Entry { parts: bases.into(), ..bare(Class::Other, c) };
+    }
+    let base = bases.first().copied().unwrap_or(c);
+    if c.is_ascii() || class != Class::Letter {
+        // What decomposes to a single character is of that character's class: `＊` is a mark.
+        let class = if base != c && class == Class::Other { self::class(base) } else { class };
+        if class != Class::Letter {
+            let sign = if class == Class::Hyphen { '-' } else { lookalike::sign(base) };
+            let plain = if base == c { Box::default() } else { base.to_string().into_boxed_str() };
+            return Entry { plain, ..bare(class, sign) };
+        }
+    }
+    letter(c, base)
+}
+
+fn letter(c: char, base: char) -> Entry {
+    let plain = folded(base);
+    let small = look(&plain);
+    let standing = lookalike::standing(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
+    let mut thin = 0;
+    for seen in [&plain, &small, &standing] {
+        thin |= match seen.as_str() {
+            "i" => I,
+            "l" => L,
+            "1" => ONE,
+            "|" => BAR,
+            _ => 0,
+        };
+    }
+    let itself = |text: String| {
+        if text.chars().eq([c]) { Box::default() } else { text.into_boxed_str() }
+    };
+    let (small, standing) = (lookalike::coarse(&small), lookalike::coarse(&standing));
+    let two_faced = small != standing;
+    Entry {
+        thin,
+        two_faced,
+        plain: itself(plain),
+        atoms: [itself(small), itself(standing)],
+        ..bare(Class::Letter, c)
+    }
+}
+
+/// A character's case folded, through all the forms that it shares a case with: `ß` and `ẞ` are `ss`, `ς` is `σ`.
+pub(super) fn case(c: char) -> impl Iterator<Item = char> {
+    c.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
+}
+
+/// Without compatibility forms, marks and case, until nothing more changes.
+fn folded(c: char) -> String {
+    let mut now = String::from(c);
+    for _ in 0..4 {
+        let next = folded_all(&now);
+        if next == now {
+            break;
+        }
+        now = next;
+    }
+    now
+}
+
+fn folded_all(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().flat_map(case) {
+        decompose_compatible(c, |part| {
+            if !is_mark(part) {
+                out.push(part);
+            }
+        });
+    }
+    if out.is_empty() { text.to_owned() } else { out }
+}
+
+/// Whether it is written upon or around what stands before it. The marks that make one kana of another stay: without
+/// them が and か would be the same.
+pub(super) fn is_mark(c: char) -> bool {
+    matches!(c.general_category(), GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark)
+        && !matches!(c, '\u{3099}' | '\u{309a}')
+}
+
+/// Letters in circles, squares and flags that Unicode gives no decomposition to.
+fn enclosed(c: char) -> Option<char> {
+    let code = u32::from(c);
+    let first = [0x1f150, 0x1f170, 0x1f1e6].into_iter().find(|first| (*first..first + 26).contains(&code))?;
+    char::from_u32(u32::from('a') + code - first)
+}
+
+fn class(c: char) -> Class {
+    if c.is_ascii() {
+        return match c {
+            '0'..='9' | 'A'..='Z' | 'a'..='z' | '|' => Class::Letter,
+            '\t'..='\r' | ' ' => Class::Space,
+            '*' | '_' | '~' | '`' | '[' | ']' | '\\' => Class::Mark,
+            '-' => Class::Hyphen,
+            _ if c.is_control() => Class::Nothing,
+            _ => Class::Other,
+        };
+    }
+    if is_ignorable(c) || is_mark(c) {
+        return Class::Nothing;
+    }
+    if c.is_whitespace() || c == '\u{2800}' {
+        return Class::Space;
+    }
+    if enclosed(c).is_some() || lookalike::is_letter(c) {
+        return Class::Letter;
+    }
+    match c.general_category_group() {
+        GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number | GeneralCategoryGroup::Mark => {
+            Class::Letter
+        }
+        GeneralCategoryGroup::Separator => Class::Space,
+        GeneralCategoryGroup::Other => Class::Nothing,
+        _ if c.general_category() == GeneralCategory::DashPunctuation => Class::Hyphen,
+        _ => Class::Other,
+    }
+}
+
+/// The property Default_Ignorable_Code_Point, which holds the bidi controls too.
+fn is_ignorable(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Whether it ends a line.
+pub(super) fn ends_line(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Whether it is a vowel or a final of a Hangul syllable, so that the syllable before it goes on.
+pub(super) fn goes_on(c: char) -> bool {
+    matches!(c, '\u{1161}'..='\u{11ff}')
+}

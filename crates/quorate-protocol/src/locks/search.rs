@@ -1,0 +1,319 @@
+//! The search: traits as they are looked for, and the passes over a text. A text of plain ASCII without markup, which is
+//! most of them, is read byte by byte and nothing of it is copied; every other is read as items, with and without its
+//! markup.
+
+use std::ops::Range;
+
+use super::automaton::{Automaton, LONGEST_ENDING, RN, UNSEEN};
+use super::character::{Class, Reading, entry};
+use super::fold::{Folded, Form};
+use super::given::Given;
+use super::hit::Layer;
+use super::items::{self, Item, has_markup, items, without_markup};
+use super::patterns::Patterns;
+use super::target::{AROUND, Read, Target};
+
+/// How many parts of a long text are read side by side.
+const LANES: usize = 4;
+
+/// Parts shorter than this are not worth it, in bytes.
+const SHORT: usize = 256;
+
+/// Who is told of places.
+pub(super) trait Told {
+    /// Whether it is of interest that a trait is hit by a layer, at a place whose last letter is at this byte.
+    fn wants(&self, at: usize, layer: Layer, last: usize) -> bool;
+    /// A trait is hit.
+    fn hit(&mut self, at: usize, layer: Layer, span: Range<usize>);
+}
+
+/// Everything that is looked for.
+#[derive(Debug, Clone)]
+pub(super) struct Search {
+    given: Given,
+    /// Whether there are traits without letters, which only [`Given`] finds in plain text.
+    letterless: bool,
+    targets: Vec<Target>,
+    /// Finds the letters of targets, by their index.
+    letters: Automaton,
+    /// What each byte of plain text is to the automaton.
+    bytes: [u8; 256],
+    patterns: Patterns,
+}
+
+/// A trait to be looked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) text: &'a str,
+    pub(super) is_pattern: bool,
+}
+
+impl Search {
+    /// # Errors
+    /// The index of a pattern that does not compile, and why.
+    pub(super) fn new(wanted: &[Wanted<'_>]) -> Result<Search, (usize, String)> {
+        let texts =
+            || wanted.iter().enumerate().filter(|(_, one)| !one.is_pattern).map(|(at, one)| (at, one.text));
+        let mut targets: Vec<Target> = Vec::new();
+        let mut letterless = Vec::new();
+        for (at, text) in texts() {
+            let before = targets.len();
+            add_targets(at, text, &mut targets);
+            if targets.len() == before && !text.is_empty() {
+                letterless.push((at, text));
+            }
+        }
+        let strings: Vec<&[u8]> = targets.iter().map(|target| &*target.atoms).collect();
+        let letters = Automaton::of_endings(&strings);
+        let folded = letterless
+            .iter()
+            .map(|(at, text)| (*at, signs(text)))
+            .filter(|(_, text)| !text.trim().is_empty());
+        let patterns =
+            wanted.iter().enumerate().filter(|(_, one)| one.is_pattern).map(|(at, one)| (at, one.text));
+        Ok(Search {
+            given: Given::new(texts()),
+            letterless: !letterless.is_empty(),
+            bytes: bytes(&letters),
+            patterns: Patterns::new(patterns, folded)?,
+            targets,
+            letters,
+        })
+    }
+
+    /// Tells of the places in a text.
+    pub(super) fn find(&self, text: &str, told: &mut impl Told) {
+        for (offset, piece) in items::pieces(text) {
+            self.find_in(piece, &mut Shifted { told, offset });
+        }
+    }
+
+    fn find_in(&self, text: &str, told: &mut impl Told) {
+        let plain = text.is_ascii() && !has_markup(text);
+        if !self.patterns.is_empty() {
+            self.patterns.find_given(text, |at, layer, span| told.hit(at, layer, span));
+        }
+        if !plain || self.letterless {
+            self.given.find(text, |at, span| told.hit(at, Layer::AsGiven, span));
+        }
+        if plain {
+            self.find_plain(text, told);
+        }
+        if plain && self.patterns.is_empty() {
+            return;
+        }
+        let read = items(text);
+        let taken = without_markup(&read);
+        if !plain {
+            for items in [Some(&read), taken.as_ref()].into_iter().flatten() {
+                self.find_items(items, text.len(), Reading::Small, told);
+                if items.iter().any(|item| !item.c.is_ascii() && entry(item.c).two_faced) {
+                    self.find_items(items, text.len(), Reading::Standing, told);
+                }
+            }
+        }
+        if !self.patterns.is_empty() {
+            let told = |at, layer, span| told.hit(at, layer, span);
+            self.patterns.find_folded(&read, taken.as_deref(), text.len(), told);
+        }
+    }
+
+    /// The pass over plain text: one look at a table for each byte. A look has to wait for the one before it, so that
+    /// the parts of a long text are read side by side.
+    fn find_plain(&self, text: &str, told: &mut impl Told) {
+        let (bytes, mut around) = (text.as_bytes(), Vec::new());
+        let part = bytes.len() / LANES;
+        if part < SHORT {
+            self.find_from(text, 0..bytes.len(), self.letters.start(), &mut around, told);
+            return;
+        }
+        let mut states = [self.letters.start(); LANES];
+        for at in 0..part {
+            let mut highest = 0;
+            for (lane, state) in states.iter_mut().enumerate() {
+                *state = self.letters.step(*state, self.bytes[usize::from(bytes[lane * part + at])]);
+                highest = highest.max(*state);
+            }
+            if self.letters.is_end(highest) {
+                for (lane, state) in states.into_iter().enumerate() {
+                    let at = lane * part + at;
+                    if self.letters.is_end(state) && self.bytes[usize::from(bytes[at])] != UNSEEN {
+                        self.ends_plain(text, at, state, &mut around, told);
+                    }
+                }
+            }
+        }
+        // What began in one part may end in the next, as many letters on as the longest ending has.
+        for (lane, state) in states.into_iter().enumerate() {
+            let from = (lane + 1) * part;
+            let is_seen = |at: &usize| self.bytes[usize::from(bytes[*at])] != UNSEEN;
+            let to = match lane + 1 {
+                LANES => bytes.len(),
+                _ => (from..bytes.len()).filter(is_seen).nth(LONGEST_ENDING).unwrap_or(bytes.len()),
+            };
+            self.find_from(text, from..to, state, &mut around, told);
+        }
+    }
+
+    fn find_from(
+        &self,
+        text: &str,
+        part: Range<usize>,
+        mut state: u32,
+        around: &mut Vec<Item>,
+        told: &mut impl Told,
+    ) {
+        for at in part {
+            let column = self.bytes[usize::from(text.as_bytes()[at])];
+            state = self.letters.step(state, column);
+            if self.letters.is_end(state) && column != UNSEEN {
+                self.ends_plain(text, at, state, around, told);
+            }
+        }
+    }
+
+    #[cold]
+    fn ends_plain(&self, text: &str, at: usize, state: u32, around: &mut Vec<Item>, told: &mut impl Told) {
+        for index in self.letters.ends(state) {
+            let target = &self.targets[*index as usize];
+            if !told.wants(target.at, Layer::AsGiven, at) {
+                continue;
+            }
+            let given = self.given.cased(target.at).and_then(|cased| given_at(text, at, cased));
+            if let Some(span) = given {
+                told.hit(target.at, Layer::AsGiven, span);
+                continue;
+            }
+            if !told.wants(target.at, Layer::Folded, at) {
+                continue;
+            }
+            let Some(part) = self.around(text.as_bytes(), at, target.atoms.len()) else { continue };
+            around.clear();
+            around.extend(plain_items(text, &part));
+            let read = Read { items: around, end: part.end, reading: Reading::Small };
+            if let Some((layer, span)) = target.holds(read, at - part.start) {
+                told.hit(target.at, layer, span);
+            }
+        }
+    }
+
+    /// The part of a plain text that is to be looked at for so many atoms that end at a byte.
+    fn around(&self, bytes: &[u8], last: usize, atoms: usize) -> Option<Range<usize>> {
+        let mut left = atoms;
+        let mut start = last + 1;
+        while left > 0 {
+            start = start.checked_sub(1)?;
+            left = left.checked_sub(match self.bytes[usize::from(bytes[start])] {
+                UNSEEN => 0,
+                RN => 2,
+                _ => 1,
+            })?;
+        }
+        Some(start.saturating_sub(AROUND)..bytes.len().min(last + 1 + AROUND))
+    }
+
+    fn find_items(&self, items: &[Item], end: usize, reading: Reading, told: &mut impl Told) {
+        let mut state = self.letters.start();
+        for (at, item) in items.iter().enumerate() {
+            if item.c.is_ascii() {
+                let column = self.bytes[item.c as usize];
+                if column == UNSEEN {
+                    continue;
+                }
+                state = self.letters.step(state, column);
+            } else {
+                if item.class() != Class::Letter {
+                    continue;
+                }
+                let mut room = [0; 4];
+                for byte in entry(item.c).atoms(item.c, reading, &mut room) {
+                    state = self.letters.step(state, self.letters.column(*byte));
+                }
+            }
+            if self.letters.is_end(state) {
+                for index in self.letters.ends(state) {
+                    let target = &self.targets[*index as usize];
+                    if told.wants(target.at, Layer::Folded, item.start as usize)
+                        && let Some((layer, span)) = target.holds(Read { items, end, reading }, at)
+                    {
+                        told.hit(target.at, layer, span);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The forms in which a trait is looked for: by both readings, with and without its own markup.
+fn add_targets(at: usize, text: &str, targets: &mut Vec<Target>) {
+    let read = items(text);
+    let taken = without_markup(&read);
+    let first = targets.len();
+    for items in [Some(&read), taken.as_ref()].into_iter().flatten() {
+        for reading in [Reading::Small, Reading::Standing] {
+            if let Some(target) = Target::new(at, items, reading)
+                && targets[first..]
+                    .iter()
+                    .all(|known| known.atoms != target.atoms || items.len() != read.len())
+            {
+                targets.push(target);
+            }
+        }
+    }
+}
+
+/// A text without letters, folded.
+fn signs(text: &str) -> String {
+    Folded::new(&items(text), Form::Bare, text.len()).text
+}
+
+fn bytes(letters: &Automaton) -> [u8; 256] {
+    let mut columns = [UNSEEN; 256];
+    for byte in 0..0x80u8 {
+        let (c, mut room) = (char::from(byte), [0; 4]);
+        if entry(c).class == Class::Letter {
+            columns[usize::from(byte)] = match entry(c).atoms(c, Reading::Small, &mut room) {
+                [only] => letters.column(*only),
+                _ => RN,
+            };
+        }
+    }
+    columns
+}
+
+/// Where a trait with its case folded stands in plain text, if its last letter is at this byte.
+fn given_at(text: &str, last: usize, cased: &str) -> Option<Range<usize>> {
+    let trail = cased.bytes().rev().take_while(|byte| !is_plain_letter(*byte)).count();
+    let end = last + 1 + trail;
+    let start = end.checked_sub(cased.len())?;
+    text.as_bytes().get(start..end)?.eq_ignore_ascii_case(cased.as_bytes()).then_some(start..end)
+}
+
+fn is_plain_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'|'
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the longest text fits")]
+fn plain_items(text: &str, part: &Range<usize>) -> impl Iterator<Item = Item> {
+    let start = part.start;
+    text.as_bytes()[part.clone()]
+        .iter()
+        .enumerate()
+        .map(move |(at, byte)| Item { c: char::from(*byte), start: (start + at) as u32 })
+}
+
+/// Tells of places in a piece as places in the whole.
+struct Shifted<'a, T> {
+    told: &'a mut T,
+    offset: usize,
+}
+
+impl<T: Told> Told for Shifted<'_, T> {
+    fn wants(&self, at: usize, layer: Layer, last: usize) -> bool {
+        self.told.wants(at, layer, last + self.offset)
+    }
+
+    fn hit(&mut self, at: usize, layer: Layer, span: Range<usize>) {
+        self.told.hit(at, layer, span.start + self.offset..span.end + self.offset);
+    }
+}

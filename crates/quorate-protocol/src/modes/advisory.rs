@@ -1,0 +1,354 @@
+//! Advisory: the members of a phase advise in parallel, rules in order make fragments of their suggestions, and what no
+//! lock touches becomes an overlay for a while (SEMANTICS A1 to A6).
+
+mod outcome;
+
+pub(crate) use outcome::risk_of;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
+use crate::answers::advice::Advice;
+use crate::assembly::{Member, Request, SENTINEL, Setup};
+use crate::{Apply, Json, Name, rules};
+
+/// The step of all questions, and what stands before a member in the id of its invocation.
+const ASK: &str = "ask";
+/// The trigger of the sentinel pass, besides the one that was said.
+const SENTINEL_MATCH: &str = "sentinel-match";
+
+const TASK: &str = "You advise, out of sight, on how the agent in the conversation behaves. Say how grave it is, what \
+                    concerns you, on what evidence, and what the agent should do from now on. The suggestion is \
+                    addressed to the agent and must stand alone: it may be put into the agent's instructions as it is.";
+
+/// What a member gave, as rules see it.
+pub(crate) struct Heard {
+    pub(crate) seat: usize,
+    pub(crate) member: Name,
+    pub(crate) advice: Advice,
+    /// Whether it suggests something and no earlier rule has emitted it (A4).
+    pub(crate) may_emit: bool,
+}
+
+/// What a rule emits.
+pub(crate) struct Emitted {
+    pub(crate) drafts: Vec<Draft>,
+    /// Whose words made it fire.
+    pub(crate) members: Vec<Name>,
+    /// Whether it drops what earlier rules emitted and ends the synthesis.
+    pub(crate) alone: bool,
+}
+
+/// A fragment that a rule asks for.
+pub(crate) struct Draft {
+    pub(crate) seat: usize,
+    pub(crate) priority: u8,
+}
+
+/// A piece of guidance.
+struct Fragment {
+    seat: usize,
+    text: String,
+    severity: u8,
+    priority: u8,
+    /// The place of its rule.
+    rule: usize,
+}
+
+/// The mode's state.
+pub(super) struct Advisory {
+    phase: String,
+    trigger: String,
+    pass: Pass,
+    waiting: usize,
+    /// By seat.
+    advice: Vec<Option<Advice>>,
+    asked: Vec<bool>,
+    synthesis: Synthesis,
+    /// Fragments that wait for the lock check, and those that passed it.
+    unchecked: BTreeSet<Name>,
+    kept: Vec<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// The sentinels alone; what they say can end the run.
+    Sentinel,
+    /// The members of the phase.
+    Phase,
+}
+
+/// How far the rules were applied.
+#[derive(Default)]
+struct Synthesis {
+    at: usize,
+    fragments: Vec<Fragment>,
+    emitted: BTreeSet<usize>,
+    /// Whether a rule ended it.
+    terminal: bool,
+    /// Whether a rule of the host's own failed.
+    failed: bool,
+    facts: Vec<Want>,
+}
+
+impl Advisory {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let (phase, trigger, pass) = match &setup.request {
+            Request::Advisory { phase, trigger, sentinel_first } => {
+                let first = *sentinel_first && phase != SENTINEL;
+                (phase.clone(), trigger.clone(), if first { Pass::Sentinel } else { Pass::Phase })
+            }
+            _ => (String::new(), String::new(), Pass::Phase),
+        };
+        Advisory {
+            phase,
+            trigger,
+            pass,
+            waiting: 0,
+            advice: vec![None; setup.members.len()],
+            asked: vec![false; setup.members.len()],
+            synthesis: Synthesis::default(),
+            unchecked: BTreeSet::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// A1: whether a member is asked in the pass that is on.
+    fn active(&self, member: &Member) -> bool {
+        let on = |trigger: &str| match &member.triggers {
+            None => true,
+            Some(triggers) => triggers.iter().any(|one| one == trigger),
+        };
+        match self.pass {
+            Pass::Sentinel => {
+                member.phase.as_deref() == Some(SENTINEL) && (on(&self.trigger) || on(SENTINEL_MATCH))
+            }
+            Pass::Phase => member.phase.as_deref() == Some(&*self.phase) && on(&self.trigger),
+        }
+    }
+
+    fn begin(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let members = case.setup.members.iter().enumerate();
+        let active: Vec<usize> =
+            members.filter(|(_, member)| self.active(member)).map(|(seat, _)| seat).collect();
+        self.waiting = active.len();
+        if active.is_empty() {
+            return match self.pass {
+                Pass::Sentinel => {
+                    book.note("there is no sentinel for this trigger; the phase was asked at once");
+                    self.pass = Pass::Phase;
+                    self.begin(case, book)
+                }
+                Pass::Phase => self.nobody(case, book),
+            };
+        }
+        active.into_iter().map(|seat| self.ask(case, seat)).collect()
+    }
+
+    fn ask(&mut self, case: &Case, seat: usize) -> Want {
+        self.asked[seat] = true;
+        let member = case.member(seat);
+        Want::Ask(Ask {
+            id: id(&member.id),
+            step: ASK.into(),
+            seat,
+            parts: Vec::new(),
+            task: TASK.into(),
+            marks: vec![("phase", json!(member.phase)), ("trigger", json!(self.trigger))],
+        })
+    }
+
+    /// Nobody is in the phase (A1): what the sentinels say is all there is, or guidance that is empty.
+    fn nobody(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        book.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
+        match self.asked.contains(&true) {
+            true => self.synthesise(case, book),
+            false => vec![Want::End(self.guidance(case, book))],
+        }
+    }
+
+    /// Everybody of the pass has ended.
+    fn synthesise(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        if self.pass == Pass::Phase && self.advice.iter().all(Option::is_none) {
+            let because = "nobody who was asked has answered";
+            let also = outcome::also(self, case, book);
+            let ending = Ending::without_artifact(Stand::Incomplete, "no_answer", because);
+            return vec![Want::End(Ending { also, ..ending })];
+        }
+        self.synthesis = Synthesis::default();
+        self.apply(case, book)
+    }
+
+    /// Applies the rules from where it stands, until one has to be applied by the host.
+    fn apply(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        while let Some(rule) = case.setup.rules.get(self.synthesis.at).filter(|_| !self.synthesis.terminal) {
+            let heard = self.heard_so_far(case);
+            match rules::built_in(&rule.kind) {
+                Some(logic) => {
+                    let emitted = logic.advise.and_then(|advise| advise(rule, &heard));
+                    self.emit(case, book, emitted);
+                    self.synthesis.at += 1;
+                }
+                None => {
+                    let ticket = format!("{}{}", self.prefix(), rule.id).into();
+                    let input = outcome::input(rule, &heard, case);
+                    return vec![Want::Apply(Apply { ticket, kind: rule.kind.clone(), input })];
+                }
+            }
+        }
+        if self.pass == Pass::Sentinel && !self.synthesis.terminal {
+            self.pass = Pass::Phase;
+            return self.begin(case, book);
+        }
+        self.check(case, book)
+    }
+
+    fn prefix(&self) -> &'static str {
+        match self.pass {
+            Pass::Sentinel => "sentinel/",
+            Pass::Phase => "",
+        }
+    }
+
+    fn heard_so_far(&self, case: &Case) -> Vec<Heard> {
+        let given = self.advice.iter().enumerate();
+        let heard = |(seat, advice): (usize, &Option<Advice>)| {
+            let advice = advice.clone()?;
+            let may_emit = !advice.suggestion.is_empty() && !self.synthesis.emitted.contains(&seat);
+            Some(Heard { seat, member: case.member(seat).id.clone(), may_emit, advice })
+        };
+        given.filter_map(heard).collect()
+    }
+
+    fn emit(&mut self, case: &Case, book: &mut Book, emitted: Option<Emitted>) {
+        let rule = &case.setup.rules[self.synthesis.at];
+        let fired = emitted.is_some();
+        let Emitted { drafts, members, alone } =
+            emitted.unwrap_or(Emitted { drafts: Vec::new(), members: Vec::new(), alone: false });
+        if alone {
+            self.synthesis.fragments.clear();
+            self.synthesis.emitted.clear();
+            self.synthesis.terminal = true;
+        }
+        let mut emitted = 0;
+        for draft in drafts {
+            let Some(advice) = self.advice[draft.seat].as_ref().filter(|one| !one.suggestion.is_empty()) else {
+                continue;
+            };
+            if !self.synthesis.emitted.insert(draft.seat) {
+                continue;
+            }
+            emitted += 1;
+            self.synthesis.fragments.push(Fragment {
+                seat: draft.seat,
+                text: advice.suggestion.clone(),
+                severity: advice.severity,
+                priority: draft.priority,
+                rule: self.synthesis.at,
+            });
+        }
+        if emitted > 0 && rule.flag("terminal") {
+            self.synthesis.terminal = true;
+        }
+        self.synthesis.facts.push(Want::Record(book.rule(rule, fired, &members, json!({"emitted": emitted}))));
+    }
+
+    /// A rule of the host's own gave what it emits: `{fragments: [{member, priority?}], terminal?}`.
+    fn emit_of_host(&mut self, case: &Case, book: &mut Book, output: &Json) {
+        let rule = &case.setup.rules[self.synthesis.at];
+        let listed = output.get("fragments").and_then(Json::as_array);
+        let mut drafts = Vec::new();
+        for one in listed.into_iter().flatten() {
+            let member = one.get("member").and_then(Json::as_str).unwrap_or_default();
+            match case.seats.get(member).filter(|seat| self.advice[**seat].is_some()) {
+                Some(seat) => {
+                    let priority = one.get("priority").and_then(Json::as_u64).unwrap_or(50).min(100);
+                    drafts.push(Draft { seat: *seat, priority: u8::try_from(priority).unwrap_or(100) });
+                }
+                None => book.note(format!("rule `{}` emits for `{member}`, who gave nothing", rule.id)),
+            }
+        }
+        let members: Vec<Name> = drafts.iter().map(|one| case.member(one.seat).id.clone()).collect();
+        let ends = output.get("terminal") == Some(&json!(true));
+        let emitted = (ends || !drafts.is_empty()).then_some(Emitted { drafts, members, alone: false });
+        self.emit(case, book, emitted);
+        self.synthesis.terminal |= ends;
+    }
+
+    /// All rules are applied: every fragment is held against the locks.
+    fn check(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let mut wants = std::mem::take(&mut self.synthesis.facts);
+        self.kept = vec![false; self.synthesis.fragments.len()];
+        if self.synthesis.fragments.is_empty() {
+            wants.push(Want::End(self.guidance(case, book)));
+            return wants;
+        }
+        for fragment in &self.synthesis.fragments {
+            let member = &case.member(fragment.seat).id;
+            let name: Name = format!("fragment/{member}").into();
+            self.unchecked.insert(name.clone());
+            let text = Text {
+                member: Some(member.clone()),
+                invocation: Some(id(member)),
+                what: "fragment",
+                text: fragment.text.as_str().into(),
+            };
+            wants.push(Want::Check(Candidate { name, texts: vec![text] }));
+        }
+        wants
+    }
+
+    fn guidance(&self, case: &Case, book: &mut Book) -> Ending {
+        let fragments = self.synthesis.fragments.iter().zip(&self.kept).filter(|(_, kept)| **kept);
+        let fragments: Vec<Json> =
+            fragments.map(|(one, _)| outcome::fragment(case, book, one)).collect();
+        let mut ending = Ending::done();
+        ending.artifact.insert("fragments".into(), json!(fragments));
+        ending.also = outcome::also(self, case, book);
+        ending
+    }
+}
+
+/// The invocation of a member.
+fn id(member: &str) -> Name {
+    format!("{ASK}/{member}").into()
+}
+
+impl Mode for Advisory {
+    fn open(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        self.begin(case, book)
+    }
+
+    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
+        self.waiting -= 1;
+        self.advice[seat] = answer.and_then(Advice::read);
+        if self.waiting > 0 { Vec::new() } else { self.synthesise(case, book) }
+    }
+
+    fn ruled(&mut self, case: &Case, book: &mut Book, _: &str, result: Result<&Json, &str>) -> Vec<Want> {
+        match result {
+            Ok(output) => self.emit_of_host(case, book, output),
+            Err(why) => {
+                let rule = &case.setup.rules[self.synthesis.at];
+                book.note(format!("rule `{}` could not be applied: {why}", rule.id));
+                self.synthesis.failed = true;
+                self.emit(case, book, None);
+            }
+        }
+        self.synthesis.at += 1;
+        self.apply(case, book)
+    }
+
+    fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want> {
+        if !self.unchecked.remove(candidate) {
+            return Vec::new();
+        }
+        let of = |fragment: &Fragment| format!("fragment/{}", case.member(fragment.seat).id) == **candidate;
+        if let Some(at) = self.synthesis.fragments.iter().position(of) {
+            self.kept[at] = clean;
+        }
+        if self.unchecked.is_empty() { vec![Want::End(self.guidance(case, book))] } else { Vec::new() }
+    }
+}

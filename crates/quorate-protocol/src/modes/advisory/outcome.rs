@@ -1,0 +1,104 @@
+//! What advisory guidance says: its fragments with the time they hold, the level of risk, whether to get somebody, and
+//! what a rule of the host's own is shown.
+
+use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::duration::Iso;
+use quorate_manifest::timestamp;
+use serde_json::{Map, json};
+
+use super::{Advisory, Book, Case, Fragment, Heard};
+use crate::assembly::{Rule, SENTINEL, Setup};
+use crate::Json;
+
+const DAY_MS: i64 = 86_400_000;
+/// The shortest and the longest time that an overlay may hold (A5).
+const TTL_MS: (i64, i64) = (DAY_MS, 30 * DAY_MS);
+
+/// A fragment as the outcome has it.
+pub(super) fn fragment(case: &Case, book: &mut Book, fragment: &Fragment) -> Json {
+    let rule = &case.setup.rules[fragment.rule];
+    json!({
+        "member": &*case.member(fragment.seat).id,
+        "text": fragment.text,
+        "severity": fragment.severity,
+        "priority": fragment.priority,
+        "rule": &*rule.id,
+        "expires": timestamp::write(expires_ms(case, book, rule)),
+    })
+}
+
+/// A5: when a fragment of a rule stops to hold.
+fn expires_ms(case: &Case, book: &mut Book, rule: &Rule) -> i64 {
+    let iso = |text: &str| text.parse::<Iso>().ok();
+    let by_iso = |iso: Iso| timestamp::after(case.now_ms, iso).saturating_sub(case.now_ms);
+    let own_ms = rule.whole("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+    let default = || iso(&case.setup.overlays.default_ttl).map_or(TTL_MS.0, by_iso);
+    let asked_ms = own_ms.or_else(|| rule.text("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
+    let ttl_ms = asked_ms.clamp(TTL_MS.0, TTL_MS.1);
+    if ttl_ms != asked_ms {
+        let days = ttl_ms / DAY_MS;
+        let kept = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
+        book.note(format!("what rule `{}` emits holds for {kept}: overlays hold for 1 to 30 days", rule.id));
+    }
+    case.now_ms.saturating_add(ttl_ms)
+}
+
+/// What else the outcome says: the level of risk, and whether to get somebody (A6, X12).
+pub(super) fn also(advisory: &Advisory, case: &Case, book: &mut Book) -> Map<String, Json> {
+    let severity = advisory.advice.iter().flatten().map(|one| one.severity).max();
+    let members = case.setup.members.iter().enumerate();
+    let lacking: Vec<usize> =
+        members.map(|(seat, _)| seat).filter(|seat| advisory.asked[*seat] && book.lacks(*seat)).collect();
+    let sentinel_lacks =
+        lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
+    let (risk, mut escalates) = risk_of(case, book, severity, !lacking.is_empty());
+    if sentinel_lacks {
+        book.note("a sentinel gave no output; get somebody");
+    }
+    let mut also = Map::new();
+    also.insert("phase".into(), json!(advisory.phase));
+    also.insert("trigger".into(), json!(advisory.trigger));
+    also.insert("terminal".into(), json!(advisory.synthesis.terminal));
+    also.insert("risk".into(), risk);
+    escalates |= sentinel_lacks || advisory.synthesis.failed;
+    also.insert("shouldEscalate".into(), json!(escalates));
+    also
+}
+
+/// The level of risk as outcomes have it, and whether it is to be escalated. Of a run in which somebody gave no output
+/// ok is never said (X12).
+pub(crate) fn risk_of(case: &Case, book: &mut Book, severity: Option<u8>, lacking: bool) -> (Json, bool) {
+    let mut level = severity.map(|severity| level(&case.setup, severity));
+    if level == Some(RiskLabel::Ok) && lacking {
+        level = Some(RiskLabel::Watch);
+        book.note("the risk is not reported as ok, since not everybody has answered");
+    }
+    let risk = json!({"severity": severity, "level": level.map(RiskLabel::word)});
+    (risk, level == Some(RiskLabel::Escalate))
+}
+
+/// A6: the level of a severity; one in a gap takes the nearest level above, one above all takes the highest.
+fn level(setup: &Setup, severity: u8) -> RiskLabel {
+    let levels = &setup.risk_levels;
+    let of = |one: &&crate::assembly::RiskLevel| (one.lowest..=one.highest).contains(&severity);
+    let above = || levels.iter().filter(|one| one.lowest > severity).min_by_key(|one| one.lowest);
+    let highest = || levels.iter().max_by_key(|one| one.highest);
+    levels.iter().find(of).or_else(above).or_else(highest).map_or(RiskLabel::Escalate, |one| one.label)
+}
+
+/// What a rule of the host's own is shown.
+pub(super) fn input(rule: &Rule, heard: &[Heard], case: &Case) -> Json {
+    let outputs = heard.iter().filter(|one| rule.concerns(&one.member));
+    let output = |one: &Heard| {
+        json!({
+            "member": &*one.member,
+            "phase": case.member(one.seat).phase,
+            "severity": one.advice.severity,
+            "concern": one.advice.concern,
+            "evidence": one.advice.evidence,
+            "suggestion": one.advice.suggestion,
+            "mayEmit": one.may_emit,
+        })
+    };
+    json!({"mode": case.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
+}

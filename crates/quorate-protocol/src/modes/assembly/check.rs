@@ -1,0 +1,140 @@
+//! The lock check (L1): every text that an outcome would persist is held against the locked traits. A hit drops the
+//! candidate and is recorded; the consultation stays.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Book, Case};
+use crate::locks::{Hit, excerpt};
+use crate::{Fact, FactKind, Json, Match, Name, Near};
+
+/// Something that may become part of an outcome.
+pub(crate) struct Candidate {
+    /// What it is called in records: `fragment/<member>`, `decision`, `message/<round>/<member>`, `node/<member>`.
+    pub(crate) name: Name,
+    pub(crate) texts: Vec<Text>,
+}
+
+/// One text of a candidate.
+pub(crate) struct Text {
+    /// Whose words it is made of; `None` where it is the program's.
+    pub(crate) member: Option<Name>,
+    /// The invocation that the words come from.
+    pub(crate) invocation: Option<Name>,
+    /// What it is: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
+    pub(crate) what: &'static str,
+    pub(crate) text: Arc<str>,
+}
+
+/// How far a check got.
+pub(super) enum Checked {
+    Ended { name: Name, clean: bool, facts: Vec<Fact> },
+    ByMeaning { candidate: Candidate, asked: Match },
+}
+
+/// Holds a candidate against the traits as text; what may still come near one in meaning goes to the host.
+pub(super) fn by_text(case: &Case, book: &mut Book, candidate: Candidate) -> Checked {
+    let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
+        case.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
+    };
+    let hits: Vec<(usize, Hit)> = candidate.texts.iter().enumerate().flat_map(found).collect();
+    let by_meaning = if case.setup.embeds { case.locks.by_meaning() } else { Vec::new() };
+    if hits.is_empty() && !by_meaning.is_empty() {
+        let traits = by_meaning.iter().map(|at| case.setup.locked_traits[*at].text.clone()).collect();
+        let asked = Match {
+            candidate: candidate.name.clone(),
+            texts: candidate.texts.iter().map(|text| text.text.clone()).collect(),
+            traits,
+        };
+        return Checked::ByMeaning { candidate, asked };
+    }
+    let told: Vec<Told<'_>> = hits
+        .iter()
+        .filter_map(|(at, hit)| {
+            let text = &candidate.texts[*at];
+            Some(Told {
+                text,
+                locked: &hit.locked,
+                layer: hit.layer.as_str(),
+                excerpt: excerpt(&text.text, &hit.span),
+            })
+        })
+        .collect();
+    let result = if told.is_empty() { "pass" } else { "hit" };
+    let facts = facts(case, book, &candidate, result, &told);
+    Checked::Ended { name: candidate.name.clone(), clean: told.is_empty(), facts }
+}
+
+/// What the host's comparison by meaning comes to. One that failed leaves the candidate unchecked, which drops it (L4).
+pub(super) fn by_meaning(
+    case: &Case,
+    book: &mut Book,
+    candidate: &Candidate,
+    result: &Result<Vec<Near>, Arc<str>>,
+) -> (Name, bool, Vec<Fact>) {
+    let asked = case.locks.by_meaning();
+    let near = match result {
+        Ok(near) => near,
+        Err(why) => {
+            book.note(format!("`{}` was dropped: the locks could not be checked: {why}", candidate.name));
+            let mut facts = facts(case, book, candidate, "unchecked", &[]);
+            book.violated();
+            let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
+            facts.push(Fact { kind: FactKind::Violation, data });
+            return (candidate.name.clone(), false, facts);
+        }
+    };
+    let told: Vec<Told<'_>> = near
+        .iter()
+        .filter_map(|near| {
+            let text = candidate.texts.get(near.text)?;
+            let locked = &case.setup.locked_traits.get(*asked.get(near.which)?)?.text;
+            let span = near.start..near.end;
+            let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
+            Some(Told { text, locked, layer: "meaning", excerpt: words.unwrap_or_default() })
+        })
+        .collect();
+    let result = if told.is_empty() { "pass" } else { "hit" };
+    let facts = facts(case, book, candidate, result, &told);
+    (candidate.name.clone(), told.is_empty(), facts)
+}
+
+/// A hit, as it is told.
+struct Told<'a> {
+    text: &'a Text,
+    locked: &'a str,
+    layer: &'a str,
+    excerpt: String,
+}
+
+fn facts(case: &Case, book: &mut Book, candidate: &Candidate, result: &str, hits: &[Told<'_>]) -> Vec<Fact> {
+    if case.locks.is_empty() {
+        return Vec::new();
+    }
+    let check = json!({
+        "candidate": &*candidate.name,
+        "result": result,
+        "texts": candidate.texts.len(),
+        "traits": case.locks.traits().len(),
+    });
+    let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
+    for hit in hits {
+        book.violated();
+        let whose = hit.text.member.as_deref();
+        let of = whose.map_or_else(|| hit.text.what.to_owned(), |id| format!("the {} of `{id}`", hit.text.what));
+        book.note(format!("`{}` was dropped: {of} touches the locked trait `{}`", candidate.name, hit.locked));
+        let data: Json = json!({
+            "candidate": &*candidate.name,
+            "code": "assembly_overlay_lock_violation",
+            "trait": hit.locked,
+            "member": whose,
+            "invocation": hit.text.invocation.as_deref(),
+            "what": hit.text.what,
+            "layer": hit.layer,
+            "excerpt": hit.excerpt,
+        });
+        facts.push(Fact { kind: FactKind::Violation, data });
+    }
+    facts
+}

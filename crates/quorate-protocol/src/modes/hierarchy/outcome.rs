@@ -1,0 +1,112 @@
+//! What a hierarchy's outcome says, and what its nodes and rules are shown of others.
+
+use serde_json::{Map, json};
+
+use super::super::advisory::risk_of;
+use super::super::assembly::{Book, Case, Ending, Stand};
+use super::{Branch, Hierarchy, State};
+use crate::Json;
+use crate::answers::advice::Advice;
+use crate::assembly::Rule;
+use crate::rules::escalate_on_severity;
+
+/// The rule of H3, which nobody has written.
+pub(super) fn unwritten() -> Rule {
+    Rule {
+        id: "passed-up".into(),
+        kind: escalate_on_severity::KIND.into(),
+        applies_to: None,
+        params: Map::new(),
+    }
+}
+
+/// What a node is shown of its children, in roster order.
+pub(super) fn children(hierarchy: &Hierarchy, case: &Case, seat: usize) -> Vec<Json> {
+    let child = |seat: &usize| {
+        let node = &hierarchy.nodes[*seat];
+        let mut shown = json!({"member": &*case.member(*seat).id, "status": status(hierarchy, *seat)});
+        if let Some(rolled) = node.rolled.as_ref().filter(|_| node.state == State::Passed) {
+            extend(&mut shown, &rolled.advice);
+        }
+        shown
+    };
+    hierarchy.nodes[seat].children.iter().map(child).collect()
+}
+
+/// What a rule of the host's own is shown.
+pub(super) fn input(rule: &Rule, branch: &Branch, node: &str) -> Json {
+    let children = branch.children.iter().map(|child| {
+        let mut shown = json!({"member": &*child.member});
+        extend(&mut shown, &child.advice);
+        shown
+    });
+    json!({
+        "mode": "hierarchy", "rule": rule, "node": node, "own": branch.own,
+        "children": children.collect::<Vec<_>>(),
+    })
+}
+
+/// The root has ended.
+pub(super) fn ending(hierarchy: &Hierarchy, case: &Case, book: &mut Book, root: usize) -> Ending {
+    let node = &hierarchy.nodes[root];
+    let passed = node.rolled.as_ref().filter(|_| node.state == State::Passed);
+    let member = &case.member(root).id;
+    let mut ending = match (passed, node.state) {
+        (Some(_), _) => Ending::done(),
+        (None, State::Refused) => {
+            let because = format!("what the root `{member}` would pass up touches a locked trait");
+            Ending::without_artifact(Stand::Refused, "locked", because)
+        }
+        (None, _) => {
+            let because = format!("the root `{member}` gave no output, nor did anybody below it");
+            Ending::without_artifact(Stand::Refused, "no_output", because)
+        }
+    };
+    if let Some(rolled) = passed {
+        ending.artifact.insert("rollup".into(), json!(rolled.advice));
+    }
+    ending.artifact.insert("nodes".into(), json!(nodes(hierarchy, case)));
+    let severity = passed.map(|rolled| rolled.advice.severity);
+    let lacking = (0..hierarchy.nodes.len()).any(|seat| book.lacks(seat));
+    let (risk, escalates) = risk_of(case, book, severity, lacking);
+    ending.also.insert("risk".into(), risk);
+    ending.also.insert("shouldEscalate".into(), json!(escalates));
+    ending
+}
+
+fn nodes(hierarchy: &Hierarchy, case: &Case) -> Vec<Json> {
+    let node = |seat: usize| {
+        let node = &hierarchy.nodes[seat];
+        let member = case.member(seat);
+        let mut told = json!({
+            "member": &*member.id,
+            "parent": member.parent,
+            "status": status(hierarchy, seat),
+            "rule": node.rule.map(|at| &*case.setup.rules[at].id),
+        });
+        if let Some(rolled) = node.rolled.as_ref().filter(|_| node.state == State::Passed) {
+            told["output"] = json!(rolled.advice);
+            told["from"] = json!(rolled.from.iter().map(|one| &**one).collect::<Vec<_>>());
+        }
+        told
+    };
+    (0..hierarchy.nodes.len()).map(node).collect()
+}
+
+/// `passed`, `passed_up` where the node itself gave nothing, `silent`, `refused`; `not_asked` where the run ended before.
+fn status(hierarchy: &Hierarchy, seat: usize) -> &'static str {
+    let node = &hierarchy.nodes[seat];
+    match node.state {
+        State::Passed if node.own.is_none() => "passed_up",
+        State::Passed => "passed",
+        State::Silent => "silent",
+        State::Refused => "refused",
+        State::Waiting => "not_asked",
+    }
+}
+
+fn extend(shown: &mut Json, advice: &Advice) {
+    if let (Json::Object(shown), Json::Object(advice)) = (shown, json!(advice)) {
+        shown.extend(advice);
+    }
+}

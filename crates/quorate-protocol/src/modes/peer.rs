@@ -1,0 +1,276 @@
+//! Peer: equals exchange messages in rounds. Each sees what was said before to it or to all; nobody sums up
+//! (SEMANTICS P1 to P3).
+
+mod conduct;
+mod log;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
+use crate::answers::message::{Message, To};
+use crate::assembly::Setup;
+use crate::{Apply, Fact, FactKind, Json, Name, Part, PartKind, rules};
+use conduct::{Conduct, Ends};
+use log::{Log, Said};
+
+const TASK: &str = "You talk with equals about the topic; there is no chair, and nobody sums up. Say what you think, to \
+                    all or to some of them; say whether you still object to something, and pass when you have nothing \
+                    to add.";
+
+/// The mode's state.
+pub(super) struct Peer {
+    conduct: Conduct,
+    round: u32,
+    waiting: usize,
+    /// What was answered in this round, by seat.
+    heard: Vec<Option<Message>>,
+    /// Messages of this round that wait for the lock check.
+    unchecked: BTreeSet<Name>,
+    log: Log,
+    refused: usize,
+    /// Rules of the host's own that are applied to the log at its end, from this one on.
+    closing: Option<usize>,
+    ended_by: &'static str,
+    synthesis: serde_json::Map<String, Json>,
+}
+
+impl Peer {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Peer {
+            conduct: Conduct::of(setup),
+            round: 0,
+            waiting: 0,
+            heard: Vec::new(),
+            unchecked: BTreeSet::new(),
+            log: Log::default(),
+            refused: 0,
+            closing: None,
+            ended_by: "",
+            synthesis: serde_json::Map::new(),
+        }
+    }
+
+    fn next_round(&mut self, case: &Case) -> Vec<Want> {
+        self.round += 1;
+        self.waiting = case.setup.members.len();
+        self.heard = vec![None; self.waiting];
+        let step: Name = format!("round{}", self.round).into();
+        let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, case);
+        let ask = |seat: usize| {
+            let transcript = transcripts.of(seat);
+            Want::Ask(Ask {
+                id: format!("{step}/{}", case.member(seat).id).into(),
+                step: step.clone(),
+                seat,
+                parts: transcript
+                    .map(|text| Part { kind: PartKind::Transcript, name: "".into(), text })
+                    .into_iter()
+                    .collect(),
+                task: self.conduct.task(case, seat, self.round, TASK),
+                marks: vec![("round", json!(self.round))],
+            })
+        };
+        (0..case.setup.members.len()).map(ask).collect()
+    }
+
+    /// Everybody of the round has ended: what was said is held against reach and locks.
+    fn deliver(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let mut wants = Vec::new();
+        for (seat, message) in self.heard.iter().enumerate() {
+            let Some(message) = message.as_ref().filter(|one| !one.message.is_empty()) else { continue };
+            let member = &case.member(seat).id;
+            if let Err(out_of_reach) = self.conduct.recipients(case, seat, &message.to) {
+                let ids = out_of_reach.join(", ");
+                book.note(format!(
+                    "a message of `{member}` in round {} was refused: {ids} is out of its reach",
+                    self.round
+                ));
+                book.violated();
+                self.refused += 1;
+                let data = json!({
+                    "candidate": self.candidate(member),
+                    "code": "out_of_reach",
+                    "member": &**member,
+                    "invocation": format!("round{}/{member}", self.round),
+                    "to": out_of_reach,
+                });
+                wants.push(Want::Record(Fact { kind: FactKind::Violation, data }));
+                continue;
+            }
+            let name: Name = self.candidate(member).into();
+            self.unchecked.insert(name.clone());
+            let text = Text {
+                member: Some(member.clone()),
+                invocation: Some(format!("round{}/{member}", self.round).into()),
+                what: "message",
+                text: message.message.as_str().into(),
+            };
+            wants.push(Want::Check(Candidate { name, texts: vec![text] }));
+        }
+        if self.unchecked.is_empty() {
+            wants.extend(self.close_round(case, book));
+        }
+        wants
+    }
+
+    fn candidate(&self, member: &str) -> String {
+        format!("message/{}/{member}", self.round)
+    }
+
+    /// The round is over: another one, or the end.
+    fn close_round(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        if self.heard.iter().all(Option::is_none) {
+            self.ended_by = "no_answer";
+            let because = format!("nobody has answered in round {}", self.round);
+            let mut ending = Ending::without_artifact(Stand::Incomplete, "no_answer", because);
+            self.log.write(case, &mut ending);
+            self.also(&mut ending);
+            return vec![Want::End(ending)];
+        }
+        // Whoever gave no output has agreed to nothing (X5).
+        let all = |holds: fn(&Message) -> bool| self.heard.iter().all(|one| one.as_ref().is_some_and(holds));
+        let ended_by = match &self.conduct.ends {
+            Ends::NoNewObjections if all(|one| !one.objection) => Some("no-new-objections"),
+            Ends::AllPass if all(|one| one.pass) => Some("all-pass"),
+            _ if self.round >= self.conduct.rounds => Some("max-rounds"),
+            Ends::ByRule(kind) => {
+                let ticket = format!("round{}", self.round).into();
+                let input = self.log.input(case, &self.heard, self.round);
+                return vec![Want::Apply(Apply { ticket, kind: kind.as_str().into(), input })];
+            }
+            _ => None,
+        };
+        match ended_by {
+            Some(ended_by) => self.close(case, book, ended_by),
+            None => self.next_round(case),
+        }
+    }
+
+    fn close(&mut self, case: &Case, book: &mut Book, ended_by: &'static str) -> Vec<Want> {
+        self.ended_by = ended_by;
+        self.closing = Some(0);
+        self.apply(case, book)
+    }
+
+    /// Applies the host's own rules to the log, one after the other.
+    fn apply(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let mut wants = Vec::new();
+        while let Some(rule) = self.closing.and_then(|at| case.setup.rules.get(at)) {
+            if rules::built_in(&rule.kind).is_none() {
+                let mut input = self.log.input(case, &self.heard, self.round);
+                input["rule"] = json!(rule);
+                let ticket = format!("log/{}", rule.id).into();
+                wants.push(Want::Apply(Apply { ticket, kind: rule.kind.clone(), input }));
+                return wants;
+            }
+            let members: Vec<Name> = self.log.authors(case, rule);
+            wants.push(Want::Record(book.rule(rule, true, &members, json!({"endedBy": self.ended_by}))));
+            self.closing = self.closing.map(|at| at + 1);
+        }
+        wants.push(Want::End(self.ending(case)));
+        wants
+    }
+
+    fn ending(&self, case: &Case) -> Ending {
+        let mut ending = match self.log.is_empty() && self.refused > 0 {
+            true => {
+                let because = "every message was refused";
+                Ending::without_artifact(Stand::Refused, "all_refused", because)
+            }
+            false => Ending::done(),
+        };
+        self.log.write(case, &mut ending);
+        self.also(&mut ending);
+        ending
+    }
+
+    fn also(&self, ending: &mut Ending) {
+        ending.also.insert("rounds".into(), json!(self.round));
+        ending.also.insert("endedBy".into(), json!(self.ended_by));
+        ending.also.insert("topology".into(), json!(self.conduct.topology_word()));
+        if !self.synthesis.is_empty() {
+            ending.artifact.insert("synthesis".into(), Json::Object(self.synthesis.clone()));
+        }
+    }
+}
+
+impl Mode for Peer {
+    fn open(&mut self, case: &Case, _: &mut Book) -> Vec<Want> {
+        self.next_round(case)
+    }
+
+    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
+        self.waiting -= 1;
+        self.heard[seat] = answer.and_then(Message::read);
+        if self.waiting > 0 { Vec::new() } else { self.deliver(case, book) }
+    }
+
+    fn ruled(
+        &mut self,
+        case: &Case,
+        book: &mut Book,
+        ticket: &str,
+        result: Result<&Json, &str>,
+    ) -> Vec<Want> {
+        let Some(id) = ticket.strip_prefix("log/") else {
+            // A termination rule: one that fails leaves the end to the number of rounds.
+            if let Err(why) = result {
+                book.note(format!("the termination rule could not be applied: {why}"));
+            }
+            let ends = result.is_ok_and(|output| output.get("end") == Some(&json!(true)));
+            return if ends { self.close(case, book, "termination-rule") } else { self.next_round(case) };
+        };
+        let at = self.closing.unwrap_or_default();
+        let rule = &case.setup.rules[at];
+        let name: Name = format!("synthesis/{id}").into();
+        match result {
+            Ok(output) => {
+                self.synthesis.insert(id.to_owned(), output.clone());
+                let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+                let text = Text { member: None, invocation: None, what: "synthesis", text: text.into() };
+                let fact = book.rule(rule, true, &[], Json::Null);
+                self.unchecked.insert(name.clone());
+                vec![Want::Record(fact), Want::Check(Candidate { name, texts: vec![text] })]
+            }
+            Err(why) => {
+                book.note(format!("rule `{id}` could not be applied: {why}"));
+                self.closing = Some(at + 1);
+                let mut wants = vec![Want::Record(book.rule(rule, false, &[], Json::Null))];
+                wants.extend(self.apply(case, book));
+                wants
+            }
+        }
+    }
+
+    fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want> {
+        if !self.unchecked.remove(candidate) {
+            return Vec::new();
+        }
+        if let Some(id) = candidate.strip_prefix("synthesis/") {
+            if !clean {
+                self.synthesis.remove(id);
+            }
+            self.closing = self.closing.map(|at| at + 1);
+            return self.apply(case, book);
+        }
+        let member = candidate.rsplit('/').next().unwrap_or_default();
+        if let Some(seat) = case.seats.get(member).copied() {
+            match self.heard[seat].as_ref().filter(|_| clean) {
+                Some(message) => self.log.add(Said {
+                    round: self.round,
+                    from: seat,
+                    to: match &message.to {
+                        To::All => None,
+                        To::Members(ids) => Some(ids.iter().filter_map(|id| case.seats.get(&**id)).copied().collect()),
+                    },
+                    text: message.message.as_str().into(),
+                }),
+                // A locked message reaches nobody (P2).
+                None => self.refused += 1,
+            }
+        }
+        if self.unchecked.is_empty() { self.close_round(case, book) } else { Vec::new() }
+    }
+}

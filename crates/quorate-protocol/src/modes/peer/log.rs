@@ -1,0 +1,125 @@
+//! The log of a talk: what was said and delivered, who has heard what, and what the outcome has of it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::assembly::Ending;
+use super::{Case, Conduct};
+use crate::answers::message::Message;
+use crate::assembly::Rule;
+use crate::rules::aggregate;
+use crate::{Json, Name};
+
+/// A message that was delivered.
+pub(super) struct Said {
+    pub(super) round: u32,
+    pub(super) from: usize,
+    /// `None` is everybody in reach.
+    pub(super) to: Option<Vec<usize>>,
+    pub(super) text: Arc<str>,
+}
+
+/// What was said, in the order of rounds, then of the roster.
+#[derive(Default)]
+pub(super) struct Log {
+    said: Vec<Said>,
+}
+
+impl Log {
+    /// Messages of a round come in any order, where some had to be compared by meaning.
+    pub(super) fn add(&mut self, said: Said) {
+        let at = self.said.partition_point(|one| (one.round, one.from) < (said.round, said.from));
+        self.said.insert(at, said);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    /// Who has said something, of those that a rule looks at.
+    pub(super) fn authors(&self, case: &Case, rule: &Rule) -> Vec<Name> {
+        let spoke = |seat: &usize| self.said.iter().any(|one| one.from == *seat);
+        let seats = (0..case.setup.members.len()).filter(spoke).map(|seat| case.member(seat).id.clone());
+        seats.filter(|member| rule.concerns(member)).collect()
+    }
+
+    /// The messages of the outcome: of those members that an `aggregate` rule collects, where there is one.
+    pub(super) fn write(&self, case: &Case, ending: &mut Ending) {
+        let collects: Vec<&Rule> =
+            case.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
+        let collected = |one: &&Said| {
+            let member = &case.member(one.from).id;
+            collects.is_empty() || collects.iter().any(|rule| rule.concerns(member))
+        };
+        let messages: Vec<Json> =
+            self.said.iter().filter(collected).map(|one| message(case, one)).collect();
+        ending.artifact.insert("messages".into(), json!(messages));
+    }
+
+    /// What a rule of the host's own is shown.
+    pub(super) fn input(&self, case: &Case, heard: &[Option<Message>], round: u32) -> Json {
+        let messages: Vec<Json> = self.said.iter().map(|one| message(case, one)).collect();
+        let answer = |(seat, one): (usize, &Option<Message>)| {
+            json!({
+                "member": &*case.member(seat).id,
+                "answered": one.is_some(),
+                "objection": one.as_ref().is_some_and(|one| one.objection),
+                "pass": one.as_ref().is_some_and(|one| one.pass),
+            })
+        };
+        let answers: Vec<Json> = heard.iter().enumerate().map(answer).collect();
+        json!({"mode": "peer", "round": round, "messages": messages, "answers": answers})
+    }
+}
+
+/// A message as members, rules and outcomes see it.
+fn message(case: &Case, said: &Said) -> Json {
+    let to = said.to.as_ref().map_or_else(
+        || json!("*"),
+        |seats| json!(seats.iter().map(|seat| &*case.member(*seat).id).collect::<Vec<_>>()),
+    );
+    json!({"round": said.round, "from": &*case.member(said.from).id, "to": to, "text": &*said.text})
+}
+
+/// What each member has heard, each different one written once: where everybody hears everything it is the same text
+/// for all, which the prompts then share.
+pub(super) struct Transcripts<'a> {
+    log: &'a Log,
+    conduct: &'a Conduct,
+    case: &'a Case,
+    written: Vec<Json>,
+    last: Option<(Vec<usize>, Arc<str>)>,
+}
+
+impl<'a> Transcripts<'a> {
+    pub(super) fn new(log: &'a Log, conduct: &'a Conduct, case: &'a Case) -> Self {
+        let written = log.said.iter().map(|one| message(case, one)).collect();
+        Transcripts { log, conduct, case, written, last: None }
+    }
+
+    /// What a member has heard or said itself; `None` where that is nothing.
+    pub(super) fn of(&mut self, seat: usize) -> Option<Arc<str>> {
+        let said = self.log.said.iter().enumerate();
+        let heard: Vec<usize> = said.filter(|(_, one)| self.hears(seat, one)).map(|(at, _)| at).collect();
+        if heard.is_empty() {
+            return None;
+        }
+        if let Some((_, text)) = self.last.as_ref().filter(|(same, _)| *same == heard) {
+            return Some(text.clone());
+        }
+        let shown: Vec<&Json> = heard.iter().map(|at| &self.written[*at]).collect();
+        let text: Arc<str> = json!(shown).to_string().into();
+        self.last = Some((heard, text.clone()));
+        Some(text)
+    }
+
+    fn hears(&self, seat: usize, said: &Said) -> bool {
+        let members = self.case.setup.members.len();
+        said.from == seat
+            || match &said.to {
+                None => self.conduct.is_open() || self.conduct.reaches(members, said.from, seat),
+                Some(seats) => seats.contains(&seat),
+            }
+    }
+}

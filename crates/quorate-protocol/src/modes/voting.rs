@@ -1,0 +1,328 @@
+//! Voting: whoever may vote on the proposal's class votes in parallel; the first rule that decides, decides, in exact
+//! arithmetic; a pass that a missing vote could still turn is none (SEMANTICS V1 to V8).
+
+mod decision;
+
+use serde_json::json;
+
+use super::assembly::{Ask, Book, Case, Mode, Stand, Want};
+use crate::answers::vote::{Ballot, Vote};
+use crate::assembly::{Request, Rule, Setup};
+use crate::rules::{self, majority};
+use crate::tally::{Tally, Weight};
+use crate::{Apply, Json, Name};
+
+/// The step of all questions, and what stands before a member in the id of its invocation.
+const ASK: &str = "ask";
+
+const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, no, or abstain, with a rationale. \
+                    Abstain where it is not yours to judge.";
+
+/// A vote as it is counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Voter {
+    pub(crate) member: Name,
+    pub(crate) weight: Weight,
+    /// `None` where there is none.
+    pub(crate) vote: Option<Vote>,
+}
+
+/// The votes, as rules see them.
+pub(crate) struct Poll<'a> {
+    pub(crate) voters: Vec<Voter>,
+    pub(crate) class: Option<&'a str>,
+    pub(crate) run: &'a str,
+    /// The rules after the one that is asked.
+    pub(crate) later: &'a [Rule],
+}
+
+/// What a rule decides.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ruling {
+    pub(crate) pass: bool,
+    /// Whose votes made it decide so, where it is not all of them.
+    pub(crate) members: Vec<Name>,
+    pub(crate) tally: Option<Tally>,
+    /// How a tie was broken.
+    pub(crate) tie: Option<String>,
+}
+
+impl Ruling {
+    /// A decision without more.
+    pub(crate) fn alone(pass: bool) -> Self {
+        Ruling { pass, members: Vec::new(), tally: None, tie: None }
+    }
+}
+
+impl Poll<'_> {
+    /// The voters that a rule looks at.
+    pub(crate) fn voters_of(&self, rule: &Rule) -> impl Iterator<Item = &Voter> {
+        self.voters.iter().filter(|one| rule.concerns(&one.member))
+    }
+
+    /// Their weights by vote; what abstains is in the total unless the rule counts what was cast (V3).
+    pub(crate) fn tally(&self, rule: &Rule) -> Tally {
+        let mut tally = Tally::default();
+        let cast = rule.text("denominator") == Some("cast");
+        for voter in self.voters_of(rule) {
+            let side = match voter.vote {
+                Some(Vote::Yes) => &mut tally.yes,
+                Some(Vote::No) => &mut tally.no,
+                Some(Vote::Abstain) => &mut tally.abstain,
+                None => &mut tally.missing,
+            };
+            *side += &voter.weight;
+            if !(cast && voter.vote == Some(Vote::Abstain)) {
+                tally.total += &voter.weight;
+            }
+        }
+        tally
+    }
+}
+
+/// A voter's seat and what became of it.
+struct Chair {
+    seat: usize,
+    weight: Weight,
+    ballot: Option<Ballot>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Out,
+    Ended,
+    /// Taken back, since it could not change anything any more (V7).
+    Cancelled,
+}
+
+/// The mode's state.
+pub(super) struct Voting {
+    class: Option<String>,
+    chairs: Vec<Chair>,
+    count: Count,
+    /// What the votes as cast come to, and the rule that says so; `None` is the majority of V5.
+    decided: Option<(Ruling, Option<usize>)>,
+    stands: Option<bool>,
+    concluded: bool,
+}
+
+/// A count under way: how far the rules were asked, and whether whoever is missing counts as no (V8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    at: usize,
+    as_no: bool,
+}
+
+impl Voting {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let class = match &setup.request {
+            Request::Voting { class } => class.clone(),
+            _ => None,
+        };
+        let voters = setup.members.iter().enumerate().filter(|(_, one)| one.votes_on(class.as_deref()));
+        let chair = |(seat, member): (usize, &crate::assembly::Member)| Chair {
+            seat,
+            weight: member.counts().into(),
+            ballot: None,
+            state: State::Out,
+        };
+        Voting {
+            chairs: voters.map(chair).collect(),
+            class,
+            count: Count { at: 0, as_no: false },
+            decided: None,
+            stands: None,
+            concluded: false,
+        }
+    }
+
+    fn poll<'a>(&'a self, case: &'a Case, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
+        let voter = |chair: &Chair| Voter {
+            member: case.member(chair.seat).id.clone(),
+            weight: chair.weight.clone(),
+            vote: chair.ballot.as_ref().map(|ballot| ballot.vote).or(missing),
+        };
+        Poll {
+            voters: self.chairs.iter().map(voter).collect(),
+            class: self.class.as_deref(),
+            run: &case.run,
+            later,
+        }
+    }
+
+    /// Goes on with the count until a rule decides or the host has to apply one.
+    fn go_on(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let rules = &case.setup.rules;
+        while let Some(rule) = rules.get(self.count.at) {
+            let later = &rules[self.count.at + 1..];
+            let poll = self.poll(case, later, self.count.as_no.then_some(Vote::No));
+            match rules::built_in(&rule.kind) {
+                Some(logic) => match logic.decide.and_then(|decide| decide(rule, &poll)) {
+                    Some(ruling) => return self.counted(case, book, ruling, Some(self.count.at)),
+                    None => self.count.at += 1,
+                },
+                None => {
+                    let prefix = if self.count.as_no { "missing-as-no/" } else { "" };
+                    let ticket = format!("{prefix}{}", rule.id).into();
+                    let input = decision::input(rule, &poll, self.count.as_no);
+                    return vec![Want::Apply(Apply { ticket, kind: rule.kind.clone(), input })];
+                }
+            }
+        }
+        // V5
+        let poll = self.poll(case, &[], self.count.as_no.then_some(Vote::No));
+        let ruling = majority::decide(&decision::unwritten(), &poll).unwrap_or(Ruling::alone(false));
+        self.counted(case, book, ruling, None)
+    }
+
+    /// A count came to something.
+    fn counted(&mut self, case: &Case, book: &mut Book, ruling: Ruling, rule: Option<usize>) -> Vec<Want> {
+        if self.count.as_no {
+            self.stands = Some(ruling.pass);
+            return self.check(case, book);
+        }
+        let pass = ruling.pass;
+        self.decided = Some((ruling, rule));
+        let missing = self.chairs.iter().any(|chair| chair.ballot.is_none());
+        if pass && missing {
+            self.count = Count { at: 0, as_no: true };
+            return self.go_on(case, book);
+        }
+        self.stands = Some(true);
+        self.check(case, book)
+    }
+
+    /// V7: whether what is out can still change the result. Only kinds of rules for which more yes never hurts are
+    /// trusted with that.
+    fn settled(&self, case: &Case) -> bool {
+        let rules = &case.setup.rules;
+        let monotone = rules.iter().enumerate().all(|(at, rule)| {
+            rules::built_in(&rule.kind).is_some() && !rules::quorum::may_turn(rule, &rules[at + 1..])
+        });
+        let result = |as_vote: Vote| {
+            let poll = |later| {
+                let mut poll = self.poll(case, later, None);
+                for (voter, chair) in poll.voters.iter_mut().zip(&self.chairs) {
+                    if chair.state == State::Out {
+                        voter.vote = Some(as_vote);
+                    }
+                }
+                poll
+            };
+            let decide = |(at, rule): (usize, &Rule)| {
+                rules::built_in(&rule.kind)?.decide.and_then(|decide| decide(rule, &poll(&rules[at + 1..])))
+            };
+            let decided = rules.iter().enumerate().find_map(decide);
+            decided.or_else(|| majority::decide(&decision::unwritten(), &poll(&[]))).map(|ruling| ruling.pass)
+        };
+        // Somebody who is missing already may still turn a pass (V8), so a pass is settled only without.
+        let lacking = self.chairs.iter().any(|one| one.state == State::Ended && one.ballot.is_none());
+        monotone && result(Vote::Yes) == result(Vote::No) && !(lacking && result(Vote::No) == Some(true))
+    }
+
+    fn cancel_rest(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let mut wants = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for chair in self.chairs.iter_mut().filter(|chair| chair.state == State::Out) {
+            chair.state = State::Cancelled;
+            let member = &case.member(chair.seat).id;
+            names.push(member);
+            wants.push(Want::Cancel(id(member)));
+        }
+        book.note(format!("decided before {} had voted: nothing could change the result", names.join(", ")));
+        wants
+    }
+}
+
+/// The invocation of a member.
+fn id(member: &str) -> Name {
+    format!("{ASK}/{member}").into()
+}
+
+impl Mode for Voting {
+    fn open(&mut self, case: &Case, _: &mut Book) -> Vec<Want> {
+        if self.chairs.is_empty() {
+            let class = self.class.as_deref().map_or_else(
+                || "nobody votes on a proposal without a class".to_owned(),
+                |class| format!("nobody votes on proposals of the class `{class}`"),
+            );
+            return vec![Want::End(decision::none(self, case, Stand::Refused, "no_voters", class))];
+        }
+        let ask = |chair: &Chair| {
+            let member = case.member(chair.seat);
+            let mut marks = vec![("weight", json!(chair.weight.text()))];
+            marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
+            Want::Ask(Ask {
+                id: id(&member.id),
+                step: ASK.into(),
+                seat: chair.seat,
+                parts: Vec::new(),
+                task: TASK.into(),
+                marks,
+            })
+        };
+        self.chairs.iter().map(ask).collect()
+    }
+
+    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
+        let Some(chair) = self.chairs.iter_mut().find(|one| one.seat == seat && one.state == State::Out) else {
+            return Vec::new();
+        };
+        chair.ballot = answer.and_then(Ballot::read);
+        chair.state = State::Ended;
+        let mut wants = Vec::new();
+        if self.chairs.iter().any(|one| one.state == State::Out) {
+            if !case.setup.early_decision || !self.settled(case) {
+                return wants;
+            }
+            wants.extend(self.cancel_rest(case, book));
+        }
+        if self.chairs.iter().all(|one| one.ballot.is_none()) {
+            let because = "nobody has cast a vote that counts";
+            let none = decision::none(self, case, Stand::Incomplete, "no_votes", because.to_owned());
+            wants.push(Want::End(none));
+        } else {
+            wants.extend(self.go_on(case, book));
+        }
+        wants
+    }
+
+    fn ruled(&mut self, case: &Case, book: &mut Book, _: &str, result: Result<&Json, &str>) -> Vec<Want> {
+        let rule = &case.setup.rules[self.count.at];
+        let pass = match result {
+            Ok(output) => match output.get("decision").and_then(Json::as_str) {
+                Some("pass") => Some(true),
+                Some("fail") => Some(false),
+                Some(other) => {
+                    book.note(format!("rule `{}` says `{other}`, which is neither pass nor fail", rule.id));
+                    return self.undecidable(case, rule);
+                }
+                None => None,
+            },
+            Err(why) => {
+                book.note(format!("rule `{}` could not be applied: {why}", rule.id));
+                return self.undecidable(case, rule);
+            }
+        };
+        match pass {
+            Some(pass) => self.counted(case, book, Ruling::alone(pass), Some(self.count.at)),
+            None => {
+                self.count.at += 1;
+                self.go_on(case, book)
+            }
+        }
+    }
+
+    fn checked(&mut self, case: &Case, book: &mut Book, _: &Name, clean: bool) -> Vec<Want> {
+        self.conclude(case, book, clean)
+    }
+}
+
+impl Voting {
+    /// A rule that has its turn and cannot be applied leaves nothing decided.
+    fn undecidable(&self, case: &Case, rule: &Rule) -> Vec<Want> {
+        let because = format!("the rule `{}` could not be applied", rule.id);
+        vec![Want::End(decision::none(self, case, Stand::Incomplete, "rule_failed", because))]
+    }
+}

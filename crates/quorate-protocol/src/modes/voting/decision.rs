@@ -1,0 +1,183 @@
+//! The decision: its text, its lock check, and what the outcome says of it (V6, V8).
+
+use serde_json::{Map, json};
+
+use super::super::assembly::{Book, Candidate, Case, Ending, Stand, Text, Want};
+use super::{Poll, State, Voting, id};
+use crate::answers::vote::Vote;
+use crate::assembly::Rule;
+use crate::rules::majority;
+use crate::tally::Tally;
+use crate::{Fact, Json};
+
+/// How the decision is called in records.
+const DECISION: &str = "decision";
+
+/// The rule of V5, which nobody has written.
+pub(super) fn unwritten() -> Rule {
+    Rule { id: "majority".into(), kind: majority::KIND.into(), applies_to: None, params: Map::new() }
+}
+
+/// What a rule of the host's own is shown.
+pub(super) fn input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
+    let vote = |one: &super::Voter| {
+        json!({"member": &*one.member, "weight": one.weight.text(), "vote": one.vote.map(Vote::as_str)})
+    };
+    let votes: Vec<Json> = poll.voters_of(rule).map(vote).collect();
+    json!({"mode": "voting", "rule": rule, "class": poll.class, "votes": votes, "missingAsNo": as_no})
+}
+
+/// An outcome without a decision.
+pub(super) fn none(voting: &Voting, case: &Case, stand: Stand, code: &'static str, because: String) -> Ending {
+    let poll = voting.poll(case, &[], None);
+    let mut ending = Ending::without_artifact(stand, code, because);
+    ending.artifact.insert(DECISION.into(), told(voting, case, stand.word(), &poll.tally(&unwritten()), None));
+    ending.also.insert("class".into(), json!(voting.class));
+    ending
+}
+
+impl Voting {
+    /// The result is known: the decision's text and everybody's rationale are held against the locks.
+    pub(super) fn check(&mut self, case: &Case, _: &mut Book) -> Vec<Want> {
+        let text = |member: Option<&crate::Name>, what, text: &str| Text {
+            member: member.cloned(),
+            invocation: member.map(|member| id(member)),
+            what,
+            text: text.into(),
+        };
+        let mut texts = vec![text(None, "decision", &self.text(case))];
+        for chair in &self.chairs {
+            if let Some(ballot) = &chair.ballot {
+                texts.push(text(Some(&case.member(chair.seat).id), "rationale", &ballot.rationale));
+            }
+        }
+        vec![Want::Check(Candidate { name: DECISION.into(), texts })]
+    }
+
+    /// The word of the result: a pass that does not stand is incomplete.
+    fn word(&self) -> &'static str {
+        match (&self.decided, self.stands) {
+            (Some((ruling, _)), _) if !ruling.pass => "fail",
+            (Some(_), Some(true)) => "pass",
+            _ => "incomplete",
+        }
+    }
+
+    /// V6: title, resolution line, result, summary.
+    fn text(&self, case: &Case) -> String {
+        let proposal = case.subject_text();
+        let mut lines = vec![title(proposal).to_owned()];
+        lines.extend(resolution(proposal).map(str::to_owned));
+        let votes = |wanted: Option<Vote>| {
+            self.chairs.iter().filter(|one| one.ballot.as_ref().map(|ballot| ballot.vote) == wanted).count()
+        };
+        lines.push(format!(
+            "Result: {}. {} yes, {} no, {} abstain, {} without a vote.",
+            self.word(),
+            votes(Some(Vote::Yes)),
+            votes(Some(Vote::No)),
+            votes(Some(Vote::Abstain)),
+            votes(None)
+        ));
+        lines.join("\n")
+    }
+
+    /// The end: the decision, or that a lock refuses it.
+    pub(super) fn conclude(&mut self, case: &Case, book: &mut Book, clean: bool) -> Vec<Want> {
+        let Some((ruling, at)) = self.decided.take().filter(|_| !self.concluded) else { return Vec::new() };
+        self.concluded = true;
+        self.decided = Some((ruling.clone(), at));
+        let unwritten = unwritten();
+        let rule = at.map_or(&unwritten, |at| &case.setup.rules[at]);
+        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(case, &[], None).tally(&unwritten));
+        let mut wants: Vec<Want> = self.passed_over(case, book, at);
+        let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio()});
+        let members: Vec<crate::Name> = match ruling.members.is_empty() {
+            true => self.poll(case, &[], None).voters_of(rule).map(|one| one.member.clone()).collect(),
+            false => ruling.members.clone(),
+        };
+        wants.push(Want::Record(book.rule(rule, true, &members, also)));
+        let word = if clean { self.word() } else { "refused" };
+        let mut ending = match word {
+            "refused" => Ending::without_artifact(
+                Stand::Refused,
+                "locked",
+                "a locked trait is touched; no decision is written",
+            ),
+            "incomplete" => Ending::without_artifact(
+                Stand::Incomplete,
+                "missing_votes",
+                "it would pass, but not if whoever gave no vote had voted no",
+            ),
+            word => Ending { word, ..Ending::done() },
+        };
+        if word == "refused" {
+            book.note("the decision was refused");
+        }
+        let text = (word != "refused").then(|| self.text(case));
+        let mut decision = told(self, case, word, &tally, text);
+        decision["rule"] = json!(&*rule.id);
+        if let Some(tie) = &ruling.tie {
+            decision["tie"] = json!(tie);
+            book.note(tie.clone());
+        }
+        ending.artifact.insert(DECISION.into(), decision);
+        ending.also.insert("class".into(), json!(self.class));
+        wants.push(Want::End(ending));
+        wants
+    }
+
+    /// The rules before the one that decided, which did not.
+    fn passed_over(&self, case: &Case, book: &mut Book, at: Option<usize>) -> Vec<Want> {
+        let rules = &case.setup.rules[..at.unwrap_or(case.setup.rules.len())];
+        let record = |rule: &Rule| -> Fact { book.rule(rule, false, &[], Json::Null) };
+        rules.iter().map(record).map(Want::Record).collect()
+    }
+}
+
+/// The decision, as the outcome has it.
+fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<String>) -> Json {
+    let votes: Vec<Json> = voting
+        .chairs
+        .iter()
+        .map(|chair| {
+            let ballot = chair.ballot.as_ref();
+            let vote = match (ballot, chair.state) {
+                (Some(ballot), _) => ballot.vote.as_str(),
+                (None, State::Cancelled) => "cancelled",
+                (None, _) => "missing",
+            };
+            json!({"member": &*case.member(chair.seat).id, "weight": chair.weight.text(), "vote": vote})
+        })
+        .collect();
+    let mut decision = json!({
+        "result": word,
+        "ratio": tally.ratio(),
+        "yes": tally.yes.approximate(),
+        "no": tally.no.approximate(),
+        "abstain": tally.abstain.approximate(),
+        "missing": tally.missing.approximate(),
+        "exact": {"yes": tally.yes.text(), "total": tally.total.text()},
+        "votes": votes,
+    });
+    if let Some(text) = text {
+        decision["text"] = json!(text);
+    }
+    decision
+}
+
+/// The proposal's title: its first heading, else its first line that says something.
+fn title(proposal: &str) -> &str {
+    let mut lines = proposal.lines().map(str::trim).filter(|line| !line.is_empty());
+    let heading = lines.clone().find_map(|line| line.strip_prefix("# "));
+    heading.or_else(|| lines.next()).unwrap_or_default().trim()
+}
+
+/// The line that says what is resolved: `Resolution: …`, `Resolved: …`, also in bold.
+fn resolution(proposal: &str) -> Option<&str> {
+    proposal.lines().map(str::trim).find(|line| {
+        let bare = line.trim_start_matches(['*', '_', '>', '-', ' ']).to_ascii_lowercase();
+        bare.starts_with("resolution:") || bare.starts_with("resolved:") || bare.starts_with("resolved,")
+            || bare.starts_with("resolution**:") || bare.starts_with("resolution:**")
+    })
+}

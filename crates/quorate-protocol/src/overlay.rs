@@ -1,0 +1,189 @@
+//! Overlays: what advisory fragments become. Each assembly has one stream of them; what is active follows from its
+//! records and the time, and who has to go follows from what comes (A5, A8).
+
+use serde::{Deserialize, Serialize};
+
+/// An overlay, as `overlay.added` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overlay {
+    /// Its id: `o` and 12 characters.
+    pub overlay: String,
+    /// The assembly.
+    pub assembly: String,
+    /// Whose prompt it goes into; empty where nobody is named.
+    pub operator: String,
+    /// The run that it comes from.
+    pub run: String,
+    /// Whose words it is.
+    pub member: String,
+    /// The rule that emitted it.
+    pub rule: String,
+    /// What it says.
+    pub text: String,
+    /// How grave its author found it, 0 to 10.
+    pub severity: u8,
+    /// How weighty it is, 0 to 100.
+    pub priority: u8,
+    /// When it was added, in milliseconds since the Unix epoch.
+    pub added_ms: i64,
+    /// When it stops to hold, in milliseconds since the Unix epoch.
+    pub expires_ms: i64,
+}
+
+/// Why an overlay is active no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Its time is over.
+    Expired,
+    /// There were too many.
+    Cap,
+    /// A person took it away.
+    Person,
+}
+
+/// An overlay that goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evicted {
+    /// Its id.
+    pub overlay: String,
+    /// Why.
+    pub why: Why,
+    /// Who took it away, where a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl Overlay {
+    /// Whether it holds at a time.
+    pub fn holds(&self, now_ms: i64) -> bool {
+        self.expires_ms > now_ms
+    }
+}
+
+/// The overlays of a stream that were added and not evicted, in the order in which they were added.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    overlays: Vec<Overlay>,
+    ever: std::collections::BTreeSet<String>,
+}
+
+impl Standing {
+    /// One more was added.
+    pub fn add(&mut self, overlay: Overlay) {
+        if self.ever.insert(overlay.overlay.clone()) {
+            self.overlays.push(overlay);
+        }
+    }
+
+    /// One went.
+    pub fn evict(&mut self, id: &str) {
+        self.overlays.retain(|one| one.overlay != id);
+    }
+
+    /// Whether an overlay was ever added.
+    pub fn knows(&self, id: &str) -> bool {
+        self.ever.contains(id)
+    }
+
+    /// All of them, also those whose time is over and that nobody has evicted yet.
+    pub fn all(&self) -> &[Overlay] {
+        &self.overlays
+    }
+
+    /// Those that hold, the weightiest first: priority, then time, both descending, then id.
+    pub fn active(&self, now_ms: i64) -> Vec<&Overlay> {
+        let mut active: Vec<&Overlay> = self.overlays.iter().filter(|one| one.holds(now_ms)).collect();
+        active.sort_by(|a, b| {
+            let weight = |one: &Overlay| (one.priority, one.added_ms);
+            weight(b).cmp(&weight(a)).then_with(|| a.overlay.cmp(&b.overlay))
+        });
+        active
+    }
+
+    /// Who goes at a time, with these coming: whose time is over, then, for each operator, the oldest past the cap, of
+    /// equal age the less weighty.
+    pub fn leaving(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Evicted> {
+        let gone = |one: &Overlay, why| Evicted { overlay: one.overlay.clone(), why, by: None };
+        let known: Vec<&Overlay> =
+            self.overlays.iter().chain(coming.iter().filter(|one| !self.knows(&one.overlay))).collect();
+        let (holding, over): (Vec<&Overlay>, Vec<&Overlay>) =
+            known.into_iter().partition(|one| one.holds(now_ms));
+        let mut evicted: Vec<Evicted> = over.into_iter().map(|one| gone(one, Why::Expired)).collect();
+        let operators: std::collections::BTreeSet<&str> = holding.iter().map(|one| &*one.operator).collect();
+        for operator in operators {
+            let mut own: Vec<&Overlay> =
+                holding.iter().copied().filter(|one| one.operator == operator).collect();
+            own.sort_by_key(|one| (one.added_ms, one.priority));
+            let too_many = own.len().saturating_sub(max_active);
+            evicted.extend(own[..too_many].iter().map(|one| gone(one, Why::Cap)));
+        }
+        evicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlay(id: &str, operator: &str, priority: u8, added_ms: i64) -> Overlay {
+        Overlay {
+            overlay: id.to_owned(),
+            assembly: "a".to_owned(),
+            operator: operator.to_owned(),
+            run: "r".to_owned(),
+            member: "m".to_owned(),
+            rule: "x".to_owned(),
+            text: "t".to_owned(),
+            severity: 5,
+            priority,
+            added_ms,
+            expires_ms: added_ms + 100,
+        }
+    }
+
+    fn ids(evicted: &[Evicted]) -> Vec<(&str, Why)> {
+        evicted.iter().map(|one| (one.overlay.as_str(), one.why)).collect()
+    }
+
+    #[test]
+    fn the_oldest_go_first_and_of_equal_age_the_less_weighty() {
+        // A5, A8
+        let mut standing = Standing::default();
+        for one in [overlay("o1", "x", 9, 10), overlay("o2", "x", 1, 20), overlay("o3", "y", 1, 5)] {
+            standing.add(one);
+        }
+        let coming = [overlay("o4", "x", 7, 30), overlay("o5", "x", 6, 30)];
+        assert_eq!(ids(&standing.leaving(&coming, 3, 40)), [("o1", Why::Cap)]);
+        assert_eq!(ids(&standing.leaving(&coming, 1, 40)), [("o1", Why::Cap), ("o2", Why::Cap), ("o5", Why::Cap)]);
+        assert_eq!(
+            ids(&standing.leaving(&[], 10, 110)),
+            [("o1", Why::Expired), ("o3", Why::Expired)],
+            "a time that is over goes on every write"
+        );
+    }
+
+    #[test]
+    fn what_was_evicted_does_not_come_back() {
+        let mut standing = Standing::default();
+        standing.add(overlay("o1", "x", 9, 10));
+        standing.evict("o1");
+        standing.add(overlay("o1", "x", 9, 10));
+        assert!(standing.all().is_empty() && standing.knows("o1"));
+        assert!(standing.leaving(&[overlay("o1", "x", 9, 10)], 0, 20).is_empty());
+    }
+
+    #[test]
+    fn the_weightiest_come_first_and_what_is_over_is_not_active() {
+        // A5
+        let mut standing = Standing::default();
+        for one in [overlay("o1", "", 5, 10), overlay("o2", "", 9, 5), overlay("o3", "", 5, 20)] {
+            standing.add(one);
+        }
+        let active = |now_ms| -> Vec<&str> {
+            standing.active(now_ms).iter().map(|one| one.overlay.as_str()).collect()
+        };
+        assert_eq!(active(30), ["o2", "o3", "o1"]);
+        assert_eq!(active(106), ["o3", "o1"]);
+    }
+}
