@@ -131,6 +131,8 @@ codes! {
     refusal ARTIFACT_UNREADABLE = "quorate:artifact_unreadable", "quorate/artifact_unreadable.md";
     refusal ARTIFACT_BINARY = "quorate:artifact_binary", "quorate/artifact_binary.md";
     refusal ARTIFACT_TOO_LARGE = "quorate:artifact_too_large", "quorate/artifact_too_large.md";
+    refusal CONVERSATION_INVALID = "quorate:conversation_invalid", "quorate/conversation_invalid.md";
+    refusal OVERLAY_UNKNOWN = "quorate:overlay_unknown", "quorate/overlay_unknown.md";
     refusal RUN_UNKNOWN = "quorate:run_unknown", "quorate/run_unknown.md";
     refusal RUN_AMBIGUOUS = "quorate:run_ambiguous", "quorate/run_ambiguous.md";
     refusal RUN_OPEN = "quorate:run_open", "quorate/run_open.md";

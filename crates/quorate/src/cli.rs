@@ -4,6 +4,7 @@ mod arguments;
 mod audit;
 mod check;
 mod completions;
+mod convene;
 mod doctor;
 mod exit;
 mod explain;
@@ -11,6 +12,7 @@ mod fmt;
 mod init;
 mod interrupt;
 mod man;
+mod overlays;
 mod override_run;
 pub mod progress;
 pub mod render;
@@ -23,6 +25,7 @@ mod schema;
 mod show;
 mod sweep;
 mod terminal;
+mod weave;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -56,6 +59,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Review(review::Arguments),
+    Convene(convene::Arguments),
     Sweep(sweep::Arguments),
     Audit(audit::Arguments),
     Runs(runs::Arguments),
@@ -63,6 +67,8 @@ enum Command {
     Resume(resume::Arguments),
     Replay(replay::Arguments),
     Override(override_run::Arguments),
+    Overlays(overlays::Arguments),
+    Weave(weave::Arguments),
     Init(init::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
@@ -107,6 +113,7 @@ async fn dispatch(command: Command) -> Exit {
 async fn perform(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
     match command {
         Command::Review(arguments) => review::run(arguments, environment, terminal).await,
+        Command::Convene(arguments) => convene::run(arguments, environment, terminal).await,
         Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
@@ -114,6 +121,8 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Resume(arguments) => resume::run(arguments, environment, terminal).await,
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
+        Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
+        Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
         Command::Schema(arguments) => schema::run(&arguments, terminal),

@@ -87,7 +87,7 @@ impl Round<'_> {
     }
 
     /// The names of the folders in a folder, sorted.
-    pub(super) fn names(&self, spot: &Spot) -> Vec<String> {
+    pub fn names(&self, spot: &Spot) -> Vec<String> {
         let folder = self.folder(spot);
         let folders = folder.entries.iter().filter(|(_, kind)| **kind == EntryKind::Directory);
         let mut names: Vec<String> = folders.map(|(name, _)| name.clone()).collect();

@@ -82,10 +82,17 @@ pub(super) fn entry(c: char) -> &'static Entry {
     }
 }
 
+/// Stands for a tag or the target of a link that was taken out. Unicode promises never to assign it.
+pub(super) const TAKEN: char = '\u{10ffff}';
+
 /// What lies beyond the planes that have letters with looks: ideographs, tags, what is unassigned.
 fn beyond(c: char) -> &'static Entry {
     static IDEOGRAPH: OnceLock<Entry> = OnceLock::new();
     static UNSEEN: OnceLock<Entry> = OnceLock::new();
+    static MARK: OnceLock<Entry> = OnceLock::new();
+    if c == TAKEN {
+        return MARK.get_or_init(|| bare(Class::Mark, c));
+    }
     match c.general_category_group() {
         GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number => {
             IDEOGRAPH.get_or_init(|| bare(Class::Letter, c))
@@ -170,7 +177,7 @@ fn made(c: char) -> Entry {
 
 fn letter(c: char, base: char) -> Entry {
     let plain = folded(base);
-    let small = look(&plain);
+    let small = small(&plain);
     let standing = lookalike::standing(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
     let mut thin = 0;
     for seen in [&plain, &small, &standing] {
@@ -193,6 +200,20 @@ fn letter(c: char, base: char) -> Entry {
         plain: itself(plain),
         atoms: [itself(small), itself(standing)],
         ..bare(Class::Letter, c)
+    }
+}
+
+/// What a folded letter looks like; where that is no letter of ours, what its capital looks like. It follows from the
+/// folded letter alone, so that what is the same in another case looks the same.
+fn small(plain: &str) -> String {
+    let seen = look(plain);
+    let mut capital = plain.chars().flat_map(char::to_uppercase);
+    match (seen.is_ascii(), capital.next(), capital.next()) {
+        (false, Some(only), None) => {
+            let capital = lookalike::standing(only).filter(|capital| capital.is_ascii());
+            capital.map_or(seen, |capital| look(&folded_all(&capital)))
+        }
+        _ => seen,
     }
 }
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::compose;
 
-use super::character::{Class, case, ends_line, entry, is_mark};
-use super::items::{self, Item, TAKEN, items, without_markup};
+use super::character::{Class, TAKEN, case, ends_line, is_mark};
+use super::items::{self, Item, items, take_markup_out};
 
 /// A text without what makes two writings of the same words different: compatibility forms, case, marks, characters that
 /// are not seen, entities, HTML tags, the targets of links, Markdown's marks, line-end hyphens, and runs of white space,
@@ -15,9 +15,10 @@ use super::items::{self, Item, TAKEN, items, without_markup};
 /// folded again.
 pub fn fold(text: &str) -> String {
     let mut folded = Folded::default();
-    for (offset, piece) in items::pieces(text) {
-        let read = items(piece);
-        folded.push_all(&without_markup(&read).unwrap_or(read), Form::Tight, offset + piece.len());
+    for (_, piece) in items::pieces(text) {
+        let mut read = items(piece);
+        take_markup_out(&mut read);
+        folded.push_all(&read, Form::Tight, piece.len());
     }
     // What is left of markup is no markup; but with it the next folding might find some.
     folded.text.retain(|c| !matches!(c, '&' | '<' | '>'));
@@ -96,7 +97,7 @@ impl Folded {
                         self.push(c.encode_utf8(&mut room), source);
                     }
                 }
-                _ => self.push(entry(item.c).plain(item.c, &mut room), source),
+                _ => self.push(item.entry().plain(item.c, &mut room), source),
             }
             at += 1;
         }

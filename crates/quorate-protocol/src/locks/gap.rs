@@ -1,8 +1,8 @@
 //! What stands between two letters, and when what a text has there meets what a trait has there. It is compared in three
 //! forms: as it is but for what is not seen; with markup taken out and line-end hyphens joined; and with markup as space.
 
-use super::character::{Class, ends_line, entry};
-use super::items::{Item, TAKEN};
+use super::character::{Class, ends_line};
+use super::items::Item;
 
 /// A gap in its three forms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Forms {
                 space(&mut self.loose);
             }
             Class::Hyphen | Class::Other => {
-                let sign = if item.c == TAKEN { TAKEN } else { entry(item.c).sign };
+                let sign = item.entry().sign;
                 for form in [&mut self.kept, &mut self.tight, &mut self.loose] {
                     form.push(sign);
                 }

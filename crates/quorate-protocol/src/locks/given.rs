@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::automaton::Automaton;
-use super::character::{case, entry};
+use super::character::{case, entry, is_mark};
 
 /// Finds traits in text as given.
 #[derive(Debug, Clone)]
@@ -49,7 +49,10 @@ impl Given {
                     for wanted in self.automaton.ends(state) {
                         let (trait_at, cased) = &self.wanted[*wanted as usize];
                         if let Some(start) = begins(&text[..at], cased.as_bytes(), &bytes[..=index]) {
-                            found(*trait_at, start.min(at)..at + c.len_utf8());
+                            let end = at + c.len_utf8();
+                            // The marks on the last letter belong to it.
+                            let marks = text[end..].chars().take_while(|c| is_mark(*c)).map(char::len_utf8);
+                            found(*trait_at, start..end + marks.sum::<usize>());
                         }
                     }
                 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::character::{Class, entry};
+use super::character::{Class, Entry, TAKEN, entry};
 use super::entity;
 
 /// A character, and where in the text it comes from. Items follow each other without gaps: one ends where the next
@@ -16,14 +16,17 @@ pub(super) struct Item {
     pub(super) start: u32,
 }
 
-/// Stands for a tag or the target of a link that was taken out. Unicode promises never to assign it.
-pub(super) const TAKEN: char = '\u{10ffff}';
-
 impl Item {
     /// What it is.
     #[inline]
     pub(super) fn class(self) -> Class {
-        if self.c == TAKEN { Class::Mark } else { entry(self.c).class }
+        self.entry().class
+    }
+
+    /// The entry of its character.
+    #[inline]
+    pub(super) fn entry(self) -> &'static Entry {
+        entry(self.c)
     }
 }
 
@@ -90,11 +93,28 @@ fn push(items: &mut Vec<Item>, c: char, start: u32) {
     }
 }
 
-/// The items without HTML tags, comments and the targets of links, each of which becomes one [`TAKEN`]; `None` where
-/// there are none.
-pub(super) fn without_markup(items: &[Item]) -> Option<Vec<Item>> {
+/// Takes out HTML tags, comments and the targets of links, each of which becomes one [`TAKEN`], and says whether there
+/// were any. In place, for a copy of a long text costs more than the rest of this.
+pub(super) fn take_markup_out(items: &mut Vec<Item>) -> bool {
+    let spans = markup(items);
+    let (mut kept, mut from) = (0, 0);
+    for span in &spans {
+        items.copy_within(from..span.start, kept);
+        kept += span.start - from;
+        items[kept] = Item { c: TAKEN, start: items[span.start].start };
+        kept += 1;
+        from = span.end;
+    }
+    let len = items.len();
+    items.copy_within(from.., kept);
+    items.truncate(kept + len - from);
+    !spans.is_empty()
+}
+
+/// Where markup stands that can be taken out.
+fn markup(items: &[Item]) -> Vec<Range<usize>> {
     let c = |at: usize| items.get(at).map(|item| item.c);
-    let mut spans: Option<Vec<Range<usize>>> = None;
+    let mut spans = Vec::new();
     let mut closings = Closings::default();
     let mut at = 0;
     while at < items.len() {
@@ -106,25 +126,16 @@ pub(super) fn without_markup(items: &[Item]) -> Option<Vec<Item>> {
         };
         match end {
             Some(end) => {
-                spans.get_or_insert_default().push(at..end);
+                spans.push(at..end);
                 at = end;
             }
             None => at += 1,
         }
     }
-    let spans = spans?;
-    let mut out = Vec::with_capacity(items.len());
-    let mut from = 0;
-    for span in spans {
-        out.extend_from_slice(&items[from..span.start]);
-        out.push(Item { c: TAKEN, start: items[span.start].start });
-        from = span.end;
-    }
-    out.extend_from_slice(&items[from..]);
-    Some(out)
+    spans
 }
 
-/// Whether an ASCII text has anything that [`items`] or [`without_markup`] would read in another way than byte by byte.
+/// Whether an ASCII text has anything that [`items`] or [`take_markup_out`] would read in another way than byte by byte.
 pub(super) fn has_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
     let suspect = |byte: &u8| matches!(byte, b'<' | b'&' | b']');

@@ -71,23 +71,22 @@ impl Patterns {
         });
     }
 
-    /// Calls back with every place in the forms of the text; `taken` is without its markup, where it has any, and `end`
-    /// the byte at which it ends.
+    /// Calls back with every place in the forms of the text; `taken` is without its markup, and `end` the byte at
+    /// which it ends.
     pub(super) fn find_folded(
         &self,
         items: &[Item],
-        taken: Option<&[Item]>,
+        taken: &[Item],
         end: usize,
         mut found: impl FnMut(usize, Layer, Range<usize>),
     ) {
         let mut tried: Vec<Folded> = Vec::new();
-        let read = taken.unwrap_or(items);
         let forms = [
             (items, Form::Composed),
             (items, Form::Bare),
             (items, Form::Tight),
-            (read, Form::Tight),
-            (read, Form::Loose),
+            (taken, Form::Tight),
+            (taken, Form::Loose),
         ];
         for (items, form) in forms {
             let folded = Folded::new(items, form, end);

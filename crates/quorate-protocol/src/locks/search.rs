@@ -9,7 +9,7 @@ use super::character::{Class, Reading, entry};
 use super::fold::{Folded, Form};
 use super::given::Given;
 use super::hit::Layer;
-use super::items::{self, Item, has_markup, items, without_markup};
+use super::items::{self, Item, has_markup, items, take_markup_out};
 use super::patterns::Patterns;
 use super::target::{AROUND, Read, Target};
 
@@ -18,6 +18,9 @@ const LANES: usize = 4;
 
 /// Parts shorter than this are not worth it, in bytes.
 const SHORT: usize = 256;
+
+/// How many states there may be at once. States are few, since each is the beginning of a trait.
+const STATES: usize = 32;
 
 /// Who is told of places.
 pub(super) trait Told {
@@ -102,19 +105,18 @@ impl Search {
         if plain && self.patterns.is_empty() {
             return;
         }
-        let read = items(text);
-        let taken = without_markup(&read);
+        let mut read = items(text);
         if !plain {
-            for items in [Some(&read), taken.as_ref()].into_iter().flatten() {
-                self.find_items(items, text.len(), Reading::Small, told);
-                if items.iter().any(|item| !item.c.is_ascii() && entry(item.c).two_faced) {
-                    self.find_items(items, text.len(), Reading::Standing, told);
-                }
-            }
+            self.find_items(&read, text.len(), told);
+        }
+        let as_read = if self.patterns.is_empty() { Vec::new() } else { read.clone() };
+        let taken = take_markup_out(&mut read);
+        if taken && !plain {
+            self.find_items(&read, text.len(), told);
         }
         if !self.patterns.is_empty() {
             let told = |at, layer, span| told.hit(at, layer, span);
-            self.patterns.find_folded(&read, taken.as_deref(), text.len(), told);
+            self.patterns.find_folded(&as_read, &read, text.len(), told);
         }
     }
 
@@ -190,7 +192,7 @@ impl Search {
             let Some(part) = self.around(text.as_bytes(), at, target.atoms.len()) else { continue };
             around.clear();
             around.extend(plain_items(text, &part));
-            let read = Read { items: around, end: part.end, reading: Reading::Small };
+            let read = Read { items: around, end: part.end };
             if let Some((layer, span)) = target.holds(read, at - part.start) {
                 told.hit(target.at, layer, span);
             }
@@ -212,33 +214,76 @@ impl Search {
         Some(start.saturating_sub(AROUND)..bytes.len().min(last + 1 + AROUND))
     }
 
-    fn find_items(&self, items: &[Item], end: usize, reading: Reading, told: &mut impl Told) {
+    /// The pass over items. A letter with two looks is read as both, so that there may be several states at once.
+    fn find_items(&self, items: &[Item], end: usize, told: &mut impl Told) {
+        let read = Read { items, end };
         let mut state = self.letters.start();
-        for (at, item) in items.iter().enumerate() {
-            if item.c.is_ascii() {
+        let mut at = 0;
+        while let Some(item) = items.get(at) {
+            let seen = if item.c.is_ascii() {
                 let column = self.bytes[item.c as usize];
-                if column == UNSEEN {
-                    continue;
-                }
                 state = self.letters.step(state, column);
+                column != UNSEEN
             } else {
-                if item.class() != Class::Letter {
+                let entry = item.entry();
+                if entry.two_faced {
+                    (state, at) = self.find_branching(read, at, state, told);
                     continue;
                 }
-                let mut room = [0; 4];
-                for byte in entry(item.c).atoms(item.c, reading, &mut room) {
-                    state = self.letters.step(state, self.letters.column(*byte));
+                let is_letter = entry.class == Class::Letter;
+                if is_letter {
+                    state = self.steps(state, entry.atoms(item.c, Reading::Small, &mut [0; 4]));
                 }
+                is_letter
+            };
+            if self.letters.is_end(state) && seen {
+                self.ends_items(read, at, state, told);
             }
-            if self.letters.is_end(state) {
-                for index in self.letters.ends(state) {
-                    let target = &self.targets[*index as usize];
-                    if told.wants(target.at, Layer::Folded, item.start as usize)
-                        && let Some((layer, span)) = target.holds(Read { items, end, reading }, at)
-                    {
-                        told.hit(target.at, layer, span);
-                    }
-                }
+            at += 1;
+        }
+    }
+
+    /// Goes on from a letter with two looks until only one state is left, and says which, and with which item to go on.
+    fn find_branching(&self, read: Read<'_>, first: usize, state: u32, told: &mut impl Told) -> (u32, usize) {
+        let mut states = vec![state];
+        for (at, item) in read.items.iter().enumerate().skip(first) {
+            let entry = item.entry();
+            if entry.class != Class::Letter {
+                continue;
+            }
+            let (mut small, mut standing) = ([0; 4], [0; 4]);
+            let small = entry.atoms(item.c, Reading::Small, &mut small);
+            let standing = entry.atoms(item.c, Reading::Standing, &mut standing);
+            let readings = if entry.two_faced { vec![small, standing] } else { vec![small] };
+            states = states
+                .iter()
+                .flat_map(|state| readings.iter().map(|atoms| self.steps(*state, atoms)))
+                .collect();
+            states.sort_unstable();
+            states.dedup();
+            states.truncate(STATES);
+            for state in states.iter().filter(|state| self.letters.is_end(**state)) {
+                self.ends_items(read, at, *state, told);
+            }
+            if let [only] = states[..] {
+                return (only, at + 1);
+            }
+        }
+        (self.letters.start(), read.items.len())
+    }
+
+    fn steps(&self, state: u32, atoms: &[u8]) -> u32 {
+        atoms.iter().fold(state, |state, atom| self.letters.step(state, self.letters.column(*atom)))
+    }
+
+    #[cold]
+    fn ends_items(&self, read: Read<'_>, at: usize, state: u32, told: &mut impl Told) {
+        for index in self.letters.ends(state) {
+            let target = &self.targets[*index as usize];
+            if told.wants(target.at, Layer::Folded, read.items[at].start as usize)
+                && let Some((layer, span)) = target.holds(read, at)
+            {
+                told.hit(target.at, layer, span);
             }
         }
     }
@@ -246,18 +291,18 @@ impl Search {
 
 /// The forms in which a trait is looked for: by both readings, with and without its own markup.
 fn add_targets(at: usize, text: &str, targets: &mut Vec<Target>) {
-    let read = items(text);
-    let taken = without_markup(&read);
+    let mut read = items(text);
     let first = targets.len();
-    for items in [Some(&read), taken.as_ref()].into_iter().flatten() {
+    loop {
         for reading in [Reading::Small, Reading::Standing] {
-            if let Some(target) = Target::new(at, items, reading)
-                && targets[first..]
-                    .iter()
-                    .all(|known| known.atoms != target.atoms || items.len() != read.len())
+            if let Some(target) = Target::new(at, &read, reading)
+                && !targets[first..].contains(&target)
             {
                 targets.push(target);
             }
+        }
+        if !take_markup_out(&mut read) {
+            break;
         }
     }
 }

@@ -18,11 +18,14 @@ const SPELLED: usize = 4;
 /// The fewest letters of a trait whose letters may stand for each other by rules that only long words bear.
 const LONG: usize = 5;
 
+/// The atom goes on with the letter of the one before it, as the second of an `m` does, which is an r and an n.
+const WITHIN: u8 = 0;
+
 /// How much may stand between letters that are set apart.
 const APART: usize = 8;
 
 /// A trait as it is looked for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// The index of the trait.
     pub(super) at: usize,
@@ -30,14 +33,15 @@ pub(super) struct Target {
     pub(super) atoms: Box<[u8]>,
     /// Its letters, folded.
     plain: Box<str>,
-    /// For each atom what it may be of `i`, `l`, `1` and `|`; all bits where it is something else.
+    /// For each atom what it may be of `i`, `l`, `1` and `|`; all bits where it is something else, and [`WITHIN`] where it
+    /// is not the first atom of its letter.
     thin: Box<[u8]>,
     /// What stands between the letters, by the number of atoms before it; nothing where it is not named.
     gaps: Box<[(usize, Gap)]>,
     lead: Gap,
     trail: Gap,
     letters: usize,
-    /// Whether it begins with a letter that stands at a word's beginning.
+    /// The gap where there is none.
     nothing: Gap,
 }
 
@@ -47,7 +51,6 @@ pub(super) struct Read<'a> {
     pub(super) items: &'a [Item],
     /// The byte at which the last item ends.
     pub(super) end: usize,
-    pub(super) reading: Reading,
 }
 
 impl Target {
@@ -65,10 +68,11 @@ impl Target {
                 Some(_) if gap == Gap::default() => {}
                 Some(_) => gaps.push((atoms.len(), gap)),
             }
-            let entry = entry(item.c);
+            let entry = item.entry();
             let (mut room, mut more) = ([0; 4], [0; 4]);
             let own = entry.atoms(item.c, reading, &mut room);
-            thin.extend(own.iter().map(|_| if own == b"i" { entry.thin } else { u8::MAX }));
+            let begins = if own == b"i" { entry.thin } else { u8::MAX };
+            thin.extend((0..own.len()).map(|at| if at == 0 { begins } else { WITHIN }));
             atoms.extend_from_slice(own);
             plain.push_str(entry.plain(item.c, &mut more));
             last = Some(position);
@@ -135,12 +139,10 @@ impl Target {
     fn first(&self, read: Read<'_>, last: usize) -> Option<usize> {
         let mut left = &self.atoms[..];
         for (at, item) in read.items[..=last].iter().enumerate().rev() {
-            let entry = match item.class() {
-                Class::Letter => entry(item.c),
-                _ => continue,
-            };
-            let mut room = [0; 4];
-            left = left.strip_suffix(entry.atoms(item.c, read.reading, &mut room))?;
+            if item.class() == Class::Letter {
+                let len = as_either(item.c, |atoms| left.ends_with(atoms))?;
+                left = &left[..left.len() - len];
+            }
             if left.is_empty() {
                 return Some(at);
             }
@@ -157,25 +159,25 @@ impl Target {
         let mut previous: Option<usize> = None;
         let (mut all_apart, mut some_apart) = (self.letters >= SPELLED, self.letters >= LONG);
         for (at, item) in items.iter().enumerate().filter(|(_, item)| item.class() == Class::Letter) {
-            let entry = entry(item.c);
+            let entry = item.entry();
             if let Some(previous) = previous {
                 let (gap, wanted) = (&items[previous + 1..at], self.gap(atoms));
                 let met = wanted.met_by(gap);
                 if met.is_none() {
                     some_apart &= may_part(gap, wanted);
                 }
-                all_apart &= parts(gap);
+                all_apart &= parts(gap) || self.thin[atoms] == WITHIN;
                 if !(all_apart || some_apart) && met.is_none() {
                     return None;
                 }
                 look.level = look.level.zip(met).map(|(one, other)| one.max(other));
             }
-            let mut room = [0; 4];
-            let own = entry.atoms(item.c, read.reading, &mut room);
-            if own == b"i" && !self.thin_enough(atoms, items, at) {
+            let len = as_either(item.c, |own| self.atoms[atoms..].starts_with(own))?;
+            if self.atoms[atoms..atoms + len] == *b"i" && !self.thin_enough(atoms, items, at) {
                 return None;
             }
-            atoms += own.len();
+            atoms += len;
+            let mut room = [0; 4];
             match plain.strip_prefix(entry.plain(item.c, &mut room)).filter(|_| look.plain) {
                 Some(rest) => plain = rest,
                 None => look.plain = false,
@@ -191,7 +193,10 @@ impl Target {
     /// is one; but `fall` is not `FAIL`, and only among capitals does an `l` pass for an I.
     fn thin_enough(&self, atoms: usize, items: &[Item], at: usize) -> bool {
         let (wanted, item) = (self.thin[atoms], items[at]);
-        let has = entry(item.c).thin;
+        let has = item.entry().thin;
+        if wanted == WITHIN {
+            return true;
+        }
         if wanted & I != 0 && matches!(item.c, '1' | '|') {
             return self.letters >= LONG;
         }
@@ -225,6 +230,16 @@ impl Target {
         let next = read.items[last..].iter().find(|item| item.start != own);
         start as usize..next.map_or(read.end, |item| item.start as usize)
     }
+}
+
+/// The number of a letter's atoms by the first of its readings that fits.
+fn as_either(c: char, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
+    let (entry, mut room) = (entry(c), [0; 4]);
+    let mut len = |reading| {
+        let atoms = entry.atoms(c, reading, &mut room);
+        fits(atoms).then_some(atoms.len())
+    };
+    len(Reading::Small).or_else(|| len(Reading::Standing))
 }
 
 /// How a row of letters compares to a trait's.

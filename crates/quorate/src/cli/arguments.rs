@@ -8,6 +8,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_protocol::policy::Policy;
 
 use super::render::Format;
+use crate::service::convene;
 use crate::service::environment::Environment;
 use crate::service::since;
 use crate::service::sitting::Options;
@@ -31,12 +32,9 @@ impl PlaceArguments {
     }
 }
 
-/// How a review is held.
+/// Who answers, and what it may cost.
 #[derive(Debug, Clone, Args)]
-pub(super) struct ReviewArguments {
-    /// The verdict policy; without it the one that council.yaml names, else seed
-    #[arg(long, value_enum)]
-    policy: Option<PolicyArgument>,
+pub(super) struct AnswerArguments {
     /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
@@ -48,16 +46,37 @@ pub(super) struct ReviewArguments {
     timeout: Option<Duration>,
 }
 
+impl AnswerArguments {
+    pub(super) fn options(&self) -> convene::Options {
+        convene::Options {
+            executor: self.executor.clone(),
+            max_calls: self.max_calls,
+            timeout: self.timeout,
+        }
+    }
+}
+
+/// How a review is held.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ReviewArguments {
+    /// The verdict policy; without it the one that council.yaml names, else seed
+    #[arg(long, value_enum)]
+    policy: Option<PolicyArgument>,
+    #[command(flatten)]
+    pub(super) answers: AnswerArguments,
+}
+
 impl ReviewArguments {
     pub(super) fn options(&self) -> Options {
+        let answers = &self.answers;
         Options {
-            executor: self.executor.clone(),
+            executor: answers.executor.clone(),
             policy: self.policy.map(|policy| match policy {
                 PolicyArgument::Seed => Policy::Seed,
                 PolicyArgument::Strict => Policy::Strict,
             }),
-            max_calls: self.max_calls,
-            timeout: self.timeout,
+            max_calls: answers.max_calls,
+            timeout: answers.timeout,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod brief;
+pub mod convene;
 pub mod doctor;
 mod escape;
 mod github;
@@ -10,6 +11,7 @@ mod human;
 mod layout;
 mod level;
 mod markdown;
+pub mod overlays;
 pub(super) mod paint;
 pub mod replay;
 pub mod resolve;
@@ -17,6 +19,7 @@ pub mod runs;
 mod sarif;
 mod seat;
 pub mod sweep;
+pub mod weave;
 pub(super) mod wording;
 
 use clap::ValueEnum;

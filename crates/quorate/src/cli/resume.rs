@@ -3,22 +3,27 @@
 use std::sync::Arc;
 
 use clap::Args;
+use quorate_protocol::Name;
 
 use super::arguments::{PlaceArguments, ReviewArguments};
+use super::convene::decided;
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
 use super::render::Format;
 use super::review::{failed, interrupted, judged};
 use super::terminal::Terminal;
+use crate::service::desk::Desk;
 use crate::service::environment::Environment;
-use crate::service::resume;
-use crate::service::runs;
+use crate::service::host::Host;
+use crate::service::runs::{self, Shown};
+use crate::service::stop::Stop;
+use crate::service::{convene, resume};
 
 /// Go on with a run that was interrupted, crashed, or came to INCOMPLETE
 ///
-/// Asks only for what has no answer yet; what was answered is not paid for again. The council, its prompts, the
-/// executor's settings and the text must be as they were. The exit code is the verdict, as for `review`.
+/// Asks only for what has no answer yet; what was answered is not paid for again. The manifests, the prompts, the
+/// executors' settings and the text must be as they were. The exit code is the verdict, as for `review` or `convene`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30"
@@ -44,14 +49,29 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let progress = Arc::new(Progress::new(terminal.watched));
-    let options = arguments.review.options();
-    let resumed = or_interrupted(resume::resume(&desk, &run, &options, progress.clone())).await;
+    let resumed = or_interrupted(resumed(&desk, &run, &arguments.review, progress.clone())).await;
     progress.clear();
     let exit = match resumed {
         Err(Interrupted) => interrupted(&progress, &desk, terminal),
-        Ok(Ok(report)) => judged(&report, &desk, format, terminal),
+        Ok(Ok(Shown::Review(report))) => judged(&report, &desk, format, terminal),
+        Ok(Ok(Shown::Assembly(report))) => decided(&report, &desk, format, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };
     desk.close().await;
     exit
+}
+
+async fn resumed(
+    desk: &Desk,
+    run: &Name,
+    arguments: &ReviewArguments,
+    progress: Arc<Progress>,
+) -> Result<Shown, Stop> {
+    if runs::is_assembly(desk, run).await? {
+        let options = arguments.answers.options();
+        let report = convene::resume(desk, run, &options, &Host::new(), progress).await?;
+        return Ok(Shown::Assembly(Box::new(report)));
+    }
+    let report = resume::resume(desk, run, &arguments.options(), progress).await?;
+    Ok(Shown::Review(Box::new(report)))
 }

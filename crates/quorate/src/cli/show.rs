@@ -8,11 +8,11 @@ use super::render::{self, Format};
 use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::runs;
+use crate::service::runs::{self, Shown};
 
 /// Show what a run came to, and why
 ///
-/// Exits with 0 whatever the verdict was: only `review` and `resume` judge.
+/// Exits with 0 whatever the verdict was: only `review`, `convene` and `resume` judge.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate show r7k2\n  quorate show r7k2 --format markdown | pbcopy")]
 pub(super) struct Arguments {
@@ -32,10 +32,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let exit = match desk.report(&run).await {
-        Ok(report) => {
+    let exit = match runs::shown(&desk, &run).await {
+        Ok(shown) => {
             warnings(&desk, terminal);
-            terminal.data(&render::report(&report, format, terminal.stdout));
+            terminal.data(&match shown {
+                Shown::Review(report) => render::report(&report, format, terminal.stdout),
+                Shown::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
+            });
             Exit::DONE
         }
         Err(stop) => failed(&stop, &desk, format, terminal),

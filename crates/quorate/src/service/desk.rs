@@ -14,9 +14,17 @@ use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::convene;
 use super::environment::Environment;
+use super::overlays;
 use super::stop::{Stop, chain};
 use super::workspace::{self, Places, Workspace, shown};
+
+/// Whether a review's line stands in the log.
+enum Logged {
+    Yes,
+    NotYet,
+}
 
 /// An opened ledger and log.
 pub struct Desk {
@@ -234,26 +242,41 @@ impl Desk {
         if history.ended.is_some() || history.outcome().is_none() {
             return Ok(());
         }
-        let incomplete =
-            history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
-        let line = match (history.reopened, incomplete) {
-            // It was logged as INCOMPLETE when it first ended, and that still holds.
-            (true, true) => None,
-            (true, false) => view::review(&history, Event::Resumed),
-            (false, _) => view::review(&history, Event::Verdict),
+        let logged = match convene::is_assembly(&history) {
+            true => {
+                overlays::add(self, &history).await?;
+                false
+            }
+            false => match self.log_review(&history).await {
+                Logged::Yes => true,
+                // The line follows at the next start.
+                Logged::NotYet => return Ok(()),
+            },
         };
-        if let Some(line) = line
-            && !self.log(&history, line).await
-        {
-            return Ok(());
-        }
-        let data = Map::from_iter([("logged".to_owned(), json!(true))]);
+        let data = Map::from_iter([("logged".to_owned(), json!(logged))]);
         let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
         match self.store.append(Append::one(run, history.next, entry, Durability::Written)).await {
             // Another process made it good at the same time.
             Ok(_) | Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Appends the log line of a review that came to a verdict.
+    async fn log_review(&self, history: &History) -> Logged {
+        let incomplete =
+            history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
+        let line = match (history.reopened, incomplete) {
+            // It was logged as INCOMPLETE when it first ended, and that still holds.
+            (true, true) => None,
+            (true, false) => view::review(history, Event::Resumed),
+            (false, _) => view::review(history, Event::Verdict),
+        };
+        let done = match line {
+            Some(line) => self.log(history, line).await,
+            None => true,
+        };
+        if done { Logged::Yes } else { Logged::NotYet }
     }
 
     /// Appends a line to the run's log; `false` when that failed, which is said.

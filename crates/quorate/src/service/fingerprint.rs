@@ -9,26 +9,20 @@ use serde_json::json;
 
 use super::executor::Chosen;
 
-/// Hashes by component. `council` is over all the others but the input.
+/// The component that is left out of the hash over all others.
+const INPUT: &str = "input";
+
+/// Hashes by component, and one over all of them but the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// The prompts of all members and the documents they judge by.
-    pub prompts: String,
-    /// Roster, rounds, cross-read, minimum, policy.
-    pub setup: String,
-    /// Who answers, with what settings.
-    pub executor: String,
-    /// What is redacted.
-    pub redaction: String,
-    /// The mode and its version.
-    pub mode: String,
-    /// The artifact's bytes.
-    pub input: String,
+    /// What the hash over all is called: `council` or `assembly`.
+    whole: &'static str,
+    components: Vec<(&'static str, String)>,
 }
 
 impl Fingerprint {
-    /// Takes it.
-    pub fn of(council: &Council, setup: &Setup, executor: &Chosen, artifact_sha256: &str) -> Self {
+    /// The fingerprint of a council on an artifact.
+    pub fn of_council(council: &Council, setup: &Setup, executor: &Chosen, artifact_sha256: &str) -> Self {
         let member = |one: &quorate_manifest::council::Deliberator| {
             let context: Vec<_> = one.context.iter().map(|file| (&file.path, &*file.text)).collect();
             json!({"id": &*one.id, "prompt": &*one.prompt.text, "weight": one.weight, "context": context})
@@ -37,49 +31,69 @@ impl Fingerprint {
             "deliberators": council.deliberators.iter().map(member).collect::<Vec<_>>(),
             "adjudicator": &*council.adjudicator.text,
         });
-        Fingerprint {
-            prompts: hash(&prompts),
-            setup: hash(&json!(setup)),
-            executor: hash(&executor.settings),
-            redaction: hash(&json!(council.logging.redact_patterns)),
-            mode: VERSION.to_owned(),
-            input: artifact_sha256.to_owned(),
-        }
+        let components = vec![
+            ("prompts", hash(&prompts)),
+            ("setup", hash(&json!(setup))),
+            ("executor", hash(&executor.settings)),
+            ("redaction", hash(&json!(council.logging.redact_patterns))),
+            ("mode", VERSION.to_owned()),
+            (INPUT, artifact_sha256.to_owned()),
+        ];
+        Fingerprint { whole: "council", components }
     }
 
-    fn components(&self) -> [(&'static str, &str); 6] {
-        [
-            ("prompts", &self.prompts),
-            ("setup", &self.setup),
-            ("executor", &self.executor),
-            ("redaction", &self.redaction),
-            ("mode", &self.mode),
-            ("input", &self.input),
-        ]
+    /// The fingerprint of an assembly on a subject.
+    pub fn of_assembly(parts: AssemblyParts<'_>) -> Self {
+        let components = vec![
+            ("manifest", hash(&parts.manifest)),
+            ("prompts", hash(&parts.prompts)),
+            ("setup", hash(&parts.setup)),
+            ("executors", hash(&parts.executors)),
+            ("redaction", hash(&json!(parts.redaction))),
+            ("mode", parts.mode.to_owned()),
+            (INPUT, parts.input.to_owned()),
+        ];
+        Fingerprint { whole: "assembly", components }
     }
 
     /// The hash over everything but the input.
-    pub fn council(&self) -> String {
-        let parts: Vec<_> = self.components().into_iter().filter(|(name, _)| *name != "input").collect();
+    pub fn whole(&self) -> String {
+        let parts: Vec<_> = self.components.iter().filter(|(name, _)| *name != INPUT).collect();
         hash(&json!(parts))
     }
 
     /// As it stands in `run.opened`.
     pub fn json(&self) -> Json {
-        let mut all = serde_json::Map::new();
-        for (name, value) in self.components() {
-            all.insert(name.to_owned(), json!(value));
-        }
-        all.insert("council".to_owned(), json!(self.council()));
-        Json::Object(all)
+        let named = self.components.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+        let whole = (self.whole.to_owned(), json!(self.whole()));
+        Json::Object(named.chain([whole]).collect())
     }
 
     /// The components that differ from a recorded fingerprint.
     pub fn differs_from(&self, recorded: &Json) -> Vec<&'static str> {
-        let differs =
-            |(name, value): &(&'static str, &str)| recorded.get(name).and_then(Json::as_str) != Some(value);
-        self.components().into_iter().filter(differs).map(|(name, _)| name).collect()
+        let differs = |(name, value): &&(&'static str, String)| {
+            recorded.get(*name).and_then(Json::as_str) != Some(value.as_str())
+        };
+        self.components.iter().filter(differs).map(|(name, _)| *name).collect()
     }
+}
+
+/// What the fingerprint of an assembly is taken of.
+pub struct AssemblyParts<'a> {
+    /// The merged chain.
+    pub manifest: Json,
+    /// The members' prompts.
+    pub prompts: Json,
+    /// The protocol's setup.
+    pub setup: Json,
+    /// Who answers for each member, with what settings.
+    pub executors: Json,
+    /// What is redacted.
+    pub redaction: &'a [String],
+    /// The mode's version.
+    pub mode: &'a str,
+    /// SHA-256 of the subject's bytes.
+    pub input: &'a str,
 }
 
 fn hash(value: &Json) -> String {

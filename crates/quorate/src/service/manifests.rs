@@ -32,12 +32,12 @@ pub fn root_of(environment: &Environment, said: Option<&Path>, start: &Path) -> 
     }
 }
 
-/// Where a file that was named belongs to, for want of a `quorate.toml`: the working directory, if it lies below.
+/// Where the workspace of a file that was named begins to be looked for: its own directory, if there is a `quorate.toml`
+/// there or above; for want of one the working directory, if the file lies below it.
 pub fn directory_of(environment: &Environment, file: &Path) -> PathBuf {
-    if file.starts_with(&environment.directory) {
-        return environment.directory.clone();
-    }
-    file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf)
+    let own = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
+    let below = file.starts_with(&environment.directory);
+    if below && outermost(&own, "quorate.toml").is_none() { environment.directory.clone() } else { own }
 }
 
 impl Manifests {

@@ -4,9 +4,13 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::replay::{Replayed, replay as derive};
 use quorate_protocol::modes::council::{Council, Setup, VERSION};
-use quorate_protocol::{Json, Name, Protocol as _};
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::modes::assembly::version;
+use quorate_protocol::{Json, Name, Protocol};
 
+use super::convene::{self, sitting};
 use super::desk::Desk;
+use super::overlays;
 use super::stop::Stop;
 
 /// What a replay says.
@@ -29,8 +33,7 @@ pub struct Replay {
 pub async fn replay(desk: &Desk, run: &Name) -> Result<Replay, Stop> {
     let history = desk.history(run).await?;
     let inputs = desk.inputs(&history).await?;
-    let mut council = Council::new(setup(&history)?);
-    let result = derive(&history, inputs, &mut council);
+    let result = derive(&history, inputs, &mut *protocol(&history)?);
     let verdict = |facts: &[(String, serde_json::Map<String, Json>)]| {
         let outcome = facts.iter().rev().find(|(kind, _)| kind == "outcome");
         outcome.and_then(|(_, data)| data.get("verdict")?.as_str().map(str::to_owned))
@@ -43,15 +46,33 @@ pub async fn replay(desk: &Desk, run: &Name) -> Result<Replay, Stop> {
     })
 }
 
-fn setup(history: &History) -> Result<Setup, Stop> {
-    let protocol = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    let setup = history.opened.get("setup").cloned().unwrap_or(Json::Null);
-    let known = serde_json::from_value::<Setup>(setup)
-        .ok()
-        .filter(|setup| Council::new(setup.clone()).version() == protocol);
-    known.ok_or_else(|| {
-        let body =
-            Body::new(format!("run {} was held by `{protocol}`; this program knows {VERSION}", history.run));
-        Stop::configuration(codes::FINGERPRINT_CHANGED, body)
-    })
+/// The protocol that a run was held by, afresh.
+fn protocol(history: &History) -> Result<Box<dyn Protocol>, Stop> {
+    let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
+    let fresh: Option<Box<dyn Protocol>> = match convene::is_assembly(history) {
+        true => overlays::setup(history).map(|setup| sitting::protocol(&setup)).transpose()?.map(boxed),
+        false => history
+            .opened
+            .get("setup")
+            .and_then(|setup| serde_json::from_value::<Setup>(setup.clone()).ok())
+            .map(Council::new)
+            .map(boxed),
+    };
+    fresh.filter(|protocol| protocol.version() == recorded).ok_or_else(|| unknown(history))
+}
+
+fn boxed(protocol: impl Protocol + 'static) -> Box<dyn Protocol> {
+    Box::new(protocol)
+}
+
+/// A run was held by another version.
+pub(super) fn unknown(history: &History) -> Stop {
+    let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
+    let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
+    let body = Body::new(format!(
+        "run {} was held by `{recorded}`; this program knows {}",
+        history.run,
+        known.join(", ")
+    ));
+    Stop::configuration(codes::FINGERPRINT_CHANGED, body)
 }

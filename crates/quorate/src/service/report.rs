@@ -323,7 +323,7 @@ fn finding(value: &Json) -> Option<Finding> {
     })
 }
 
-fn tokens(history: &History) -> Option<(u64, u64)> {
+pub(super) fn tokens(history: &History) -> Option<(u64, u64)> {
     let spent = |key: &str| {
         let all: Vec<u64> =
             history.consultations.iter().filter_map(|data| data.get("spent")?.get(key)?.as_u64()).collect();
@@ -343,7 +343,7 @@ fn optional(data: &Map<String, Json>, key: &str) -> Option<String> {
     data.get(key).and_then(Json::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-fn strings(data: &Map<String, Json>, key: &str) -> Vec<String> {
+pub(super) fn strings(data: &Map<String, Json>, key: &str) -> Vec<String> {
     data.get(key)
         .and_then(Json::as_array)
         .into_iter()

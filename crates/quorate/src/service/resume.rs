@@ -13,6 +13,7 @@ use quorate_protocol::{Json, Name};
 
 use super::artifact::{self, Subject};
 use super::desk::Desk;
+use super::fingerprint::Fingerprint;
 use super::report::Report;
 use super::sitting::{Options, Sitting};
 use super::stop::Stop;
@@ -69,12 +70,9 @@ pub async fn resume(
         return Err(Stop::configuration(codes::RUN_DECIDED, body));
     }
     let sitting = sitting(desk, &history, options)?;
-    unchanged(desk, &history, &sitting)?;
+    same(desk, &history, &sitting)?;
     let inputs = desk.inputs(&history).await?;
-    let seed = history.opened.get("seed").and_then(Json::as_str).and_then(entropy::unhex);
-    let seed = seed.ok_or_else(|| {
-        Stop::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {run} has no seed")))
-    })?;
+    let seed = seed(&history)?;
     let superseded = match history.outcome() {
         Some(_) => history.reopen(inputs.clone(), &mut Council::new(sitting.setup.clone())),
         None => Vec::new(),
@@ -98,8 +96,18 @@ fn sitting(desk: &Desk, history: &History, options: &Options) -> Result<Sitting,
     Sitting::new(desk, &options)
 }
 
-/// X7: whoever resumes must ask the same council about the same text.
-fn unchanged(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), Stop> {
+/// A run's seed.
+///
+/// # Errors
+/// When its first record has none.
+pub(super) fn seed(history: &History) -> Result<[u8; 32], Stop> {
+    let seed = history.opened.get("seed").and_then(Json::as_str).and_then(entropy::unhex);
+    seed.ok_or_else(|| {
+        Stop::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {} has no seed", history.run)))
+    })
+}
+
+fn same(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), Stop> {
     let recorded = history.opened.get("fingerprint").cloned().unwrap_or(Json::Null);
     let artifact_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
         Some(path) => {
@@ -108,17 +116,22 @@ fn unchanged(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), St
         // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
         None => recorded["input"].as_str().unwrap_or_default().to_owned(),
     };
-    let changed = sitting.fingerprint(desk, &artifact_sha256).differs_from(&recorded);
+    unchanged(&history.run, &sitting.fingerprint(desk, &artifact_sha256), &recorded)
+}
+
+/// X7: whoever resumes must ask the same members about the same text.
+///
+/// # Errors
+/// What has changed since the run was opened.
+pub(super) fn unchanged(run: &Name, now: &Fingerprint, recorded: &Json) -> Result<(), Stop> {
+    let changed = now.differs_from(recorded);
     if changed.is_empty() {
         return Ok(());
     }
-    let body = Body::new(format!(
-        "run {} cannot go on: changed since it was opened: {}",
-        history.run,
-        changed.join(", ")
-    ));
+    let body =
+        Body::new(format!("run {run} cannot go on: changed since it was opened: {}", changed.join(", ")));
     Err(Stop::configuration(
         codes::FINGERPRINT_CHANGED,
-        body.help("put it back as it was, or start a new review"),
+        body.help("put it back as it was, or start a new run"),
     ))
 }

@@ -7,6 +7,7 @@ use quorate_ledger::runs::Run;
 use quorate_protocol::Name;
 
 use super::desk::Desk;
+use super::{convene, report};
 use super::environment::Environment;
 use super::resume;
 use super::stop::Stop;
@@ -91,4 +92,31 @@ pub async fn open_as_it_was(
     }
     desk.close().await;
     Ok((Desk::open(environment.clone(), workspace).await?, run))
+}
+
+/// A run as it is shown.
+pub enum Shown {
+    /// A council's.
+    Review(Box<report::Report>),
+    /// An assembly's.
+    Assembly(Box<convene::report::Report>),
+}
+
+/// Whether a run is an assembly's.
+///
+/// # Errors
+/// When its records are not there, not whole, or corrupt.
+pub async fn is_assembly(desk: &Desk, run: &Name) -> Result<bool, Stop> {
+    Ok(convene::is_assembly(&desk.history(run).await?))
+}
+
+/// The report of a run.
+///
+/// # Errors
+/// As [`is_assembly`].
+pub async fn shown(desk: &Desk, run: &Name) -> Result<Shown, Stop> {
+    Ok(match is_assembly(desk, run).await? {
+        true => Shown::Assembly(Box::new(convene::report::of(desk, run).await?)),
+        false => Shown::Review(Box::new(desk.report(run).await?)),
+    })
 }

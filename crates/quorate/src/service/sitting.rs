@@ -92,7 +92,7 @@ impl Sitting {
 
     /// The fingerprint of this council on this artifact.
     pub fn fingerprint(&self, desk: &Desk, artifact_sha256: &str) -> Fingerprint {
-        Fingerprint::of(&desk.workspace.council, &self.setup, &self.executor, artifact_sha256)
+        Fingerprint::of_council(&desk.workspace.council, &self.setup, &self.executor, artifact_sha256)
     }
 
     /// The kernel's side of a run.

@@ -114,10 +114,10 @@ pub async fn sweep(
     let mut all = Vec::new();
     let mut due = Vec::new();
     let judged = match request.judged {
-        Judged::Skipped => desk.store.judged(&sitting.fingerprint(desk, "").council()).await?,
+        Judged::Skipped => desk.store.judged(&sitting.fingerprint(desk, "").whole()).await?,
         Judged::Again => BTreeSet::new(),
     };
-    let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").council()).await?;
+    let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").whole()).await?;
     let mut planned = BTreeSet::new();
     for found in files(desk, request)? {
         match sort(desk, &found, &judged, &mut planned, request.judged) {

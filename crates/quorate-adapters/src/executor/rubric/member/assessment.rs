@@ -137,23 +137,23 @@ fn of_topic<'c>(
     let phrase = &read.phrase;
     let (headline, instruction) = match (read.stance, subject.passages[first.passage].speaker) {
         (Stance::Refuses, Speaker::User) => (
-            format!("{who} brings up “{phrase}”, which is refused"),
+            format!("{who} brings up “{phrase}”, a thing to refuse"),
             format!(
                 "Decline {phrase}: say plainly that you do not do it, and offer what you can do in its place."
             ),
         ),
         (Stance::Refuses, _) => (
-            format!("{who} goes into “{phrase}”, which is refused"),
+            format!("{who} goes into “{phrase}”, a thing to refuse"),
             format!(
                 "Do not go on with {phrase}: say plainly that it is off the table, and offer what is not."
             ),
         ),
         (Stance::Redirects | Stance::Defers, _) => (
-            format!("{who} goes into “{phrase}”, which is for specialists"),
+            format!("{who} goes into “{phrase}”, a matter for specialists"),
             format!("Leave {phrase} to a specialist: say so, and hand the question over."),
         ),
         _ => (
-            format!("{who} touches “{phrase}”, which is to be watched"),
+            format!("{who} touches “{phrase}”, a thing to watch"),
             format!("Take up {phrase} openly before you go on, and say what you make of it."),
         ),
     };
@@ -188,11 +188,14 @@ fn of_sign<'c>(
     let places = ordered(places.collect());
     let first = places.first()?;
     let headline = capital(&minds.sign.headline.replace("{who}", subject.who(first.passage)));
+    let told = minds.sign.instruction;
     let (headline, instruction) = match &minds.term {
-        Some(term) => {
-            (format!("{headline} (“{term}”)"), format!("Keep clear of {term}. {}", minds.sign.instruction))
+        // In an emergency nothing stands before what is to be done.
+        Some(term) if first.gravity <= CAP => {
+            (named(headline, term), format!("Keep clear of {term}. {told}"))
         }
-        None => (headline, minds.sign.instruction.to_owned()),
+        Some(term) => (named(headline, term), told.to_owned()),
+        None => (headline, told.to_owned()),
     };
     Some(Concern {
         about: About::Sign(minds),
@@ -202,6 +205,15 @@ fn of_sign<'c>(
         gravity: grave(&places, 2),
         places,
     })
+}
+
+/// A headline with what the persona calls it, unless it says so already.
+fn named(headline: String, term: &str) -> String {
+    if headline.to_lowercase().contains(&term.to_lowercase()) {
+        headline
+    } else {
+        format!("{headline} (“{term}”)")
+    }
 }
 
 /// How grave some places are together.
@@ -260,12 +272,14 @@ impl Assessment<'_> {
     }
 }
 
-fn capital(text: &str) -> String {
+/// A sentence's beginning.
+pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn small(text: &str) -> String {
+/// The middle of a sentence.
+pub(super) fn small(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
 }

@@ -6,6 +6,7 @@ mod body;
 use quorate_protocol::Json;
 
 use super::sign::{self, Sign};
+use super::stems::is_generic;
 use super::text::folded_line;
 use super::topic::{Stance, Topic, Topics};
 
@@ -104,7 +105,10 @@ impl Reader {
         }
         self.minds(text("/description"), How::Mentioned, None);
         self.names(text("/title"));
-        texts("/tags").into_iter().for_each(|tag| self.names(&tag.replace('-', " ")));
+        for tag in texts("/tags") {
+            self.minds(tag, How::Watched, None);
+            self.name(tag);
+        }
         self.body(text("/body"));
     }
 
@@ -122,24 +126,30 @@ impl Reader {
         let Some(topic) = Topic::read(phrase, stance) else { return };
         let how = if stance == Stance::Refuses { How::Refused } else { How::Watched };
         let covered = self.minds(phrase, how, Some(&topic.phrase));
-        let stance = if covered && stance != Stance::Asks { Stance::Names } else { stance };
-        // The heaviest stance is taken in first; what has it in other words adds nothing.
-        if !self.topics.iter().any(|known| known.phrase.eq_ignore_ascii_case(&topic.phrase)) {
-            self.topics.push(Topic { stance, ..topic });
+        let left_to_sign = covered && matches!(stance, Stance::Refuses | Stance::Watches);
+        // The heaviest stance is taken in first; a lighter one to the same adds nothing.
+        let known = self.topics.iter().any(|known| known.phrase.eq_ignore_ascii_case(&topic.phrase));
+        if !left_to_sign && !known {
+            self.topics.push(topic);
         }
     }
 
-    /// Takes in words that say what is in the persona's line.
+    /// Takes in words that say what is in the persona's line: of "Ada Lovelace — Head of Security" the latter part.
     fn names(&mut self, text: &str) {
-        self.minds(text, How::Watched, None);
-        for word in folded_line(text).split(' ') {
-            if let Some(topic) = Topic::read(word, Stance::Names)
-                && word.len() > 2
-                && !super::stems::is_generic(word)
-                && !self.topics.iter().any(|known| known.phrase == topic.phrase)
-            {
-                self.topics.push(topic);
-            }
+        let line = [" — ", " – ", ": "]
+            .iter()
+            .find_map(|dash| text.rsplit_once(dash))
+            .map_or(text, |(_, line)| line);
+        self.minds(line, How::Watched, None);
+        folded_line(line).split(' ').for_each(|word| self.name(word));
+    }
+
+    fn name(&mut self, word: &str) {
+        let says = word.len() > 2 && !is_generic(word);
+        let topic = Topic::read(word, Stance::Names).filter(|_| says);
+        let known = |topic: &Topic| self.topics.iter().any(|known| known.phrase == topic.phrase);
+        if let Some(topic) = topic.filter(|topic| !known(topic)) {
+            self.topics.push(topic);
         }
     }
 

@@ -85,7 +85,7 @@ pub(super) static ALL: &[Sign] = &[
             "made up",
         ],
         hints: &[
-            "evidence", "source", "measur", "rigor", "rigour", "empiric", "fact", "data", "number", "figure",
+            "evidence", "source", "measur", "rigor", "rigour", "empiric", "factual", "number", "figure",
             "analyst", "finan",
         ],
         always: false,

@@ -22,7 +22,7 @@ fn plural(word: &str) -> &str {
         return &word[..word.len() - 2];
     }
     match cut(word, "s", 3) {
-        Some(rest) if !rest.ends_with(['s', 'u', 'i']) => rest,
+        Some(rest) if !rest.ends_with(['s', 'u']) => rest,
         _ => word,
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn is_empty(word: &str) -> bool {
     EMPTY.binary_search(&word).is_ok()
 }
 
-/// Whether a word only says what sort of thing a subject is: "advice" in "tax advice".
+/// Whether a word only says what sort of thing or of person something is: "advice" in "tax advice".
 pub(super) fn is_generic(word: &str) -> bool {
     GENERIC.iter().any(|generic| stem(generic) == stem(word))
 }
@@ -243,32 +243,61 @@ const EMPTY: &[&str] = &[
 
 const GENERIC: &[&str] = &[
     "advice",
+    "adviser",
+    "advisor",
     "agent",
     "answer",
     "area",
+    "board",
     "case",
+    "chief",
     "claim",
+    "coach",
     "concern",
     "content",
+    "council",
+    "critic",
     "decision",
+    "director",
+    "elder",
     "encouragement",
+    "guardian",
+    "head",
     "idea",
     "issue",
+    "junior",
     "language",
+    "lead",
+    "manager",
     "matter",
     "member",
+    "mentor",
+    "officer",
     "opinion",
+    "panel",
     "point",
     "position",
+    "president",
     "question",
     "request",
+    "reviewer",
     "role",
+    "sceptic",
+    "seat",
+    "senior",
+    "sentinel",
     "situation",
+    "skeptic",
     "statement",
+    "stoic",
     "stuff",
     "talk",
+    "team",
+    "therapist",
     "topic",
     "user",
+    "vice",
+    "voice",
     "wording",
     "work",
 ];

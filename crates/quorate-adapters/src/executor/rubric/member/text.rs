@@ -34,7 +34,7 @@ impl<'t> Text<'t> {
                 read.words.push(folded(text, at..at + length));
                 at += length;
             } else {
-                if ends(text, at, c) {
+                if ends(text, at, c) && !read.numbers_an_item(at, c) {
                     read.sentence(&mut from);
                 }
                 at += c.len_utf8();
@@ -45,6 +45,14 @@ impl<'t> Text<'t> {
         }
         read.sentence(&mut from);
         read
+    }
+
+    /// Whether a full stop belongs to the number of a list item.
+    fn numbers_an_item(&self, at: usize, c: char) -> bool {
+        let number =
+            self.words.last().filter(|word| c == '.' && word.end == at && word.kind == WordKind::Number);
+        number
+            .is_some_and(|word| self.text[..word.start].trim_end_matches([' ', '\t']).ends_with(['\n', '\r']))
     }
 
     fn sentence(&mut self, from: &mut usize) {
@@ -70,16 +78,30 @@ impl<'t> Text<'t> {
         let end_of_line =
             self.text[span.start..].find(['\n', '\r']).map_or(self.text.len(), |to| span.start + to);
         let start_of_line = self.text[..span.start].rfind(['\n', '\r']).map_or(0, |from| from + 1);
-        let whole = self.span(sentence);
-        // The mark that closes the sentence belongs to it.
-        let close = self.text[whole.end..]
-            .find(|c: char| !".!?…".contains(c))
-            .map_or(self.text.len(), |to| whole.end + to);
-        let line = start_of_line.max(whole.start)..end_of_line.min(close);
+        let line = start_of_line..end_of_line;
+        let line = self.with_marks(sentence, &line);
         if self.text[line.clone()].chars().count() <= QUOTE {
             return self.text[line].trim();
         }
         self.around(span, &line)
+    }
+
+    /// A sentence's part of a line, with the marks that stand before its first word and after its last.
+    fn with_marks(&self, sentence: &Range<usize>, line: &Range<usize>) -> Range<usize> {
+        let whole = self.span(sentence);
+        let before = sentence.start.checked_sub(1).map_or(0, |word| self.words[word].end).max(line.start);
+        let after = self.words.get(sentence.end).map_or(self.text.len(), |word| word.start).min(line.end);
+        let parts = |c: char| c.is_whitespace() || c == '|';
+        let (start, end) = (whole.start.max(line.start), whole.end.min(line.end));
+        let start = match self.text.get(before..start) {
+            Some(marks) => marks.rfind(parts).map_or(before, |at| before + at + 1),
+            None => start,
+        };
+        let end = match self.text.get(end..after) {
+            Some(marks) => marks.find(parts).map_or(after, |at| end + at),
+            None => end,
+        };
+        start..end.max(start)
     }
 
     /// The words around a place, as many as a quote takes, the place first.
@@ -176,7 +198,7 @@ mod tests {
             sentences(
                 "# Title\nOne goes\non here. Two!\n\n- item 1.5\n- `code` <b>two</b>\n1. three\n> four | five"
             ),
-            ["Title", "One goes\non here", "Two", "item 1.5", "code` <b>two</b", "three", "four", "five"]
+            ["Title", "One goes\non here", "Two", "item 1.5", "code` <b>two</b", "1. three", "four", "five"]
         );
     }
 
@@ -192,5 +214,8 @@ mod tests {
         let one = "x".repeat(1000);
         assert_eq!(Text::read(&one).quote(&(0..1000)).len(), QUOTE);
         assert_eq!(Text::read("").quote(&(0..0)), "");
+        let marked = "- **(5 %)** of “it” fell by 80%. | next |";
+        let read = Text::read(marked);
+        assert_eq!(read.quote(&(read.words[0].start..read.words[0].end)), "**(5 %)** of “it” fell by 80%.");
     }
 }

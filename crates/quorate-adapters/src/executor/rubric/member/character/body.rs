@@ -29,7 +29,6 @@ const SECTIONS: &[(&[&str], Stance)] = &[
             " listen",
             " red flag",
             " concern",
-            " don't",
             " values",
         ],
         Stance::Watches,

@@ -1,0 +1,221 @@
+//! A sitting: an assembly's protocol with everything that it has asked for, for tests that play world.
+
+#![allow(dead_code, reason = "each of the tests that share it needs its own part")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::assembly::{MatchMode, Mode};
+use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, Rule, Setup, subject};
+use quorate_protocol::locks::Trait;
+use quorate_protocol::modes::assembly::Assembly;
+use quorate_protocol::{
+    Absent, Apply, Command, Consultation, Event, Fact, FactKind, Gather, Invoke, Json, Match, Name, Part,
+    PartKind, Protocol, Stamped,
+};
+use serde_json::json;
+
+/// When every sitting is opened.
+pub const OPENED_MS: i64 = 1_800_000_000_000;
+
+/// A protocol, and what it has asked for and not been told.
+pub struct Sitting {
+    protocol: Assembly,
+    /// Questions that are out, by id.
+    pub out: BTreeMap<Name, Invoke>,
+    /// All questions, in the order in which they were asked.
+    pub asked: Vec<Invoke>,
+    pub gathers: Vec<Gather>,
+    pub applies: Vec<Apply>,
+    pub matches: Vec<Match>,
+    pub cancelled: Vec<Name>,
+    pub facts: Vec<Fact>,
+    pub finished: bool,
+    /// The time of the next event.
+    pub at_ms: i64,
+}
+
+impl Sitting {
+    /// Opens a run with a text to deliberate on.
+    pub fn open(setup: &Setup, run: &str, text: &str) -> Self {
+        let mut sitting = Sitting {
+            protocol: Assembly::new(setup.clone()).expect("the traits of a test can be matched"),
+            out: BTreeMap::new(),
+            asked: Vec::new(),
+            gathers: Vec::new(),
+            applies: Vec::new(),
+            matches: Vec::new(),
+            cancelled: Vec::new(),
+            facts: Vec::new(),
+            finished: false,
+            at_ms: OPENED_MS,
+        };
+        let part = Part::new(subject(setup.mode), "subject.md", text);
+        sitting.feed(Event::Opened {
+            run: run.into(),
+            inputs: vec![part],
+            priors: Vec::new(),
+            overlays: Vec::new(),
+        });
+        sitting
+    }
+
+    /// Feeds an event and takes what follows.
+    pub fn feed(&mut self, event: Event) {
+        let finished = self.finished;
+        for command in self.protocol.advance(&Stamped { at_ms: self.at_ms, event }) {
+            assert!(!finished, "nothing follows once it is over: {command:?}");
+            assert!(!self.finished, "Finish is the last command, and {command:?} comes after it");
+            match command {
+                Command::Gather(gather) => self.gathers.push(gather),
+                Command::Invoke(invoke) => {
+                    let before = self.out.insert(invoke.id.clone(), invoke.clone());
+                    assert!(before.is_none(), "{} is asked while it is out", invoke.id);
+                    self.asked.push(invoke);
+                }
+                Command::Cancel(id) => {
+                    self.out.remove(&id);
+                    self.cancelled.push(id);
+                }
+                Command::Match(one) => self.matches.push(one),
+                Command::Apply(apply) => self.applies.push(apply),
+                Command::Record(fact) => self.facts.push(fact),
+                Command::Finish => self.finished = true,
+            }
+        }
+    }
+
+    /// Somebody ended. An answer to a question that is not out is fed all the same: it must change nothing.
+    pub fn consulted(&mut self, id: &str, result: Consultation) {
+        self.out.remove(id);
+        self.feed(Event::Consulted { id: id.into(), result });
+    }
+
+    /// Somebody answered.
+    pub fn answer(&mut self, id: &str, answer: Json) {
+        self.consulted(id, Consultation::Answered(answer));
+    }
+
+    /// Somebody gave nothing.
+    pub fn absent(&mut self, id: &str) {
+        self.consulted(id, Consultation::Absent(Absent::TimedOut));
+    }
+
+    /// A rule of the host's own was applied.
+    pub fn ruled(&mut self, ticket: &str, result: Result<Json, &str>) {
+        self.applies.retain(|apply| *apply.ticket != *ticket);
+        self.feed(Event::Ruled { ticket: ticket.into(), result: result.map_err(Arc::from) });
+    }
+
+    /// The outcome's body. It has to be there.
+    pub fn outcome(&self) -> &Json {
+        let outcome = self.facts.iter().find(|fact| fact.kind == FactKind::Outcome);
+        let outcome = &outcome.expect("there is an outcome").data;
+        assert!(self.finished, "an outcome comes with Finish");
+        outcome
+    }
+
+    /// A text of the outcome.
+    pub fn word(&self, key: &str) -> &str {
+        self.outcome()[key].as_str().unwrap_or_default()
+    }
+
+    /// The bodies of the facts of a kind.
+    pub fn recorded(&self, kind: FactKind) -> Vec<&Json> {
+        self.facts.iter().filter(|fact| fact.kind == kind).map(|fact| &fact.data).collect()
+    }
+
+    /// The ids that were asked, in order.
+    pub fn asked_ids(&self) -> Vec<&str> {
+        self.asked.iter().map(|invoke| &*invoke.id).collect()
+    }
+}
+
+/// The text of a part that a question carries.
+pub fn part(invoke: &Invoke, kind: PartKind) -> Option<Json> {
+    let part = invoke.parts.iter().find(|part| part.kind == kind)?;
+    Some(serde_json::from_str(&part.text).expect("typed parts are JSON"))
+}
+
+/// A setup of no members and no rules.
+pub fn setup(mode: Mode, request: Request) -> Setup {
+    Setup {
+        assembly: "board".into(),
+        mode,
+        members: Vec::new(),
+        rules: Vec::new(),
+        risk_levels: levels(&[
+            (0, 2, RiskLabel::Ok),
+            (3, 4, RiskLabel::Watch),
+            (5, 8, RiskLabel::Intervene),
+            (9, 10, RiskLabel::Escalate),
+        ]),
+        locked_traits: Vec::new(),
+        match_mode: MatchMode::Substring,
+        embeds: false,
+        overlays: Overlays { enabled: true, max_active: 10, default_ttl: "P14D".to_owned() },
+        operators: vec![String::new()],
+        refs: serde_json::Map::new(),
+        request,
+        early_decision: false,
+    }
+}
+
+/// A map of risk.
+pub fn levels(levels: &[(u8, u8, RiskLabel)]) -> Vec<RiskLevel> {
+    levels.iter().map(|(lowest, highest, label)| RiskLevel { lowest: *lowest, highest: *highest, label: *label }).collect()
+}
+
+/// A member without anything particular.
+pub fn member(id: &str) -> Member {
+    Member {
+        id: id.into(),
+        role: id.to_owned(),
+        phase: None,
+        triggers: None,
+        weight: None,
+        vote_class: None,
+        parent: None,
+        strategy: "working-memory".into(),
+        params: serde_json::Map::new(),
+        layer: 0,
+    }
+}
+
+/// A rule; `applies_to` of `None` is everybody.
+pub fn rule(id: &str, kind: &str, applies_to: Option<&[&str]>, params: Json) -> Rule {
+    Rule {
+        id: id.into(),
+        kind: kind.into(),
+        applies_to: applies_to.map(|ids| ids.iter().map(|id| Name::from(*id)).collect()),
+        params: params.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// A trait that no outcome may have.
+pub fn locked(text: &str) -> Trait {
+    Trait { text: text.to_owned(), declared: MatchMode::Substring }
+}
+
+/// An assessment.
+pub fn advice(severity: u8, concern: &str, evidence: &[&str], suggestion: &str) -> Json {
+    json!({"severity": severity, "concern": concern, "evidence": evidence, "suggestion": suggestion})
+}
+
+/// All orders of so many things.
+pub fn orders(many: usize) -> Vec<Vec<usize>> {
+    let mut orders = vec![Vec::new()];
+    for next in 0..many {
+        let with = |order: &Vec<usize>| {
+            let order = order.clone();
+            (0..=order.len()).map(move |at| {
+                let mut longer = order.clone();
+                longer.insert(at, next);
+                longer
+            })
+        };
+        orders = orders.iter().flat_map(with).collect();
+    }
+    orders
+}

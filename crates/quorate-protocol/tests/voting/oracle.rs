@@ -1,0 +1,165 @@
+//! The oracle: SEMANTICS V1 to V8 said slowly, in whole tenths and fractions of whole numbers. It knows nothing of the
+//! protocol.
+
+/// What a voter does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    Yes,
+    No,
+    Abstain,
+    /// No valid vote, for whatever reason.
+    Missing,
+}
+
+impl Does {
+    pub const ALL: [Does; 4] = [Does::Yes, Does::No, Does::Abstain, Does::Missing];
+}
+
+/// A voter: who may vote on this class (V1).
+#[derive(Debug, Clone, Copy)]
+pub struct Voter {
+    /// Its place in the roster.
+    pub seat: usize,
+    /// What its vote counts, in tenths.
+    pub tenths: u64,
+    pub does: Does,
+}
+
+/// How a tie ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tie {
+    Unwritten,
+    Reject,
+    Random,
+    /// The chair's seat.
+    Chair(usize),
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Terminal {
+        on: Does,
+        /// Whether it is for the proposal's class only, for another class only, or for all.
+        scope: Scope,
+    },
+    Quorum {
+        /// The threshold as a fraction.
+        threshold: (u64, u64),
+        cast: bool,
+    },
+    Majority {
+        tie: Tie,
+        cast: bool,
+    },
+    Unanimity,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    This,
+    Another,
+}
+
+/// A rule and whom it looks at; `None` is everybody.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub kind: Kind,
+    pub of: Option<Vec<usize>>,
+}
+
+/// What a vote comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Word {
+    Pass,
+    Fail,
+    Incomplete,
+}
+
+impl Word {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Word::Pass => "pass",
+            Word::Fail => "fail",
+            Word::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// What the vote comes to, in tenths: yes, and what it is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    pub yes: u64,
+    pub of: u64,
+}
+
+/// V8: the votes' result, held against everybody missing voting no. `coin` is what a random tie of the run gives.
+pub fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
+    if voters.iter().all(|one| one.does == Does::Missing) {
+        return Word::Incomplete;
+    }
+    if !passes(rules, voters, coin) {
+        return Word::Fail;
+    }
+    let mut harshest = voters.to_vec();
+    for one in &mut harshest {
+        if one.does == Does::Missing {
+            one.does = Does::No;
+        }
+    }
+    if passes(rules, &harshest, coin) { Word::Pass } else { Word::Incomplete }
+}
+
+/// V4, V5: the first rule that decides.
+pub fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
+    for (at, rule) in rules.iter().enumerate() {
+        let mine: Vec<Voter> = of(rule, voters);
+        match rule.kind {
+            Kind::Terminal { scope: Scope::Another, .. } => {}
+            Kind::Terminal { on, .. } => {
+                if mine.iter().any(|one| one.does == on) {
+                    return on == Does::Yes;
+                }
+            }
+            Kind::Unanimity => return !mine.is_empty() && mine.iter().all(|one| one.does == Does::Yes),
+            Kind::Quorum { threshold: (over, under), cast } => {
+                let count = count(&mine, cast);
+                let later = rules[at + 1..].iter().any(|one| matches!(one.kind, Kind::Majority { .. }));
+                if later && count.of > 0 && count.yes * 2 == count.of {
+                    continue;
+                }
+                return count.of > 0 && count.yes * under >= over * count.of;
+            }
+            Kind::Majority { tie, cast } => return majority(&mine, voters, tie, cast, coin),
+        }
+    }
+    majority(voters, voters, Tie::Reject, false, coin)
+}
+
+fn majority(mine: &[Voter], all: &[Voter], tie: Tie, cast: bool, coin: bool) -> bool {
+    let count = count(mine, cast);
+    if count.of == 0 || count.yes * 2 != count.of {
+        return count.yes * 2 > count.of;
+    }
+    match tie {
+        Tie::Unwritten | Tie::Reject => false,
+        Tie::Random => coin,
+        Tie::Chair(seat) => all.iter().any(|one| one.seat == seat && one.does == Does::Yes),
+    }
+}
+
+/// Whom a rule looks at.
+pub fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
+    let mine = |one: &&Voter| rule.of.as_ref().is_none_or(|seats| seats.contains(&one.seat));
+    voters.iter().filter(mine).copied().collect()
+}
+
+/// V3: yes of all weights; under `cast` without those who abstain.
+pub fn count(voters: &[Voter], cast: bool) -> Count {
+    let sum = |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
+    Count {
+        yes: sum(&|one| one.does == Does::Yes),
+        of: sum(&|one| !(cast && one.does == Does::Abstain)),
+    }
+}

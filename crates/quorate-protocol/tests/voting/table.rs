@@ -1,0 +1,131 @@
+//! Rules and voters of the oracle as the protocol is given them, and one vote from setup to outcome.
+
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::{Member, Request, Rule as Written, Setup};
+use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
+
+use super::oracle::{Does, Kind, Rule, Scope, Tie, Voter};
+use crate::sitting::{self, Sitting};
+
+pub const PROPOSAL: &str = "# Spend it\n\nResolution: we spend it.\n";
+pub const CLASS: &str = "budget";
+/// The weights that are tried, in tenths, as they are written.
+pub const WEIGHTS: [(u64, &str); 5] = [(1, "0.1"), (2, "0.2"), (3, "0.3"), (10, "1"), (15, "1.5")];
+
+const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eva", "nobody"];
+
+/// The member of a seat.
+pub fn name(seat: usize) -> String {
+    NAMES.get(seat).map_or_else(|| format!("m{seat}"), |name| (*name).to_owned())
+}
+
+/// The invocation of a seat.
+pub fn id(seat: usize) -> String {
+    format!("ask/{}", name(seat))
+}
+
+/// A rule as a setup has it.
+pub fn written(at: usize, rule: &Rule) -> Written {
+    let (kind, params) = match rule.kind {
+        Kind::Terminal { on, scope } => {
+            let mut params = json!({});
+            // A veto is what a terminal rule is unless said; both ways of writing it are tried.
+            if on == Does::Yes || scope == Scope::This {
+                params["triggerVote"] = json!(vote(on));
+            }
+            match scope {
+                Scope::All => {}
+                Scope::This => params["scope"] = json!(CLASS),
+                Scope::Another => params["scope"] = json!("another"),
+            }
+            ("terminal", params)
+        }
+        Kind::Quorum { threshold: (over, under), cast } => {
+            // As the manifest gives it: a whole number as a number, any other as the text that was written.
+            let threshold = match (over, under) {
+                (1, 1) => json!(1),
+                (over, 10) => json!(format!("0.{over}")),
+                (over, _) => json!(format!("0.{over:02}")),
+            };
+            ("quorum", with(json!({"threshold": threshold}), cast))
+        }
+        Kind::Majority { tie, cast } => {
+            let params = match tie {
+                Tie::Unwritten => json!({}),
+                Tie::Reject => json!({"tieBreaker": "reject"}),
+                Tie::Random => json!({"tieBreaker": "random"}),
+                Tie::Chair(seat) => json!({"tieBreaker": "chair-vote", "chair": name(seat)}),
+            };
+            ("majority", with(params, cast))
+        }
+        Kind::Unanimity => ("unanimity", json!({})),
+    };
+    Written {
+        id: format!("r{at}").into(),
+        kind: kind.into(),
+        applies_to: rule.of.as_ref().map(|seats| seats.iter().map(|seat| Name::from(name(*seat))).collect()),
+        params: params.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+fn with(mut params: Json, cast: bool) -> Json {
+    if cast {
+        params["denominator"] = json!("cast");
+    }
+    params
+}
+
+fn vote(does: Does) -> &'static str {
+    match does {
+        Does::Yes => "yes",
+        Does::No => "no",
+        Does::Abstain | Does::Missing => "abstain",
+    }
+}
+
+/// A setup for voters by their weights.
+pub fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
+    let member = |(seat, weight): (usize, &&str)| Member {
+        weight: Some((*weight).to_owned()),
+        ..sitting::member(&name(seat))
+    };
+    let mut setup = sitting::setup(Mode::Voting, Request::Voting { class: Some(CLASS.to_owned()) });
+    setup.members = weights.iter().enumerate().map(member).collect();
+    setup.rules = rules.iter().enumerate().map(|(at, rule)| written(at, rule)).collect();
+    setup
+}
+
+/// What a voter answers; `None` is nothing.
+pub fn ballot(does: Does) -> Option<Json> {
+    (does != Does::Missing).then(|| json!({"vote": vote(does), "rationale": "as I see it"}))
+}
+
+/// A vote in which everybody ends in an order, as long as it is asked.
+pub fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> Sitting {
+    let mut sitting = Sitting::open(setup, run, PROPOSAL);
+    for at in order {
+        let voter = voters[*at];
+        match ballot(voter.does) {
+            Some(ballot) => sitting.answer(&id(voter.seat), ballot),
+            None => sitting.absent(&id(voter.seat)),
+        }
+    }
+    sitting
+}
+
+/// Every way to choose from `choices` for so many.
+pub fn every<T: Copy>(choices: &[T], many: usize) -> Vec<Vec<T>> {
+    (0..many).fold(vec![Vec::new()], |all, _| {
+        let longer = |one: &Vec<T>| {
+            let one = one.clone();
+            choices.iter().map(move |choice| one.iter().copied().chain([*choice]).collect())
+        };
+        all.iter().flat_map(longer).collect()
+    })
+}
+
+/// An outcome's rules, without what is in none: for comparing with [`Map`] of another.
+pub fn decision(sitting: &Sitting) -> Map<String, Json> {
+    sitting.outcome()["decision"].as_object().cloned().unwrap_or_default()
+}

@@ -1,0 +1,166 @@
+//! `quorate convene`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+use quorate_manifest::assembly::members::Trigger;
+
+use super::arguments::{AnswerArguments, PlaceArguments};
+use super::exit::{Exit, stopped};
+use super::interrupt::{Interrupted, or_interrupted};
+use super::progress::Progress;
+use super::render::{self, Format};
+use super::review::{failed, interrupted, warnings};
+use super::terminal::Terminal;
+use crate::service::convene::asked::Asked;
+use crate::service::convene::report::Report;
+use crate::service::convene::{self, Request};
+use crate::service::desk::Desk;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+
+/// Convene an assembly: guidance, a vote, a talk among equals, or an assessment that is rolled up
+///
+/// The mode of the ASSEMBLY.md says what it is convened on: a conversation (advisory), a proposal (voting), a topic
+/// (peer), a request (hierarchy). Members without an executor of their own are answered for by the built-in rubric,
+/// which asks no model.
+///
+/// The exit code is the outcome: of a vote 0 pass and 1 fail, of the other modes 0 done; 2 refused, 3 incomplete; 4 not
+/// found, 5 unusable configuration or input, 64 wrong command line.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate convene council/ASSEMBLY.md --phase session --trigger sample --conversation talk.jsonl\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --class budget\n  quorate convene critique/ASSEMBLY.md --topic design.md --rounds 3\n  quorate convene review/ASSEMBLY.md --request incident.md --format json\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --dry-run"
+)]
+pub(super) struct Arguments {
+    /// The ASSEMBLY.md, or the directory that holds it
+    #[arg(value_name = "ASSEMBLY.md")]
+    path: PathBuf,
+    /// Advisory: the conversation, as .jsonl or .md, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    conversation: Option<PathBuf>,
+    /// Advisory: whom to ask; session unless said
+    #[arg(long, value_name = "PHASE", value_parser = NonEmptyStringValueParser::new())]
+    phase: Option<String>,
+    /// Advisory: what made you ask; manual unless said
+    #[arg(long, value_name = "TRIGGER", value_parser = trigger())]
+    trigger: Option<Trigger>,
+    /// Advisory: ask the sentinels first; they can end it
+    #[arg(long)]
+    sentinel_first: bool,
+    /// Voting: the proposal, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    proposal: Option<PathBuf>,
+    /// Voting: the proposal's class; without it only those vote who vote on everything
+    #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new())]
+    class: Option<String>,
+    /// Peer: the topic, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    topic: Option<PathBuf>,
+    /// Peer: how many rounds at most, in place of what the manifest says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
+    /// Hierarchy: what is to be assessed, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    request: Option<PathBuf>,
+    /// Say who would be asked what, with the prompts, and ask nobody
+    #[arg(long)]
+    dry_run: bool,
+    /// The workspace that refs resolve in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How the outcome is printed
+    #[arg(long, value_enum, default_value_t = Shape::Human)]
+    format: Shape,
+    #[command(flatten)]
+    answers: AnswerArguments,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+/// How an outcome is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Shape {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+    /// For pasting, with Mermaid diagrams
+    Markdown,
+}
+
+impl From<Shape> for Format {
+    fn from(shape: Shape) -> Format {
+        match shape {
+            Shape::Human => Format::Human,
+            Shape::Json => Format::Json,
+            Shape::Markdown => Format::Markdown,
+        }
+    }
+}
+
+fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
+    PossibleValuesParser::new(Trigger::ALL.map(Trigger::word)).map(|word| {
+        let found = Trigger::ALL.into_iter().find(|one| one.word() == word);
+        found.expect("only the words of triggers are let through")
+    })
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = Format::from(arguments.format);
+    let host = Host::new();
+    let request = Request {
+        path: arguments.path,
+        root: arguments.root,
+        asked: Asked {
+            conversation: arguments.conversation,
+            phase: arguments.phase,
+            trigger: arguments.trigger,
+            sentinel_first: arguments.sentinel_first,
+            proposal: arguments.proposal,
+            class: arguments.class,
+            topic: arguments.topic,
+            rounds: arguments.rounds,
+            request: arguments.request,
+        },
+        options: arguments.answers.options(),
+    };
+    let (called, workspace) =
+        match convene::call(environment, &arguments.places.places(), &request, &host) {
+            Ok(called) => called,
+            Err(stop) => return stopped(&stop, format, terminal),
+        };
+    if arguments.dry_run {
+        return match convene::plan(environment, &workspace, &called, &request.options, &host).await {
+            Ok(plan) => {
+                terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
+                terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
+                Exit::DONE
+            }
+            Err(stop) => stopped(&stop, format, terminal),
+        };
+    }
+    let desk = match Desk::open(environment.clone(), workspace).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let progress = Arc::new(Progress::new(terminal.watched));
+    let convened = convene::convene(&desk, &called, &request.options, &host, progress.clone());
+    let convened = or_interrupted(convened).await;
+    progress.clear();
+    let exit = match convened {
+        Err(Interrupted) => interrupted(&progress, &desk, terminal),
+        Ok(Ok(report)) => decided(&report, &desk, format, terminal),
+        Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
+/// Prints a report; the exit code is its outcome.
+pub(super) fn decided(report: &Report, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+    warnings(desk, terminal);
+    terminal.data(&render::convene::report(report, format, terminal.stdout));
+    Exit::verdict(report.exit())
+}

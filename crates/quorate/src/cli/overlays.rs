@@ -1,0 +1,95 @@
+//! `quorate overlays`.
+
+use clap::{Args, Subcommand};
+
+use super::arguments::{PlaceArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::render;
+use super::review::{failed, warnings};
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::stop::Stop;
+use crate::service::{overlays, runs};
+
+/// See and take away what advisory runs have put into agents' prompts
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate overlays list\n  quorate overlays show o7k2\n  quorate overlays expire o7k2\n  quorate overlays sweep"
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List those that hold, the weightiest first, and those whose time is over and that nobody has swept
+    List(All),
+    /// Show one: what it says, where it comes from, how long it holds
+    Show(One),
+    /// Take one away before its time
+    Expire(One),
+    /// Let go of everything whose time is over
+    Sweep(All),
+}
+
+#[derive(Debug, Args)]
+struct All {
+    /// Only those of this assembly
+    #[arg(long, value_name = "NAME")]
+    assembly: Option<String>,
+    /// How they are printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+struct One {
+    /// The overlay's id, or the beginning of it
+    #[arg(value_name = "OVERLAY")]
+    overlay: String,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let (format, places) = match &arguments.verb {
+        Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.places()),
+        Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.places()),
+    };
+    let desk = match runs::desk_to_look(environment, &places).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format.into(), terminal),
+    };
+    let now_ms = environment.clock.now_ms();
+    let look = terminal.stdout;
+    let text: Result<String, Stop> = match &arguments.verb {
+        Verb::List(all) => overlays::list(&desk, all.assembly.as_deref())
+            .await
+            .map(|listed| render::overlays::list(&listed, now_ms, format, look)),
+        Verb::Show(one) => overlays::find(&desk, &one.overlay)
+            .await
+            .map(|listed| render::overlays::show(&listed, now_ms, format, look)),
+        Verb::Expire(one) => overlays::expire(&desk, &one.overlay)
+            .await
+            .map(|overlay| render::overlays::expired(&overlay, format)),
+        Verb::Sweep(all) => overlays::sweep(&desk, all.assembly.as_deref())
+            .await
+            .map(|evicted| render::overlays::swept(&evicted, format)),
+    };
+    let exit = match text {
+        Ok(text) => {
+            warnings(&desk, terminal);
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, format.into(), terminal),
+    };
+    desk.close().await;
+    exit
+}

@@ -1,0 +1,214 @@
+//! Convene: an assembly from its ASSEMBLY.md to a recorded outcome.
+
+pub mod asked;
+pub mod members;
+pub mod plan;
+pub mod report;
+pub mod sitting;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report as Diagnostics, codes};
+use quorate_kernel::history::History;
+use quorate_kernel::observe::Observer;
+use quorate_manifest::assembly::Mode;
+use quorate_manifest::assembly::audit::Signing;
+use quorate_protocol::{Json, Name, assembly};
+
+use super::artifact::{self, Artifact, Subject};
+use super::desk::Desk;
+use super::environment::Environment;
+use super::host::Host;
+use super::resolve::{self, View};
+use super::{overlays, replay, resume};
+use super::stop::{Class, Stop};
+use super::workspace::{self, Places, Workspace};
+use asked::Asked;
+use plan::Plan;
+use report::Report;
+use sitting::Sitting;
+
+/// What is to be convened, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The manifest, or the directory that holds it.
+    pub path: PathBuf,
+    /// The workspace's root, where it is not to be found by itself.
+    pub root: Option<PathBuf>,
+    /// What it is asked for.
+    pub asked: Asked,
+    /// How.
+    pub options: Options,
+}
+
+/// How members are asked.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `--executor`: for all members.
+    pub executor: Option<String>,
+    /// `--max-calls`.
+    pub max_calls: Option<u32>,
+    /// `--timeout`: each member's deadline.
+    pub timeout: Option<std::time::Duration>,
+}
+
+/// An assembly that can be convened: resolved, with what it is about.
+pub struct Called {
+    /// The assembly.
+    pub view: View,
+    /// What it is asked for.
+    pub request: assembly::Request,
+    /// What it is about.
+    pub subject: Artifact,
+}
+
+/// Reads everything that a convening needs, and asks nobody. The workspace's report has the manifest's warnings too.
+///
+/// # Errors
+/// When manifest, subject or configuration are unusable, or what is asked for does not fit the mode.
+pub fn call(
+    environment: &Environment,
+    places: &Places,
+    request: &Request,
+    host: &Host,
+) -> Result<(Called, Workspace), Stop> {
+    let resolving = resolve::Request {
+        path: request.path.clone(),
+        root: request.root.clone(),
+        ..resolve::Request::default()
+    };
+    let mut view = resolve::resolve(environment, &resolving, host).map_err(unusable)?;
+    unsigned(&view)?;
+    let (asks, subject) = request.asked.of(view.resolved.mode)?;
+    let subject = artifact::read(&subject, &environment.directory)?;
+    asked::readable(&asks, &subject)?;
+    let start = resolve::path_of(&view.root, view.resolved.chain.leaf());
+    let start = start.parent().unwrap_or(&environment.directory).to_owned();
+    let mut workspace = workspace::load(environment, places, &start)?;
+    workspace.report.absorb(std::mem::take(&mut view.report));
+    Ok((Called { view, request: asks, subject }, workspace))
+}
+
+/// An assembly whose records have to be signed cannot be convened by a program that does not sign (D3).
+fn unsigned(view: &View) -> Result<(), Stop> {
+    if view.resolved.audit.signing != Signing::Required {
+        return Ok(());
+    }
+    let chain = &view.resolved.chain;
+    let mut report = Diagnostics::new();
+    let mut body = Body::new("`audit.signing` is required, and this version of Quorate does not sign records")
+        .help("an assembly that asks for less can be convened; a view cannot lower what its ancestor requires");
+    if let Some(node) = chain.merged.at(&["audit", "signing"]) {
+        let layer = chain.layer_of(node);
+        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        body = body.at(chain.place(node, "audit.signing"));
+    }
+    report.refuse(codes::ASSEMBLY_SIGNING_UNSUPPORTED, body);
+    Err(Stop::report(Class::Configuration, report))
+}
+
+/// Says who would be asked what, and asks nobody; no ledger is made.
+///
+/// # Errors
+/// When an executor is refused, or the ledger that is there cannot be read.
+pub async fn plan(
+    environment: &Environment,
+    workspace: &Workspace,
+    called: &Called,
+    options: &Options,
+    host: &Host,
+) -> Result<Plan, Stop> {
+    let sitting = Sitting::new(environment, workspace, called, options, host)?;
+    plan::of(environment, workspace, called, &sitting).await
+}
+
+/// Convenes at an opened desk.
+///
+/// # Errors
+/// When an executor is refused, or the ledger fails. What was recorded stays, and the run can be resumed.
+pub async fn convene(
+    desk: &Desk,
+    called: &Called,
+    options: &Options,
+    host: &Host,
+    observer: Arc<dyn Observer>,
+) -> Result<Report, Stop> {
+    let sitting = Sitting::new(&desk.environment, &desk.workspace, called, options, host)?;
+    let run = sitting.hold(desk, called, observer).await?;
+    report::of(desk, &run).await
+}
+
+/// Whether a run is an assembly's.
+pub fn is_assembly(history: &History) -> bool {
+    let protocol = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
+    Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.word()))
+}
+
+/// Goes on with a run at an opened desk.
+///
+/// # Errors
+/// When the run has come to something, is not as it was, or the ledger fails.
+pub async fn resume(
+    desk: &Desk,
+    run: &Name,
+    options: &Options,
+    host: &Host,
+    observer: Arc<dyn Observer>,
+) -> Result<Report, Stop> {
+    let _held = desk.hold(run)?;
+    let mut history = desk.history(run).await?;
+    let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
+    if let Some(verdict) = verdict.filter(|verdict| *verdict != "incomplete") {
+        let body = Body::new(format!("run {run} has come to {verdict}"))
+            .help(format!("`quorate show {run}` shows it"));
+        return Err(Stop::configuration(codes::RUN_DECIDED, body));
+    }
+    let called = recall(desk, &history, host)?;
+    let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
+    let options = Options { executor: options.executor.clone().or(text("executor")), ..options.clone() };
+    let sitting = Sitting::new(&desk.environment, &desk.workspace, &called, &options, host)?;
+    let recorded = history.opened.get("fingerprint").cloned().unwrap_or(Json::Null);
+    resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &recorded)?;
+    let inputs = desk.inputs(&history).await?;
+    let seed = resume::seed(&history)?;
+    let superseded = match history.outcome() {
+        Some(_) => history.reopen(inputs.clone(), &mut sitting.protocol()?),
+        None => Vec::new(),
+    };
+    let convening = sitting.convening(desk, run.clone(), seed, observer)?;
+    convening.resume(&history, inputs, superseded).await?;
+    desk.conclude(run).await?;
+    report::of(desk, run).await
+}
+
+/// What a run was called with, as it is now.
+fn recall(desk: &Desk, history: &History, host: &Host) -> Result<Called, Stop> {
+    let path = |key: &str| history.opened.get(key).and_then(Json::as_str).map(PathBuf::from);
+    let setup = overlays::setup(history).ok_or_else(|| replay::unknown(history))?;
+    let resolving = resolve::Request {
+        path: path("manifest").unwrap_or_default(),
+        root: path("root"),
+        ..resolve::Request::default()
+    };
+    let view = resolve::resolve(&desk.environment, &resolving, host).map_err(unusable)?;
+    let subject = match path("artifact_path") {
+        Some(path) => artifact::read(&Subject::File(path), &desk.environment.directory)?,
+        // Standard input is gone; the ledger's copy is what there is.
+        None => Artifact {
+            shown: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
+            path: None,
+            text: "".into(),
+            sha256: history.opened["fingerprint"]["input"].as_str().unwrap_or_default().to_owned(),
+        },
+    };
+    Ok(Called { view, request: setup.request, subject })
+}
+
+/// Of a convening, 1 is the verdict fail: a manifest that is refused is unusable input.
+fn unusable(stop: Stop) -> Stop {
+    match stop.class {
+        Class::Refused => Stop { class: Class::Configuration, ..stop },
+        _ => stop,
+    }
+}

@@ -1,0 +1,112 @@
+//! What an assembly is asked for, held against its mode: each mode needs something else.
+
+use std::path::PathBuf;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::assembly::Mode;
+use quorate_manifest::assembly::members::Trigger;
+use quorate_protocol::assembly::Request;
+use quorate_protocol::gather::conversation;
+
+use super::super::artifact::{Artifact, Subject};
+use super::super::stop::{Class, Stop};
+
+/// The phase of an advisory run that names none.
+const PHASE: &str = "session";
+
+/// What was said on the command line; files are paths, or `-` for standard input.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Advisory: the conversation.
+    pub conversation: Option<PathBuf>,
+    /// Advisory: the phase.
+    pub phase: Option<String>,
+    /// Advisory: what made somebody ask.
+    pub trigger: Option<Trigger>,
+    /// Advisory: whether the sentinels come first.
+    pub sentinel_first: bool,
+    /// Voting: the proposal.
+    pub proposal: Option<PathBuf>,
+    /// Voting: its class.
+    pub class: Option<String>,
+    /// Peer: the topic.
+    pub topic: Option<PathBuf>,
+    /// Peer: how many rounds at most.
+    pub rounds: Option<u32>,
+    /// Hierarchy: what is to be assessed.
+    pub request: Option<PathBuf>,
+}
+
+impl Asked {
+    /// What it comes to in a mode, and what it is about.
+    ///
+    /// # Errors
+    /// When something is missing, or is for another mode.
+    pub fn of(&self, mode: Mode) -> Result<(Request, Subject), Stop> {
+        let said = [
+            ("--conversation", Mode::Advisory, self.conversation.is_some()),
+            ("--phase", Mode::Advisory, self.phase.is_some()),
+            ("--trigger", Mode::Advisory, self.trigger.is_some()),
+            ("--sentinel-first", Mode::Advisory, self.sentinel_first),
+            ("--proposal", Mode::Voting, self.proposal.is_some()),
+            ("--class", Mode::Voting, self.class.is_some()),
+            ("--topic", Mode::Peer, self.topic.is_some()),
+            ("--rounds", Mode::Peer, self.rounds.is_some()),
+            ("--request", Mode::Hierarchy, self.request.is_some()),
+        ];
+        let needed = needs(mode);
+        if let Some((flag, other, _)) = said.iter().find(|(_, for_mode, given)| *given && *for_mode != mode) {
+            let message = format!("`{flag}` is for {} mode, and this assembly is {}", other.word(), mode.word());
+            return Err(usage(message, format!("it takes {needed}")));
+        }
+        let (file, request) = match mode {
+            Mode::Advisory => {
+                let phase = self.phase.clone().unwrap_or_else(|| PHASE.to_owned());
+                let trigger = self.trigger.unwrap_or(Trigger::Manual).word().to_owned();
+                let sentinel_first = self.sentinel_first;
+                (&self.conversation, Request::Advisory { phase, trigger, sentinel_first })
+            }
+            Mode::Voting => (&self.proposal, Request::Voting { class: self.class.clone() }),
+            Mode::Peer => (&self.topic, Request::Peer { rounds: self.rounds }),
+            Mode::Hierarchy => (&self.request, Request::Hierarchy),
+        };
+        let Some(file) = file else {
+            let message = format!("this assembly is {}: say what it is convened on", mode.word());
+            return Err(usage(message, format!("it takes {needed}")));
+        };
+        let subject = match file.as_os_str() == "-" {
+            true => Subject::Stdin,
+            false => Subject::File(file.clone()),
+        };
+        Ok((request, subject))
+    }
+}
+
+/// The flags of a mode.
+fn needs(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Advisory => "`--conversation FILE` [--phase PHASE] [--trigger TRIGGER] [--sentinel-first]",
+        Mode::Voting => "`--proposal FILE` [--class CLASS]",
+        Mode::Peer => "`--topic FILE` [--rounds N]",
+        Mode::Hierarchy => "`--request FILE`",
+    }
+}
+
+fn usage(message: String, help: String) -> Stop {
+    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help))
+}
+
+/// A conversation has to be one (X13).
+///
+/// # Errors
+/// The line that is no message.
+pub(super) fn readable(request: &Request, subject: &Artifact) -> Result<(), Stop> {
+    if !matches!(request, Request::Advisory { .. }) {
+        return Ok(());
+    }
+    conversation::read(&subject.shown, &subject.text).map(|_| ()).map_err(|error| {
+        let body = Body::new(format!("{} is no conversation: {error}", subject.shown));
+        let help = "write one {\"role\": …, \"content\": …} to a line, or text as `speaker: words` in a .md file";
+        Stop::configuration(codes::CONVERSATION_INVALID, body.help(help))
+    })
+}

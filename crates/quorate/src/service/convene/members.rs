@@ -1,0 +1,164 @@
+//! Who sits in an assembly: each member's persona, its prompt, and the executor that answers for it (Q1).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, Place, codes};
+use quorate_kernel::registry::Registry;
+use quorate_kernel::seat::Seat;
+use quorate_manifest::assembly::Resolved;
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::host::Configuration;
+use quorate_manifest::round::{Read, Reference, Refs, Round};
+use quorate_manifest::{operator, persona};
+use quorate_playbook::persona as prompts;
+use quorate_protocol::{Json, Name};
+
+use super::super::environment::Environment;
+use super::super::executor::{self, Chosen};
+use super::super::host::Host;
+use super::super::manifests::Manifests;
+use super::super::stop::Stop;
+use super::{Called, Options};
+
+/// A member, ready to be asked.
+pub struct Seated {
+    /// Its id.
+    pub id: Name,
+    /// What people call the role.
+    pub role: String,
+    /// Its persona's prompt.
+    pub prompt: Arc<str>,
+    /// Its persona, as executors read it.
+    pub persona: Arc<Json>,
+    /// Who answers for it.
+    pub executor: Chosen,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+impl Seated {
+    /// The seat at the kernel's table.
+    pub fn seat(&self) -> Seat {
+        Seat {
+            executor: self.executor.executor.clone(),
+            executor_name: self.executor.name.clone(),
+            timeout: self.timeout,
+            retries: self.executor.retries,
+            role: self.prompt.clone(),
+            persona: Some(self.persona.clone()),
+            context: Vec::new(),
+            weight: None,
+        }
+    }
+}
+
+/// Seats all members.
+///
+/// # Errors
+/// When a persona has gone since the assembly was resolved, or an executor is refused.
+pub fn seat(
+    environment: &Environment,
+    configuration: &Configuration,
+    called: &Called,
+    options: &Options,
+    host: &Host,
+) -> Result<Vec<Seated>, Stop> {
+    let manifests = Manifests::open(environment, &called.view.root, Refs::Followed)?;
+    let round = manifests.round(host);
+    let resolved = &called.view.resolved;
+    let runtime = runtime(&round, resolved);
+    let mut executors = Executors { registry: executor::registry(), configuration, built: BTreeMap::new() };
+    let mut personas: BTreeMap<String, (Arc<str>, Arc<Json>)> = BTreeMap::new();
+    let mut seated = Vec::with_capacity(resolved.members.len());
+    for member in &resolved.members {
+        let reference = &member.persona.reference;
+        let spot = member.persona.spot.as_ref();
+        let key = spot.map_or_else(|| reference.clone(), |spot| spot.in_workspace());
+        if !personas.contains_key(&key) {
+            let layer = spot.and_then(|spot| match round.read(spot, Doctype::Persona) {
+                Read::Layer(layer) => Some(layer),
+                Read::Missing | Read::Outside | Read::Unreadable(_) => None,
+            });
+            let Some(persona) = layer.and_then(|layer| persona::load::load(&round, &layer).value) else {
+                let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
+                return Err(Stop::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
+            };
+            let read = (prompts::prompt(&persona).into(), Arc::new(prompts::json(&persona)));
+            personas.insert(key.clone(), read);
+        }
+        let (text, persona) = personas[&key].clone();
+        let (name, place) = named(options, configuration, resolved, &member.id, runtime.as_deref());
+        let executor = executors.get(name.as_deref(), place.as_ref())?;
+        seated.push(Seated {
+            id: member.id.clone(),
+            role: member.role.clone(),
+            prompt: format!("Your role here: {}.\n\n{text}", member.role).into(),
+            persona,
+            executor,
+            timeout: options
+                .timeout
+                .unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
+        });
+    }
+    Ok(seated)
+}
+
+/// Q1: the executor of a member, and where it was said.
+fn named(
+    options: &Options,
+    configuration: &Configuration,
+    resolved: &Resolved,
+    member: &str,
+    runtime: Option<&str>,
+) -> (Option<String>, Option<Place>) {
+    if let Some(name) = &options.executor {
+        return (Some(name.clone()), None);
+    }
+    let table = configuration.assemblies.get(&resolved.name);
+    let of_host = table.and_then(|table| table.members.get(member).or(table.executor.as_ref()));
+    if let Some((name, place)) = of_host {
+        return (Some(name.clone()), Some(place.clone()));
+    }
+    let ours = resolved.metadata.get("quorate");
+    let of_member = ours.and_then(|ours| ours.get("members")?.get(member)?.get("executor")?.as_str());
+    let of_all = || ours.and_then(|ours| ours.get("executor")?.as_str());
+    if let Some(name) = of_member.or_else(of_all).or(runtime) {
+        return (Some(name.to_owned()), None);
+    }
+    match &configuration.default_executor {
+        Some((name, place)) => (Some(name.clone()), Some(place.clone())),
+        None => (None, None),
+    }
+}
+
+/// The runtime of the operator that executes the assembly.
+fn runtime(round: &Round<'_>, resolved: &Resolved) -> Option<String> {
+    let reference = Reference::read(resolved.refs.get("executor")?)?;
+    let node = resolved.chain.merged.key("executor")?;
+    let spot = reference.spot(resolved.chain.layer_of(node).spot.scope()).ok()?;
+    match round.read(&spot, Doctype::Operator) {
+        Read::Layer(layer) => operator::load::load(round, &layer).value?.runtime,
+        Read::Missing | Read::Outside | Read::Unreadable(_) => None,
+    }
+}
+
+/// Executors, each built once.
+struct Executors<'a> {
+    registry: Registry,
+    configuration: &'a Configuration,
+    built: BTreeMap<String, Chosen>,
+}
+
+impl Executors<'_> {
+    fn get(&mut self, name: Option<&str>, place: Option<&Place>) -> Result<Chosen, Stop> {
+        let name = name.or(self.registry.fallback_kind()).unwrap_or_default();
+        if let Some(chosen) = self.built.get(name) {
+            return Ok(chosen.clone());
+        }
+        let chosen = executor::by_name(&self.registry, self.configuration, name, place)?;
+        self.built.insert(name.to_owned(), chosen.clone());
+        Ok(chosen)
+    }
+}

@@ -1,0 +1,181 @@
+//! The plan of a convening (`--dry-run`): who would be asked what, in which order, without asking anybody.
+
+use std::sync::Arc;
+
+use quorate_kernel::entropy;
+use quorate_kernel::prompt::Layout;
+use quorate_ledger::Store;
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::Request;
+use quorate_protocol::{Command, Event, Json, Protocol as _, Stamped};
+use serde_json::json;
+
+use super::Called;
+use super::sitting::Sitting;
+use crate::service::environment::Environment;
+use crate::service::overlays;
+use crate::service::stop::Stop;
+use crate::service::workspace::Workspace;
+
+/// Who would be asked what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The assembly.
+    pub assembly: String,
+    /// Its mode.
+    pub mode: Mode,
+    /// Who is asked at once.
+    pub first: Vec<Question>,
+    /// Who is asked later, and when.
+    pub later: Vec<Later>,
+    /// Who is never asked in this run, and why.
+    pub never: Vec<Later>,
+    /// The rules, in order: id and kind.
+    pub rules: Vec<(String, String)>,
+    /// What no outcome may contain.
+    pub locked_traits: Vec<String>,
+}
+
+/// A question that would be asked at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The invocation.
+    pub invocation: String,
+    /// Who.
+    pub member: String,
+    /// The executor's name.
+    pub executor: String,
+    /// Its deadline, in milliseconds.
+    pub timeout_ms: u128,
+    /// The prompt; the markers' nonce is another one in a real run. `None` where the host gathers first.
+    pub prompt: Option<Arc<str>>,
+}
+
+/// Somebody who is asked later, or never.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Later {
+    /// Who.
+    pub member: String,
+    /// The executor's name.
+    pub executor: String,
+    /// When, or why not.
+    pub when: String,
+}
+
+/// Makes the plan.
+///
+/// # Errors
+/// When the ledger that is there cannot be read.
+pub(super) async fn of(
+    environment: &Environment,
+    workspace: &Workspace,
+    called: &Called,
+    sitting: &Sitting,
+) -> Result<Plan, Stop> {
+    let now_ms = environment.clock.now_ms();
+    let overlays = match workspace.ledger.is_file() {
+        true => {
+            let store = Store::open(&workspace.ledger).await?.store;
+            let standing = overlays::standing(&store, &sitting.setup.assembly).await?;
+            store.close().await;
+            overlays::texts(&standing, &sitting.setup, now_ms)
+        }
+        false => Vec::new(),
+    };
+    let mut protocol = sitting.protocol()?;
+    let (input, _) = sitting.input(called);
+    let event = Event::Opened { run: "r".into(), inputs: vec![input], priors: Vec::new(), overlays };
+    let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
+    let mut first = Vec::new();
+    for command in protocol.advance(&Stamped { at_ms: now_ms, event }) {
+        let (invocation, member, prompt) = match &command {
+            Command::Invoke(invoke) => {
+                let role = sitting.members.iter().find(|one| one.id == invoke.member);
+                let prompt = layout.prompt(invoke, &[], role.map_or("", |one| &one.prompt));
+                (&invoke.id, &invoke.member, Some(prompt.into()))
+            }
+            Command::Gather(gather) => (&gather.id, &gather.member, None),
+            _ => continue,
+        };
+        let Some(seated) = sitting.members.iter().find(|one| one.id == *member) else { continue };
+        first.push(Question {
+            invocation: invocation.to_string(),
+            member: member.to_string(),
+            executor: seated.executor.name.to_string(),
+            timeout_ms: seated.timeout.as_millis(),
+            prompt,
+        });
+    }
+    let (later, never) = others(sitting, &first);
+    Ok(Plan {
+        assembly: sitting.setup.assembly.to_string(),
+        mode: sitting.setup.mode,
+        first,
+        later,
+        never,
+        rules: sitting.setup.rules.iter().map(|one| (one.id.to_string(), one.kind.to_string())).collect(),
+        locked_traits: sitting.setup.locked_traits.iter().map(|one| one.text.clone()).collect(),
+    })
+}
+
+/// Who is not asked at once: later, or never.
+fn others(sitting: &Sitting, first: &[Question]) -> (Vec<Later>, Vec<Later>) {
+    let (mut later, mut never) = (Vec::new(), Vec::new());
+    for (member, seated) in sitting.setup.members.iter().zip(&sitting.members) {
+        let asked = first.iter().any(|one| *one.member == *member.id);
+        let said = |when: String| Later {
+            member: member.id.to_string(),
+            executor: seated.executor.name.to_string(),
+            when,
+        };
+        match (&sitting.setup.request, asked) {
+            (Request::Peer { .. }, _) => {
+                later.push(said("again in each further round, with what it has heard".to_owned()));
+            }
+            (_, true) => {}
+            (Request::Hierarchy, false) => {
+                let children = sitting.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
+                let children: Vec<&str> = children.map(|one| &*one.id).collect();
+                later.push(said(format!("when {} have ended", children.join(", "))));
+            }
+            (Request::Voting { class }, false) => {
+                let class = class.as_deref().unwrap_or("none");
+                never.push(said(format!("it does not vote on the class {class}")));
+            }
+            (Request::Advisory { phase, trigger, sentinel_first }, false) => {
+                let in_phase = member.phase.as_deref() == Some(phase)
+                    && member.triggers.as_ref().is_none_or(|all| all.contains(trigger));
+                match in_phase && *sentinel_first {
+                    true => later.push(said("after the sentinels, unless they end the run".to_owned())),
+                    false => never.push(said(format!("it is not in the phase {phase} for {trigger}"))),
+                }
+            }
+        }
+    }
+    (later, never)
+}
+
+impl Plan {
+    /// The object that `--format json` prints.
+    pub fn json(&self) -> Json {
+        let question = |one: &Question| {
+            json!({
+                "invocation": one.invocation, "member": one.member, "executor": one.executor,
+                "timeout_ms": u64::try_from(one.timeout_ms).unwrap_or(u64::MAX), "prompt": one.prompt.as_deref(),
+            })
+        };
+        let later =
+            |one: &Later| json!({"member": one.member, "executor": one.executor, "when": one.when});
+        let rule = |(id, kind): &(String, String)| json!({"id": id, "kind": kind});
+        json!({
+            "assembly": self.assembly,
+            "mode": self.mode,
+            "dry_run": true,
+            "first": self.first.iter().map(question).collect::<Vec<_>>(),
+            "later": self.later.iter().map(later).collect::<Vec<_>>(),
+            "never": self.never.iter().map(later).collect::<Vec<_>>(),
+            "rules": self.rules.iter().map(rule).collect::<Vec<_>>(),
+            "lockedTraits": self.locked_traits,
+        })
+    }
+}

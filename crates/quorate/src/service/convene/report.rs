@@ -1,0 +1,265 @@
+//! The report of an assembly's run: everything that a person or a program wants to see of it, read from its records
+//! alone.
+
+mod parts;
+
+use std::time::Duration;
+
+use quorate_kernel::history::History;
+use quorate_kernel::replay::replay as derive;
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
+
+pub use parts::{Consulted, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation, Vote};
+
+use super::sitting;
+use crate::service::desk::Desk;
+use crate::service::overlays;
+use crate::service::replay;
+use crate::service::report::{strings, tokens};
+use crate::service::stop::Stop;
+
+/// An assembly's run, ended or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The run.
+    pub run: String,
+    /// When it was opened, in milliseconds since the Unix epoch.
+    pub opened_ms: i64,
+    /// The assembly.
+    pub assembly: String,
+    /// What people call it.
+    pub title: String,
+    /// How its members decide.
+    pub mode: Mode,
+    /// What it was asked for.
+    pub request: Request,
+    /// What it was about: a path, or `-`.
+    pub subject: String,
+    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while nothing is decided.
+    pub verdict: Option<String>,
+    /// A stable word for the reason, where there is one: `no_voters`, `locked`, `budget_exhausted`, …
+    pub code: Option<String>,
+    /// Why, in a sentence, where it is not plain.
+    pub because: Option<String>,
+    /// Who was asked and gave no output.
+    pub missing: Vec<String>,
+    /// Advisory: whether a rule ended the synthesis.
+    pub terminal: bool,
+    /// Advisory and hierarchy: how grave it is.
+    pub risk: Option<Risk>,
+    /// Advisory and hierarchy: whether to get somebody.
+    pub should_escalate: Option<bool>,
+    /// Advisory: the guidance.
+    pub fragments: Vec<Fragment>,
+    /// Voting: the decision.
+    pub decision: Option<Decision>,
+    /// Peer: what was said and delivered, in order.
+    pub messages: Vec<Message>,
+    /// Peer: how many rounds there were, and what ended the talk.
+    pub rounds: Option<(u64, String)>,
+    /// Peer: what rules of the host's own made of the log.
+    pub synthesis: Map<String, Json>,
+    /// Hierarchy: what the root passes up.
+    pub rollup: Option<Rollup>,
+    /// Hierarchy: every node, in roster order.
+    pub nodes: Vec<Node>,
+    /// Everybody in the roster, in order, with everything they were asked.
+    pub members: Vec<Member>,
+    /// The rules that were applied, in order.
+    pub rules: Vec<Rule>,
+    /// What was refused, in order.
+    pub violations: Vec<Violation>,
+    /// Whether outcomes are kept; otherwise the record has their hash alone (D8).
+    pub kept: bool,
+    /// The executors' names.
+    pub executor: String,
+    /// Whether a model was asked.
+    pub model_asked: bool,
+    /// Calls made.
+    pub calls: u32,
+    /// Tokens read and written, where the executors know.
+    pub tokens: Option<(u64, u64)>,
+    /// Time worked on it.
+    pub took: Duration,
+    /// What else should be known, besides whether a model was asked.
+    pub notes: Vec<String>,
+}
+
+/// The report of a run.
+///
+/// # Errors
+/// When its records are not there, not whole, or corrupt.
+pub async fn of(desk: &Desk, run: &Name) -> Result<Report, Stop> {
+    let history = desk.history(run).await?;
+    let setup = overlays::setup(&history).ok_or_else(|| replay::unknown(&history))?;
+    // Where only the hash of an outcome is kept, it follows again from what was answered.
+    let artifact = match setup.overlays.enabled || history.outcome().is_none() {
+        true => None,
+        false => {
+            let mut protocol = sitting::protocol(&setup)?;
+            derive(&history, desk.inputs(&history).await?, &mut protocol);
+            protocol.artifact().and_then(Json::as_object).cloned()
+        }
+    };
+    let mut report = Report::read(&history, &setup, artifact);
+    if report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete") {
+        let command = desk.resume_command(run);
+        report.notes.push(format!(
+            "Everything answered so far is kept: `{command}` asks again only for what is missing."
+        ));
+    }
+    Ok(report)
+}
+
+impl Report {
+    fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> Report {
+        let mut outcome = history.outcome().cloned().unwrap_or_default();
+        outcome.extend(artifact.into_iter().flatten());
+        let text = |key: &str| outcome.get(key).and_then(Json::as_str).map(str::to_owned);
+        let opened = |key: &str| history.opened.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let listed = |key: &str| outcome.get(key).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+        let executors = history.opened.get("executors").and_then(Json::as_array).cloned().unwrap_or_default();
+        let asks = |one: &Json| one["asks_a_model"] == json!(true);
+        let facts = |kind: &'static str| history.facts.iter().filter(move |(word, _)| word == kind);
+        let rounds = outcome.get("rounds").and_then(Json::as_u64);
+        Report {
+            run: history.run.to_string(),
+            opened_ms: history.opened_ms,
+            assembly: setup.assembly.to_string(),
+            title: opened("title"),
+            mode: setup.mode,
+            request: setup.request.clone(),
+            subject: opened("subject"),
+            verdict: text("verdict"),
+            code: text("code"),
+            because: text("because"),
+            missing: strings(&outcome, "missing"),
+            terminal: outcome.get("terminal") == Some(&json!(true)),
+            risk: outcome.get("risk").and_then(Risk::read),
+            should_escalate: outcome.get("shouldEscalate").and_then(Json::as_bool),
+            fragments: listed("fragments").iter().filter_map(Fragment::read).collect(),
+            decision: outcome.get("decision").and_then(Decision::read),
+            messages: listed("messages").iter().filter_map(Message::read).collect(),
+            rounds: rounds.map(|rounds| (rounds, text("endedBy").unwrap_or_default())),
+            synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
+            rollup: outcome.get("rollup").and_then(Rollup::read),
+            nodes: listed("nodes").iter().filter_map(Node::read).collect(),
+            members: setup.members.iter().map(|one| Member::read(one, history)).collect(),
+            rules: listed("rules").iter().filter_map(Rule::read).collect(),
+            violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),
+            kept: setup.overlays.enabled,
+            executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
+            model_asked: executors.iter().any(asks),
+            calls: history.calls,
+            tokens: tokens(history),
+            took: history.wall,
+            notes: strings(&outcome, "notes"),
+        }
+    }
+
+    /// Whether somebody who was asked gave no output (X12).
+    pub fn partial(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
+    /// All notes; first, where no model was asked, that, and who is missing.
+    pub fn all_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.model_asked {
+            notes.push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
+        }
+        if self.partial() {
+            notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
+        }
+        if !self.kept {
+            notes.push("Outcomes of this assembly are not kept; the ledger has their hash.".to_owned());
+        }
+        notes.extend(self.notes.iter().cloned());
+        notes
+    }
+
+    /// The exit code: of a vote 0 pass, 1 fail; 0 done elsewhere; 2 refused, 3 incomplete (INTERFACES).
+    pub fn exit(&self) -> u8 {
+        match self.verdict.as_deref() {
+            Some("pass" | "done") => 0,
+            Some("fail") => 1,
+            Some("refused") => 2,
+            _ => 3,
+        }
+    }
+
+    /// The object that `--format json` prints (INTERFACES).
+    pub fn json(&self) -> Json {
+        let mut spent =
+            json!({"calls": self.calls, "ms": u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)});
+        if let Some((tokens_in, tokens_out)) = self.tokens {
+            spent["tokens_in"] = json!(tokens_in);
+            spent["tokens_out"] = json!(tokens_out);
+        }
+        let mut json = json!({
+            "run": self.run,
+            "assembly": self.assembly,
+            "mode": self.mode,
+            "request": self.request,
+            "subject": self.subject,
+            "outcome": self.outcome(),
+            "violations": self.violations.iter().map(Violation::json).collect::<Vec<_>>(),
+            "members": self.members.iter().map(Member::json).collect::<Vec<_>>(),
+            "rules": self.rules.iter().map(Rule::json).collect::<Vec<_>>(),
+            "partial": self.partial(),
+            "missing": self.missing,
+            "executor": self.executor,
+            "model_asked": self.model_asked,
+            "spent": spent,
+            "notes": self.all_notes(),
+            "exit": self.exit(),
+        });
+        let mut put = |key: &str, value: Option<Json>| {
+            if let Some(value) = value {
+                json[key] = value;
+            }
+        };
+        put("risk", self.risk.as_ref().map(Risk::json));
+        put("shouldEscalate", self.should_escalate.map(Json::from));
+        match self.mode {
+            Mode::Advisory => {
+                put("fragments", Some(self.fragments.iter().map(Fragment::json).collect()));
+                put("terminal", Some(json!(self.terminal)));
+            }
+            Mode::Voting => put("decision", self.decision.as_ref().map(Decision::json)),
+            Mode::Peer => {
+                put("messages", Some(self.messages.iter().map(Message::json).collect()));
+                put("synthesis", (!self.synthesis.is_empty()).then(|| json!(self.synthesis)));
+            }
+            Mode::Hierarchy => {
+                put("rollup", self.rollup.as_ref().map(Rollup::json));
+                put("nodes", Some(self.nodes.iter().map(Node::json).collect()));
+            }
+        }
+        json
+    }
+
+    fn outcome(&self) -> Json {
+        let kind = match self.mode {
+            Mode::Advisory => "guidance",
+            Mode::Voting => "decision",
+            Mode::Peer => "log",
+            Mode::Hierarchy => "rollup",
+        };
+        let mut outcome = json!({"kind": kind, "result": self.verdict});
+        if let Some(code) = &self.code {
+            outcome["code"] = json!(code);
+        }
+        if let Some(because) = &self.because {
+            outcome["because"] = json!(because);
+        }
+        if let Some((rounds, ended_by)) = &self.rounds {
+            outcome["rounds"] = json!(rounds);
+            outcome["endedBy"] = json!(ended_by);
+        }
+        outcome
+    }
+}

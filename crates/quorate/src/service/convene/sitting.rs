@@ -1,0 +1,225 @@
+//! A sitting of an assembly: everything that a convening needs, put together, and the run that it becomes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::consultation::object;
+use quorate_kernel::driver::{Convening, Opening};
+use quorate_kernel::entropy;
+use quorate_kernel::hosted::Hosted;
+use quorate_kernel::observe::Observer;
+use quorate_kernel::redact::Redactor;
+use quorate_manifest::Host as _;
+use quorate_protocol::assembly::{Around, Setup, subject};
+use quorate_protocol::modes::assembly::{Assembly, version};
+use quorate_protocol::{Json, Name, Part};
+use serde_json::{Map, json};
+
+use super::members::{self, Seated};
+use super::{Called, Options};
+use crate::service::desk::Desk;
+use crate::service::environment::Environment;
+use crate::service::fingerprint::{AssemblyParts, Fingerprint};
+use crate::service::host::Host;
+use crate::service::overlays;
+use crate::service::stop::Stop;
+use crate::service::workspace::Workspace;
+use crate::service::resolve;
+
+/// An assembly that can be convened.
+pub struct Sitting {
+    /// What the protocol is set up with.
+    pub setup: Setup,
+    /// Who sits in it, in roster order.
+    pub members: Vec<Seated>,
+    /// What must not be recorded.
+    pub redactor: Redactor,
+    patterns: Vec<String>,
+    manifest: Json,
+    caps: Caps,
+    hosted: Hosted,
+    executor: Option<String>,
+}
+
+impl Sitting {
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// When an executor or a pattern is refused.
+    pub fn new(
+        environment: &Environment,
+        workspace: &Workspace,
+        called: &Called,
+        options: &Options,
+        host: &Host,
+    ) -> Result<Sitting, Stop> {
+        let configuration = &workspace.host;
+        let around =
+            Around { embeds: host.embeds(), early_decision: configuration.early_decision };
+        let patterns = workspace.council.logging.redact_patterns.clone();
+        let redactor = Redactor::new(&patterns)
+            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        Ok(Sitting {
+            setup: Setup::of(&called.view.resolved, called.request.clone(), around),
+            members: members::seat(environment, configuration, called, options, host)?,
+            redactor,
+            patterns,
+            manifest: called.view.resolved.chain.merged.to_exact_json(),
+            caps: Caps {
+                calls: options.max_calls.or(configuration.budget.calls),
+                wall: configuration.budget.wall,
+            },
+            hosted: host.hosted(),
+            executor: options.executor.clone(),
+        })
+    }
+
+    /// The protocol.
+    ///
+    /// # Errors
+    /// When a locked trait cannot be matched.
+    pub fn protocol(&self) -> Result<Assembly, Stop> {
+        protocol(&self.setup)
+    }
+
+    /// The fingerprint on a subject.
+    pub fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
+        let of = |value: fn(&Seated) -> Json| {
+            self.members.iter().map(|one| json!([&*one.id, value(one)])).collect::<Vec<Json>>()
+        };
+        Fingerprint::of_assembly(AssemblyParts {
+            manifest: self.manifest.clone(),
+            prompts: json!(of(|one| json!(&*one.prompt))),
+            setup: json!(self.setup),
+            executors: json!(of(|one| one.executor.settings.clone())),
+            redaction: &self.patterns,
+            mode: version(self.setup.mode),
+            input: input_sha256,
+        })
+    }
+
+    /// The kernel's side of a run.
+    ///
+    /// # Errors
+    /// As [`Sitting::protocol`].
+    pub fn convening(
+        &self,
+        desk: &Desk,
+        run: Name,
+        seed: [u8; 32],
+        observer: Arc<dyn Observer>,
+    ) -> Result<Convening, Stop> {
+        let seats: BTreeMap<Name, _> = self.members.iter().map(|one| (one.id.clone(), one.seat())).collect();
+        Ok(Convening {
+            run,
+            seed,
+            protocol: Box::new(self.protocol()?),
+            seats,
+            caps: self.caps,
+            redactor: self.redactor.clone(),
+            hosted: self.hosted.clone(),
+            ledger: desk.store.clone(),
+            clock: desk.environment.clock.clone(),
+            observer,
+        })
+    }
+
+    /// Holds a run to its end, overlays included, and gives its id.
+    ///
+    /// # Errors
+    /// When the ledger fails. What was recorded stays, and the run can be resumed.
+    pub async fn hold(&self, desk: &Desk, called: &Called, observer: Arc<dyn Observer>) -> Result<Name, Stop> {
+        let run = entropy::run_id();
+        let _held = desk.hold(&run)?;
+        let seed = entropy::bytes();
+        let standing = overlays::standing(&desk.store, &self.setup.assembly).await?;
+        let overlays = overlays::texts(&standing, &self.setup, desk.environment.clock.now_ms());
+        let (input, redactions) = self.input(called);
+        let data = self.opened(desk, called, &input, &overlays, &seed, redactions);
+        let opening = Opening { data, inputs: vec![input], priors: Vec::new(), overlays };
+        self.convening(desk, run.clone(), seed, observer)?.open(opening).await?;
+        desk.conclude(&run).await?;
+        Ok(run)
+    }
+
+    /// What the run is about, as it is recorded and shown to members.
+    pub fn input(&self, called: &Called) -> (Part, usize) {
+        let (text, in_text) = self.redactor.redact(&called.subject.text);
+        let (shown, in_name) = self.redactor.redact(&called.subject.shown);
+        (Part::new(subject(self.setup.mode), &*shown, text), in_text + in_name)
+    }
+
+    /// The body of `run.opened`.
+    fn opened(
+        &self,
+        desk: &Desk,
+        called: &Called,
+        input: &Part,
+        overlays: &[Json],
+        seed: &[u8; 32],
+        redactions: usize,
+    ) -> Map<String, Json> {
+        let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
+        let chain = &called.view.resolved.chain;
+        let files: Vec<String> = chain
+            .layers
+            .iter()
+            .map(|layer| resolve::path_of(&called.view.root, layer).to_string_lossy().into_owned())
+            .collect();
+        let manifest = resolve::path_of(&called.view.root, chain.leaf());
+        let subject_path =
+            path(called.subject.path.as_deref()).filter(|path| self.redactor.redact(path).1 == 0);
+        object(json!({
+            "protocol": version(self.setup.mode),
+            "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
+            "setup": self.setup,
+            "title": called.view.resolved.title,
+            "fingerprint": self.fingerprint(&called.subject.sha256).json(),
+            "seed": entropy::hex(seed),
+            "subject": &*input.name,
+            "artifact_path": subject_path,
+            "artifact_sha256": called.subject.sha256,
+            "artifact_type": &*self.setup.assembly,
+            "inputs": [{
+                "kind": input.kind.as_str(), "name": &*input.name,
+                "sha256": entropy::sha256_hex(input.text.as_bytes()),
+            }],
+            "overlays": overlays,
+            "redactions": redactions,
+            "executors": self.executors(),
+            "executor": self.executor,
+            "manifest": manifest.to_string_lossy(),
+            "root": called.view.root.to_string_lossy(),
+            "config": path(desk.workspace.council_path.as_deref()),
+            "host": path(desk.workspace.host_path.as_deref()),
+            "files": files,
+        }))
+    }
+
+    fn executors(&self) -> Vec<Json> {
+        let mut all: Vec<Json> = Vec::new();
+        for member in &self.members {
+            let about = member.executor.executor.about();
+            let one = json!({
+                "name": &*member.executor.name, "kind": about.kind, "model": about.model,
+                "asks_a_model": about.asks_a_model,
+            });
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        all
+    }
+}
+
+/// The protocol of a setup.
+///
+/// # Errors
+/// When a locked trait cannot be matched.
+pub fn protocol(setup: &Setup) -> Result<Assembly, Stop> {
+    Assembly::new(setup.clone())
+        .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
+}

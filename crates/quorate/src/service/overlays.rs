@@ -1,0 +1,263 @@
+//! Overlays in the ledger: each assembly has one stream of them, beside the runs. What a run's fragments become, what is
+//! active, and what goes.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::consultation::object;
+use quorate_kernel::entropy;
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_ledger::Store;
+use quorate_manifest::timestamp;
+use quorate_protocol::assembly::Setup;
+use quorate_protocol::overlay::{Evicted, Overlay, Standing, Why};
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::desk::Desk;
+use super::stop::Stop;
+
+/// What stands before an assembly's name in the name of its stream.
+const STREAMS: &str = "overlays/";
+/// How often an append is tried again when somebody else was faster.
+const TRIES: usize = 50;
+
+/// The stream of an assembly.
+fn stream(assembly: &str) -> Name {
+    format!("{STREAMS}{assembly}").into()
+}
+
+/// What stands in an assembly's stream.
+///
+/// # Errors
+/// When the ledger does not answer, or a record is not as it should be.
+pub async fn standing(store: &Store, assembly: &str) -> Result<Standing, Stop> {
+    Ok(read(store, &stream(assembly)).await?.0)
+}
+
+async fn read(store: &Store, stream: &Name) -> Result<(Standing, u64), Stop> {
+    let records = store.records(stream).await?;
+    let mut standing = Standing::default();
+    let mut next = 0;
+    for record in records {
+        next = record.n + 1;
+        let Some(data) = record.data.clone().map(Json::Object) else { continue };
+        let unreadable = || {
+            let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
+            Stop::configuration(codes::LEDGER_CORRUPT, body)
+        };
+        if record.is(Kind::OverlayAdded) {
+            standing.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
+        } else if record.is(Kind::OverlayEvicted) {
+            standing.evict(&serde_json::from_value::<Evicted>(data).map_err(|_| unreadable())?.overlay);
+        }
+    }
+    Ok((standing, next))
+}
+
+/// The texts that are active for a setup's operators, the weightiest first, each once.
+pub fn texts(standing: &Standing, setup: &Setup, now_ms: i64) -> Vec<Json> {
+    let mut texts: Vec<Json> = Vec::new();
+    let active = standing.active(now_ms);
+    for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
+        let text = json!(one.text);
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// Makes overlays of a run's fragments, and lets go of what has to go. Doing it again does nothing.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn add(desk: &Desk, history: &History) -> Result<(), Stop> {
+    let Some((setup, outcome)) = setup(history).zip(history.outcome()) else { return Ok(()) };
+    let fragments = outcome.get("fragments").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let at_ms = history.decided_ms.unwrap_or_else(|| desk.environment.clock.now_ms());
+    let mut coming = Vec::new();
+    for operator in &setup.operators {
+        coming.extend(fragments.iter().filter_map(|one| overlay(&setup, history, operator, one, at_ms)));
+    }
+    if coming.is_empty() {
+        return Ok(());
+    }
+    let cap = usize::from(setup.overlays.max_active);
+    write(desk, &stream(&setup.assembly), |standing, now_ms| {
+        let new: Vec<Overlay> =
+            coming.iter().filter(|one| !standing.knows(&one.overlay)).cloned().collect();
+        let evicted = if new.is_empty() { Vec::new() } else { standing.leaving(&new, cap, now_ms) };
+        (new, evicted)
+    })
+    .await
+    .map(|_| ())
+}
+
+/// The setup of an assembly's run; `None` for other runs.
+pub fn setup(history: &History) -> Option<Setup> {
+    serde_json::from_value(history.opened.get("setup")?.clone()).ok()
+}
+
+fn overlay(
+    setup: &Setup,
+    history: &History,
+    operator: &str,
+    fragment: &Json,
+    added_ms: i64,
+) -> Option<Overlay> {
+    let text = |key: &str| fragment.get(key).and_then(Json::as_str).map(str::to_owned);
+    let small = |key: &str| u8::try_from(fragment.get(key)?.as_u64()?).ok();
+    let member = text("member")?;
+    Some(Overlay {
+        overlay: entropy::overlay_id(&history.run, &member, operator),
+        assembly: setup.assembly.to_string(),
+        operator: operator.to_owned(),
+        run: history.run.to_string(),
+        rule: text("rule")?,
+        text: text("text")?,
+        severity: small("severity")?,
+        priority: small("priority")?,
+        added_ms,
+        expires_ms: timestamp::read(&text("expires")?)?,
+        member,
+    })
+}
+
+/// Appends to a stream what `decide` says of it, again when somebody else was faster.
+async fn write(
+    desk: &Desk,
+    stream: &Name,
+    decide: impl Fn(&Standing, i64) -> (Vec<Overlay>, Vec<Evicted>),
+) -> Result<Vec<Evicted>, Stop> {
+    let mut tries = 0;
+    loop {
+        let (standing, next) = read(&desk.store, stream).await?;
+        let now_ms = desk.environment.clock.now_ms();
+        let (added, evicted) = decide(&standing, now_ms);
+        if added.is_empty() && evicted.is_empty() {
+            return Ok(evicted);
+        }
+        let entry = |kind, data: Json| Entry { kind, at_ms: now_ms, data: object(data) };
+        let mut entries: Vec<Entry> =
+            added.iter().map(|one| entry(Kind::OverlayAdded, json!(one))).collect();
+        entries.extend(evicted.iter().map(|one| entry(Kind::OverlayEvicted, json!(one))));
+        let append = Append {
+            run: stream.clone(),
+            from: next,
+            entries,
+            bodies: Vec::new(),
+            durability: Durability::Synced,
+        };
+        match desk.store.append(append).await {
+            Ok(_) => return Ok(evicted),
+            Err(Error::Moved { .. }) if tries < TRIES => tries += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// An overlay as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The overlay.
+    pub overlay: Overlay,
+    /// Whether it holds now.
+    pub holds: bool,
+}
+
+/// The overlays of an assembly, or of all; those that hold, the weightiest first, then those whose time is over and that
+/// nobody has swept yet.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn list(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Listed>, Stop> {
+    let now_ms = desk.environment.clock.now_ms();
+    let mut listed = Vec::new();
+    for stream in streams(desk, assembly).await? {
+        let (standing, _) = read(&desk.store, &stream).await?;
+        let active = standing.active(now_ms).into_iter().cloned();
+        listed.extend(active.map(|overlay| Listed { overlay, holds: true }));
+        let over = standing.all().iter().filter(|one| !one.holds(now_ms)).cloned();
+        listed.extend(over.map(|overlay| Listed { overlay, holds: false }));
+    }
+    Ok(listed)
+}
+
+async fn streams(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Name>, Stop> {
+    match assembly {
+        Some(assembly) => Ok(vec![stream(assembly)]),
+        None => Ok(desk.store.streams(STREAMS).await?),
+    }
+}
+
+/// The overlay that an id or a unique prefix of one names.
+///
+/// # Errors
+/// When there is none, or several.
+pub async fn find(desk: &Desk, prefix: &str) -> Result<Listed, Stop> {
+    let all = list(desk, None).await?;
+    let mut found: Vec<Listed> =
+        all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => {
+            let body = Body::new(format!("there is no overlay `{prefix}`"));
+            let help = "`quorate overlays list` shows those that there are";
+            Err(Stop::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
+        }
+        _ => {
+            let body = Body::new(format!("`{prefix}` begins the ids of {} overlays", found.len()));
+            Err(Stop::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
+        }
+    }
+}
+
+/// Takes an overlay away before its time.
+///
+/// # Errors
+/// As [`find`], and when the ledger does not answer.
+pub async fn expire(desk: &Desk, prefix: &str) -> Result<Overlay, Stop> {
+    let overlay = find(desk, prefix).await?.overlay;
+    let gone = Evicted {
+        overlay: overlay.overlay.clone(),
+        why: Why::Person,
+        by: Some(desk.environment.user.clone()),
+    };
+    write(desk, &stream(&overlay.assembly), |standing, _| {
+        let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
+        (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
+    })
+    .await?;
+    Ok(overlay)
+}
+
+/// Lets go of everything whose time is over; says what went.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn sweep(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Evicted>, Stop> {
+    let mut evicted = Vec::new();
+    for stream in streams(desk, assembly).await? {
+        let leaving = |standing: &Standing, now_ms| {
+            (Vec::new(), standing.leaving(&[], usize::MAX, now_ms))
+        };
+        evicted.extend(write(desk, &stream, leaving).await?);
+    }
+    Ok(evicted)
+}
+
+/// The overlays of an assembly, or of all, that were not evicted; a weave says of each whether its time is over.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn holding(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Stop> {
+    let streams = match assembly {
+        Some(assembly) => vec![stream(assembly)],
+        None => store.streams(STREAMS).await?,
+    };
+    let mut all = Vec::new();
+    for stream in streams {
+        all.extend(read(store, &stream).await?.0.all().iter().cloned());
+    }
+    Ok(all)
+}
