@@ -30,7 +30,7 @@ pub trait Host: Send + Sync {
 }
 
 /// A kind of synthesis rule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleKind {
     /// The modes that it is for.
     pub modes: Vec<Mode>,
@@ -38,15 +38,22 @@ pub struct RuleKind {
     pub params: Value,
     /// The parameters that name a member.
     pub names_member: &'static [&'static str],
+    /// The parameters that map members to lists of members.
+    pub names_members: &'static [&'static str],
+    /// The parameters that name a kind of rule, each with the words that it can have instead.
+    pub names_kind: &'static [(&'static str, &'static [&'static str])],
+    /// The parameters that are ISO 8601 durations.
+    pub durations: &'static [&'static str],
     /// Whether it can end the synthesis by itself.
     pub ends: Ends,
 }
 
 /// Whether a rule can end the synthesis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ends {
     /// When it fires, no later rule is looked at.
     Yes,
     /// Later rules go on.
+    #[default]
     No,
 }

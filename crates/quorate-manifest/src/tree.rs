@@ -153,6 +153,14 @@ impl Node {
         }
     }
 
+    /// The entries of a mapping; none of anything else.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.kind {
+            Kind::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
     /// What a chain of keys leads to.
     pub fn at(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.key(key))

@@ -48,6 +48,18 @@ impl Schema {
         }
     }
 
+    /// Whether an answer has what the protocol needs of it. What fits the schema has.
+    pub fn reads(self, answer: &Json) -> bool {
+        match self {
+            Schema::FirstAnswer => deliberator::Answer::read(deliberator::Round::First, answer).is_some(),
+            Schema::SecondAnswer => deliberator::Answer::read(deliberator::Round::Second, answer).is_some(),
+            Schema::Adjudication => adjudicator::Adjudication::read(answer).is_some(),
+            Schema::Advice => advice::Advice::read(answer).is_some(),
+            Schema::Ballot => vote::Ballot::read(answer).is_some(),
+            Schema::Message => message::Message::read(answer).is_some(),
+        }
+    }
+
     /// The fields by which an object shows that it was meant as such an answer.
     pub fn telling(self) -> &'static [&'static str] {
         match self {

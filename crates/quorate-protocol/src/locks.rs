@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use search::{Search, Told, Wanted};
 
-pub use excerpt::excerpt;
+pub use excerpt::{excerpt, excerpt_parts};
 pub use fold::fold;
 pub use hit::{Hit, Layer};
 

@@ -11,6 +11,7 @@ mod explain;
 mod fmt;
 mod init;
 mod interrupt;
+mod locks;
 mod man;
 mod overlays;
 mod override_run;
@@ -72,6 +73,7 @@ enum Command {
     Init(init::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
+    Locks(locks::Arguments),
     Schema(schema::Arguments),
     Fmt(fmt::Arguments),
     Doctor(doctor::Arguments),
@@ -128,6 +130,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Schema(arguments) => schema::run(&arguments, terminal),
         Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,
         Command::Check(arguments) => check::run(arguments, environment, terminal).await,
+        Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
         Command::Explain(arguments) => explain::run(&arguments, terminal),
         Command::Completions(arguments) => completions::run(&arguments, terminal),

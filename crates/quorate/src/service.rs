@@ -15,6 +15,7 @@ pub mod fingerprint;
 pub mod fmt;
 pub mod host;
 pub mod init;
+pub mod locks;
 pub mod manifests;
 pub mod modularity;
 pub mod overlays;

@@ -1,9 +1,9 @@
 //! The rubric executor: a deterministic reviewer of prose that works offline and asks no model.
 //!
 //! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
-//! and answers from counted findings. `docs/rubric.md` says what each lens looks for, and the rule. This file owns the
-//! port; what a text is stands in `rubric/document.rs`, what is looked for in `rubric/checks/`, what follows from it
-//! in `rubric/scoring.rs`.
+//! and answers from counted findings; as a member of an assembly, through its persona. `docs/rubric.md` says what is
+//! looked for, and the rules. This file owns the port; what a text is stands in `rubric/document.rs`, what is looked
+//! for in `rubric/checks/`, what follows from it in `rubric/scoring.rs`, and members of assemblies in `rubric/member.rs`.
 
 mod adjudication;
 mod banned;

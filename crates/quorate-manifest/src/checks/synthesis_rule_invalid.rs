@@ -4,6 +4,7 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::view::View;
+use crate::duration::Iso;
 use crate::form::{Fault, Form};
 use crate::known::RuleKind;
 use crate::layer::misfit;
@@ -72,14 +73,56 @@ fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
     }
     for name in kind.names_member {
         let Some(node) = params.key(name) else { continue };
-        let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { continue };
-        let body = Body::new(format!("`{name}` is `{id}`, and there is no such member"));
-        let ids = view.ids();
-        let help = match nearest(id, &ids) {
+        member(view, node, name, format!("{path}.params.{name}"));
+    }
+    for name in kind.names_members {
+        for entry in params.key(name).map_or(&[][..], Node::entries) {
+            let path = format!("{path}.params.{name}.{}", entry.key);
+            if !view.is_member(&entry.key) {
+                let body = Body::new(format!("`{}` in `{name}` is no member", entry.key));
+                let place = layer.place(entry.key_span.clone(), path.clone());
+                view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(members(view, &entry.key)));
+            }
+            for (at, node) in entry.value.items().iter().enumerate() {
+                member(view, node, name, format!("{path}[{at}]"));
+            }
+        }
+    }
+    for (name, instead) in kind.names_kind {
+        let Some(node) = params.key(name) else { continue };
+        let Some(written) = node.as_str().filter(|written| !instead.contains(written)) else { continue };
+        if view.round.host.rule(written).is_some() {
+            continue;
+        }
+        let body = Body::new(format!("`{name}` is `{written}`, and there is no rule of that kind"));
+        let help = match nearest(written, instead) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the members are: {}", ids.join(", ")),
+            None => format!("write {}, or the kind of a rule that is registered", instead.join(", ")),
         };
         let place = view.place(node, format!("{path}.params.{name}"));
         view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
+    }
+    for name in kind.durations {
+        let Some(node) = params.key(name) else { continue };
+        let Some(Err(error)) = node.as_str().map(str::parse::<Iso>) else { continue };
+        let body = Body::new(format!("`{name}` is no duration that can be used: {error}"));
+        let place = view.place(node, format!("{path}.params.{name}"));
+        view.refuse(codes::DURATION, body.at(place).help("write it like P14D"));
+    }
+}
+
+/// A parameter that names a member.
+fn member(view: &View<'_, '_>, node: &Node, name: &str, path: String) {
+    let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { return };
+    let body = Body::new(format!("`{name}` is `{id}`, and there is no such member"));
+    let place = view.place(node, path);
+    view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(members(view, id)));
+}
+
+fn members(view: &View<'_, '_>, id: &str) -> String {
+    let ids = view.ids();
+    match nearest(id, &ids) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the members are: {}", ids.join(", ")),
     }
 }

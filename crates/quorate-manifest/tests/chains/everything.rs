@@ -2,7 +2,7 @@
 
 use quorate_manifest::Host;
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::{RuleKind};
 use serde_json::json;
 
 pub(crate) struct Everything;
@@ -10,7 +10,7 @@ pub(crate) struct Everything;
 impl Host for Everything {
     fn rule(&self, _: &str) -> Option<RuleKind> {
         let params = json!({"type": "object"});
-        Some(RuleKind { modes: Mode::ALL.to_vec(), params, names_member: &[], ends: Ends::No })
+        Some(RuleKind { modes: Mode::ALL.to_vec(), params, ..RuleKind::default() })
     }
 
     fn rules(&self) -> Vec<&str> {

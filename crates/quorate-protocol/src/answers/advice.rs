@@ -50,12 +50,16 @@ impl Advice {
     /// Reads an answer; `None` where it lacks what the schema requires.
     pub fn read(answer: &Json) -> Option<Advice> {
         let object = answer.as_object()?;
-        let severity = present(object, "severity")?.as_u64()?;
         Some(Advice {
-            severity: u8::try_from(severity).ok().filter(|severity| *severity <= GRAVEST)?,
+            severity: whole(present(object, "severity")?)?,
             concern: present(object, "concern")?.as_str()?.trim().to_owned(),
             evidence: strings(object, "evidence"),
             suggestion: text(object, "suggestion").unwrap_or_default(),
         })
     }
+}
+
+/// A severity. A JSON Schema calls `5.0` an integer too, and so does whoever gives it.
+fn whole(severity: &Json) -> Option<u8> {
+    (0..=GRAVEST).find(|whole| severity.as_f64() == Some(f64::from(*whole)))
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::character::{Class, entry, is_mark};
+
 /// How many characters are shown on either side of a hit.
 const AROUND: usize = 40;
 
@@ -12,42 +14,82 @@ const WITHIN: usize = 160;
 /// invisible characters left out, an ellipsis where something was cut. A span that does not lie in the text is cut to
 /// what does.
 pub fn excerpt(text: &str, span: &Range<usize>) -> String {
-    let start = text.floor_char_boundary(span.start);
-    let end = text.ceil_char_boundary(span.end).max(start);
-    let mut out = String::new();
-    let before = &text[..start];
-    let from = before.char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
-    if from > 0 {
-        out.push('…');
-    }
-    push(&mut out, &text[from..start]);
-    let hit = &text[start..end];
-    let mut ends = hit.char_indices().map(|(at, _)| at);
-    match (ends.nth(WITHIN / 2), hit.char_indices().rev().map(|(at, _)| at).nth(WITHIN / 2)) {
-        (Some(head), Some(tail)) if head < tail => {
-            push(&mut out, &hit[..head]);
-            out.push('…');
-            push(&mut out, &hit[tail..]);
-        }
-        _ => push(&mut out, hit),
-    }
-    let to = text[end..].char_indices().nth(AROUND).map_or(text.len(), |(at, _)| end + at);
-    push(&mut out, &text[end..to]);
-    if to < text.len() {
-        out.push('…');
-    }
-    out.trim().to_owned()
+    let [before, hit, after] = excerpt_parts(text, span);
+    format!("{before}{hit}{after}").trim().to_owned()
 }
 
-/// Adds what can be shown: white space as one space, nothing that is not seen.
-fn push(out: &mut String, part: &str) {
+/// What [`excerpt`] shows before the hit, of the hit, and after it, for who marks the hit.
+pub fn excerpt_parts(text: &str, span: &Range<usize>) -> [String; 3] {
+    let start = text.floor_char_boundary(span.start);
+    let end = text.ceil_char_boundary(span.end).max(start);
+    let (before, hit, after) = (&text[..start], &text[start..end], &text[end..]);
+    let from = before.char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
+    let to = after.char_indices().nth(AROUND).map_or(after.len(), |(at, _)| at);
+    let cut = |is_cut| if is_cut { "…" } else { "" };
+    [
+        format!("{}{}", cut(from > 0), shown(&before[from..])),
+        within(hit),
+        format!("{}{}", shown(&after[..to]), cut(to < after.len())),
+    ]
+}
+
+/// A hit, or of a long one its two ends.
+fn within(hit: &str) -> String {
+    let head = hit.char_indices().nth(WITHIN / 2).map(|(at, _)| at);
+    let tail = hit.char_indices().rev().nth(WITHIN / 2).map(|(at, _)| at);
+    match (head, tail) {
+        (Some(head), Some(tail)) if head < tail => format!("{}…{}", shown(&hit[..head]), shown(&hit[tail..])),
+        _ => shown(hit),
+    }
+}
+
+/// What can be shown: white space as one space, nothing that is not seen, and no mark on nothing.
+fn shown(part: &str) -> String {
+    let mut out = String::new();
     for c in part.chars() {
+        let unseen = entry(c).class == Class::Nothing && !(is_mark(c) && !out.is_empty());
         if c.is_whitespace() {
             if !out.ends_with(' ') {
                 out.push(' ');
             }
-        } else if !c.is_control() {
+        } else if !unseen && !c.is_control() {
             out.push(c);
         }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, hit: &str, want: &str) {
+        let start = text.find(hit).expect("it is there");
+        assert_eq!(excerpt(text, &(start..start + hit.len())), want);
+    }
+
+    #[test]
+    fn a_hit_is_shown_in_one_line_with_a_little_around_it() {
+        check("Show more\n\twarmth, please.", "warmth", "Show more warmth, please.");
+        let long = "x".repeat(50);
+        let cut = "x".repeat(40);
+        check(&format!("{long}warmth{long}"), "warmth", &format!("…{cut}warmth{cut}…"));
+        check("a\u{202e}b\u{1b}[31m wa\u{200b}rmth\u{0}", "wa\u{200b}rmth", "ab[31m warmth");
+    }
+
+    #[test]
+    fn of_a_long_hit_the_ends_are_shown() {
+        let text = format!("w{}h", "<b></b>".repeat(100));
+        let shown = excerpt(&text, &(0..text.len()));
+        assert!(
+            shown.starts_with("w<b>") && shown.ends_with("</b>h") && shown.chars().count() < 170,
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_span_beside_the_text_is_cut_to_it() {
+        assert_eq!(excerpt("é", &(1..99)), "é");
+        assert_eq!(excerpt("", &(5..9)), "");
     }
 }

@@ -200,10 +200,11 @@ fn tag(items: &[Item], at: usize, closings: &mut Closings) -> Option<usize> {
     let first = next(&mut closings.angle, at + 1, items.len(), |at| c(at) == Some('>'))?;
     // A `>` in quotes does not end a tag.
     let mut quote = None;
-    for end in at + 1..items.len().min(at + ATTRIBUTES) {
-        match (quote, items[end].c) {
+    let attributes = items.iter().enumerate().take(at + ATTRIBUTES).skip(at + 1);
+    for (end, item) in attributes {
+        match (quote, item.c) {
             (None, '>') => return Some(end + 1),
-            (None, sign @ ('"' | '\'')) if end > 0 && c(end - 1) == Some('=') => quote = Some(sign),
+            (None, sign @ ('"' | '\'')) if c(end - 1) == Some('=') => quote = Some(sign),
             (Some(open), sign) if open == sign => quote = None,
             _ => {}
         }

@@ -172,7 +172,12 @@ impl Assembly {
             self.stage = Stage::Exhausted;
         }
         let answer = match result {
-            Consultation::Answered(answer) => Some(answer),
+            Consultation::Answered(answer) if self.schema().reads(answer) => Some(answer),
+            // X5: an answer that cannot be read is none, and whoever gave it is missing like anybody else.
+            Consultation::Answered(_) => {
+                self.book.missing(seat);
+                None
+            }
             Consultation::Absent(why) => {
                 if *why != Absent::Cancelled {
                     self.book.missing(seat);
@@ -208,8 +213,11 @@ impl Assembly {
             match want {
                 Want::Ask(ask) => commands.push(self.ask(ask)),
                 Want::Cancel(id) => {
-                    self.out.remove(&id);
-                    commands.push(Command::Cancel(id));
+                    // Whom something is still gathered for is then not asked at all.
+                    if self.gathering.remove(&id).is_none() {
+                        self.out.remove(&id);
+                        commands.push(Command::Cancel(id));
+                    }
                 }
                 Want::Apply(apply) => {
                     self.applying.insert(apply.ticket.clone());
@@ -265,13 +273,18 @@ impl Assembly {
             member: member.id.clone(),
             step: ask.step,
             parts,
-            schema: match self.case.setup.mode {
-                Word::Advisory | Word::Hierarchy => answers::Schema::Advice,
-                Word::Voting => answers::Schema::Ballot,
-                Word::Peer => answers::Schema::Message,
-            },
+            schema: self.schema(),
             task: ask.task,
             marks,
+        }
+    }
+
+    /// The form of every answer of the mode.
+    fn schema(&self) -> answers::Schema {
+        match self.case.setup.mode {
+            Word::Advisory | Word::Hierarchy => answers::Schema::Advice,
+            Word::Voting => answers::Schema::Ballot,
+            Word::Peer => answers::Schema::Message,
         }
     }
 

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
 use crate::answers::message::{Message, To};
 use crate::assembly::Setup;
-use crate::{Apply, Fact, FactKind, Json, Name, Part, PartKind, rules};
+use crate::rules::{self, aggregate};
+use crate::{Apply, Fact, FactKind, Json, Name, Part, PartKind};
 use conduct::{Conduct, Ends};
 use log::{Log, Said};
 
@@ -132,8 +133,8 @@ impl Peer {
         // Whoever gave no output has agreed to nothing (X5).
         let all = |holds: fn(&Message) -> bool| self.heard.iter().all(|one| one.as_ref().is_some_and(holds));
         let ended_by = match &self.conduct.ends {
-            Ends::NoNewObjections if all(|one| !one.objection) => Some("no-new-objections"),
-            Ends::AllPass if all(|one| one.pass) => Some("all-pass"),
+            Ends::NoNewObjections if all(|one| !one.objection) => Some(aggregate::NO_NEW_OBJECTIONS),
+            Ends::AllPass if all(|one| one.pass) => Some(aggregate::ALL_PASS),
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Ends::ByRule(kind) => {
                 let ticket = format!("round{}", self.round).into();

@@ -218,7 +218,9 @@ impl Voting {
         };
         // Somebody who is missing already may still turn a pass (V8), so a pass is settled only without.
         let lacking = self.chairs.iter().any(|one| one.state == State::Ended && one.ballot.is_none());
-        monotone && result(Vote::Yes) == result(Vote::No) && !(lacking && result(Vote::No) == Some(true))
+        // Without a single vote it is still open whether there is a result at all.
+        let voted = self.chairs.iter().any(|one| one.ballot.is_some());
+        monotone && voted && result(Vote::Yes) == result(Vote::No) && !(lacking && result(Vote::No) == Some(true))
     }
 
     fn cancel_rest(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {

@@ -1,7 +1,7 @@
 //! `aggregate`: the gravest outputs, sorted; in peer mode the conduct of the rounds (A3, P1, P2, H2).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 
 use crate::answers::advice::Advice;
@@ -12,12 +12,18 @@ use crate::modes::hierarchy::{Branch, Child, Rolled, union};
 /// The kind as a manifest writes it.
 pub const KIND: &str = "aggregate";
 
+/// What ends a talk: nobody objects any more, or everybody passes.
+pub(crate) const NO_NEW_OBJECTIONS: &str = "no-new-objections";
+pub(crate) const ALL_PASS: &str = "all-pass";
+
 /// What a manifest may say about such a rule.
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory, Mode::Peer, Mode::Hierarchy],
         names_member: &["hub"],
-        ends: Ends::No,
+        names_members: &["peers"],
+        names_kind: &[("terminationRule", &[NO_NEW_OBJECTIONS, ALL_PASS])],
+        durations: &["ttl"],
         params: json!({
             "type": "object",
             "additionalProperties": false,
@@ -38,8 +44,11 @@ pub fn kind() -> RuleKind {
                     "additionalProperties": {"type": "array", "items": {"type": "string", "minLength": 1}}
                 },
                 "terminal": {"type": "boolean"}
-            }
+            },
+            "if": {"properties": {"topology": {"const": "star"}}, "required": ["topology"]},
+            "then": {"required": ["hub"]}
         }),
+        ..RuleKind::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `escalate-on-severity`: the gravest of a node's children and its own (H2).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 
 use crate::answers::advice::Advice;
@@ -15,8 +15,6 @@ pub const KIND: &str = "escalate-on-severity";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Hierarchy],
-        names_member: &[],
-        ends: Ends::No,
         params: json!({
             "type": "object",
             "additionalProperties": false,
@@ -27,6 +25,7 @@ pub fn kind() -> RuleKind {
                 "terminal": {"type": "boolean"}
             }
         }),
+        ..RuleKind::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -19,7 +19,6 @@ pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Voting],
         names_member: &["chair"],
-        ends: Ends::No,
         params: json!({
             "type": "object",
             "additionalProperties": false,
@@ -32,6 +31,7 @@ pub fn kind() -> RuleKind {
             "if": {"properties": {"tieBreaker": {"const": "chair-vote"}}, "required": ["tieBreaker"]},
             "then": {"required": ["chair"]}
         }),
+        ..RuleKind::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `priority`: what a member says of a certain concern goes through before other things (A3).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 
 use crate::Json;
@@ -15,8 +15,7 @@ pub const KIND: &str = "priority";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory],
-        names_member: &[],
-        ends: Ends::No,
+        durations: &["ttl"],
         params: json!({
             "type": "object",
             "additionalProperties": false,
@@ -29,6 +28,7 @@ pub fn kind() -> RuleKind {
                 "terminal": {"type": "boolean"}
             }
         }),
+        ..RuleKind::default()
     }
 }
 

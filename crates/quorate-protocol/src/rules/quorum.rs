@@ -3,14 +3,12 @@
 use std::cmp::Ordering;
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::decimal::Decimal;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 
 use super::majority;
 use crate::assembly::Rule;
 use crate::modes::voting::{Poll, Ruling};
-use crate::tally::{Tally, Weight};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "quorum";
@@ -19,8 +17,6 @@ pub const KIND: &str = "quorum";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Voting],
-        names_member: &[],
-        ends: Ends::No,
         params: json!({
             "type": "object",
             "additionalProperties": false,
@@ -31,6 +27,7 @@ pub fn kind() -> RuleKind {
             },
             "required": ["threshold"]
         }),
+        ..RuleKind::default()
     }
 }
 
@@ -45,17 +42,8 @@ pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     Some(Ruling { tally: Some(tally), ..Ruling::alone(reached) })
 }
 
-/// Whether one more yes can turn a pass: at exactly a half it leaves to a later `majority` what it would pass below.
+/// Whether one more yes can turn a pass: at exactly a half it leaves to a later `majority` what it would pass below, if
+/// its threshold is low, or what it fails above, if its threshold is high and a chair or chance breaks the tie.
 pub(crate) fn may_turn(rule: &Rule, later: &[Rule]) -> bool {
-    let leaves = later.iter().any(|later| *later.kind == *majority::KIND);
-    let low = rule.decimal("threshold").is_none_or(|threshold| {
-        Tally { yes: Decimal::ONE.into(), total: two(), ..Tally::default() }.reaches(threshold)
-    });
-    *rule.kind == *KIND && leaves && low
-}
-
-fn two() -> Weight {
-    let mut two = Weight::from(Decimal::ONE);
-    two += &Decimal::ONE.into();
-    two
+    *rule.kind == *KIND && later.iter().any(|later| *later.kind == *majority::KIND)
 }

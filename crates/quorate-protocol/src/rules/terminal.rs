@@ -17,7 +17,7 @@ pub const KIND: &str = "terminal";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory, Mode::Voting, Mode::Hierarchy],
-        names_member: &[],
+        durations: &["ttl"],
         ends: Ends::Yes,
         params: json!({
             "type": "object",
@@ -32,6 +32,7 @@ pub fn kind() -> RuleKind {
                 "terminal": {"type": "boolean"}
             }
         }),
+        ..RuleKind::default()
     }
 }
 

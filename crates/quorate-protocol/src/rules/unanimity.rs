@@ -1,7 +1,7 @@
 //! `unanimity`: every voter says yes (V4).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 
 use crate::answers::vote::Vote;
@@ -15,8 +15,6 @@ pub const KIND: &str = "unanimity";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Voting],
-        names_member: &[],
-        ends: Ends::No,
         params: json!({
             "type": "object",
             "additionalProperties": false,
@@ -24,6 +22,7 @@ pub fn kind() -> RuleKind {
                 "terminal": {"type": "boolean"}
             }
         }),
+        ..RuleKind::default()
     }
 }
 

@@ -17,28 +17,28 @@ use quorate_protocol::{
 use serde_json::json;
 
 /// When every sitting is opened.
-pub const OPENED_MS: i64 = 1_800_000_000_000;
+pub(crate) const OPENED_MS: i64 = 1_800_000_000_000;
 
 /// A protocol, and what it has asked for and not been told.
-pub struct Sitting {
+pub(crate) struct Sitting {
     protocol: Assembly,
     /// Questions that are out, by id.
-    pub out: BTreeMap<Name, Invoke>,
+    pub(crate) out: BTreeMap<Name, Invoke>,
     /// All questions, in the order in which they were asked.
-    pub asked: Vec<Invoke>,
-    pub gathers: Vec<Gather>,
-    pub applies: Vec<Apply>,
-    pub matches: Vec<Match>,
-    pub cancelled: Vec<Name>,
-    pub facts: Vec<Fact>,
-    pub finished: bool,
+    pub(crate) asked: Vec<Invoke>,
+    pub(crate) gathers: Vec<Gather>,
+    pub(crate) applies: Vec<Apply>,
+    pub(crate) matches: Vec<Match>,
+    pub(crate) cancelled: Vec<Name>,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) finished: bool,
     /// The time of the next event.
-    pub at_ms: i64,
+    pub(crate) at_ms: i64,
 }
 
 impl Sitting {
     /// Opens a run with a text to deliberate on.
-    pub fn open(setup: &Setup, run: &str, text: &str) -> Self {
+    pub(crate) fn open(setup: &Setup, run: &str, text: &str) -> Self {
         let mut sitting = Sitting {
             protocol: Assembly::new(setup.clone()).expect("the traits of a test can be matched"),
             out: BTreeMap::new(),
@@ -62,7 +62,7 @@ impl Sitting {
     }
 
     /// Feeds an event and takes what follows.
-    pub fn feed(&mut self, event: Event) {
+    pub(crate) fn feed(&mut self, event: Event) {
         let finished = self.finished;
         for command in self.protocol.advance(&Stamped { at_ms: self.at_ms, event }) {
             assert!(!finished, "nothing follows once it is over: {command:?}");
@@ -87,29 +87,29 @@ impl Sitting {
     }
 
     /// Somebody ended. An answer to a question that is not out is fed all the same: it must change nothing.
-    pub fn consulted(&mut self, id: &str, result: Consultation) {
+    pub(crate) fn consulted(&mut self, id: &str, result: Consultation) {
         self.out.remove(id);
         self.feed(Event::Consulted { id: id.into(), result });
     }
 
     /// Somebody answered.
-    pub fn answer(&mut self, id: &str, answer: Json) {
+    pub(crate) fn answer(&mut self, id: &str, answer: Json) {
         self.consulted(id, Consultation::Answered(answer));
     }
 
     /// Somebody gave nothing.
-    pub fn absent(&mut self, id: &str) {
+    pub(crate) fn absent(&mut self, id: &str) {
         self.consulted(id, Consultation::Absent(Absent::TimedOut));
     }
 
     /// A rule of the host's own was applied.
-    pub fn ruled(&mut self, ticket: &str, result: Result<Json, &str>) {
+    pub(crate) fn ruled(&mut self, ticket: &str, result: Result<Json, &str>) {
         self.applies.retain(|apply| *apply.ticket != *ticket);
         self.feed(Event::Ruled { ticket: ticket.into(), result: result.map_err(Arc::from) });
     }
 
     /// The outcome's body. It has to be there.
-    pub fn outcome(&self) -> &Json {
+    pub(crate) fn outcome(&self) -> &Json {
         let outcome = self.facts.iter().find(|fact| fact.kind == FactKind::Outcome);
         let outcome = &outcome.expect("there is an outcome").data;
         assert!(self.finished, "an outcome comes with Finish");
@@ -117,29 +117,29 @@ impl Sitting {
     }
 
     /// A text of the outcome.
-    pub fn word(&self, key: &str) -> &str {
+    pub(crate) fn word(&self, key: &str) -> &str {
         self.outcome()[key].as_str().unwrap_or_default()
     }
 
     /// The bodies of the facts of a kind.
-    pub fn recorded(&self, kind: FactKind) -> Vec<&Json> {
+    pub(crate) fn recorded(&self, kind: FactKind) -> Vec<&Json> {
         self.facts.iter().filter(|fact| fact.kind == kind).map(|fact| &fact.data).collect()
     }
 
     /// The ids that were asked, in order.
-    pub fn asked_ids(&self) -> Vec<&str> {
+    pub(crate) fn asked_ids(&self) -> Vec<&str> {
         self.asked.iter().map(|invoke| &*invoke.id).collect()
     }
 }
 
 /// The text of a part that a question carries.
-pub fn part(invoke: &Invoke, kind: PartKind) -> Option<Json> {
+pub(crate) fn part(invoke: &Invoke, kind: PartKind) -> Option<Json> {
     let part = invoke.parts.iter().find(|part| part.kind == kind)?;
     Some(serde_json::from_str(&part.text).expect("typed parts are JSON"))
 }
 
 /// A setup of no members and no rules.
-pub fn setup(mode: Mode, request: Request) -> Setup {
+pub(crate) fn setup(mode: Mode, request: Request) -> Setup {
     Setup {
         assembly: "board".into(),
         mode,
@@ -163,12 +163,12 @@ pub fn setup(mode: Mode, request: Request) -> Setup {
 }
 
 /// A map of risk.
-pub fn levels(levels: &[(u8, u8, RiskLabel)]) -> Vec<RiskLevel> {
+pub(crate) fn levels(levels: &[(u8, u8, RiskLabel)]) -> Vec<RiskLevel> {
     levels.iter().map(|(lowest, highest, label)| RiskLevel { lowest: *lowest, highest: *highest, label: *label }).collect()
 }
 
 /// A member without anything particular.
-pub fn member(id: &str) -> Member {
+pub(crate) fn member(id: &str) -> Member {
     Member {
         id: id.into(),
         role: id.to_owned(),
@@ -184,7 +184,7 @@ pub fn member(id: &str) -> Member {
 }
 
 /// A rule; `applies_to` of `None` is everybody.
-pub fn rule(id: &str, kind: &str, applies_to: Option<&[&str]>, params: Json) -> Rule {
+pub(crate) fn rule(id: &str, kind: &str, applies_to: Option<&[&str]>, params: Json) -> Rule {
     Rule {
         id: id.into(),
         kind: kind.into(),
@@ -194,17 +194,17 @@ pub fn rule(id: &str, kind: &str, applies_to: Option<&[&str]>, params: Json) -> 
 }
 
 /// A trait that no outcome may have.
-pub fn locked(text: &str) -> Trait {
+pub(crate) fn locked(text: &str) -> Trait {
     Trait { text: text.to_owned(), declared: MatchMode::Substring }
 }
 
 /// An assessment.
-pub fn advice(severity: u8, concern: &str, evidence: &[&str], suggestion: &str) -> Json {
+pub(crate) fn advice(severity: u8, concern: &str, evidence: &[&str], suggestion: &str) -> Json {
     json!({"severity": severity, "concern": concern, "evidence": evidence, "suggestion": suggestion})
 }
 
 /// All orders of so many things.
-pub fn orders(many: usize) -> Vec<Vec<usize>> {
+pub(crate) fn orders(many: usize) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for next in 0..many {
         let with = |order: &Vec<usize>| {

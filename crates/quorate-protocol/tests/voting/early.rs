@@ -1,1 +1,122 @@
-//! x
+//! V7: a vote that ends early ends as it would have. Exhaustive: every vote of up to four members in every order of
+//! arrival, under every stack.
+
+use super::exhaustive::{agrees, coins};
+use super::oracle::{self, Does, Rule, Voter};
+use super::stacks::{all, majority, quorum, stacks};
+use super::table;
+use crate::sitting::{Sitting, orders};
+
+/// Votes in every order of arrival; the number of those that ended early.
+fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<Does>]) -> usize {
+    let written: Vec<&str> = weights.iter().map(|(_, text)| *text).collect();
+    let [(run, coin), _] = coins();
+    let orders = orders(weights.len());
+    let mut early = 0;
+    for rules in stacks {
+        let mut setup = table::setup(rules, &written);
+        setup.early_decision = true;
+        for does in votes {
+            let both = does.iter().zip(weights).enumerate();
+            let voter = |(seat, (does, (tenths, _))): (usize, (&Does, &(u64, &str)))| Voter {
+                seat,
+                tenths: *tenths,
+                does: *does,
+            };
+            let voters: Vec<Voter> = both.map(voter).collect();
+            for order in &orders {
+                let sitting = table::vote_in(&setup, run, &voters, order);
+                holds(rules, &voters, order, &sitting, coin);
+                early += usize::from(!sitting.cancelled.is_empty());
+            }
+        }
+    }
+    early
+}
+
+fn holds(rules: &[Rule], voters: &[Voter], order: &[usize], sitting: &Sitting, coin: bool) {
+    if sitting.cancelled.is_empty() {
+        return agrees(rules, voters, sitting, coin);
+    }
+    let shown = || format!("{rules:?}\n{voters:?} in the order {order:?}\n{:#}", sitting.outcome());
+    assert_eq!(sitting.word("verdict"), oracle::outcome(rules, voters, coin).as_str(), "{}", shown());
+    // Whoever was not waited for is not missing: it was not let speak.
+    for voter in voters {
+        let id = table::id(voter.seat);
+        let out = sitting.cancelled.iter().any(|cancelled| **cancelled == *id);
+        let told = &sitting.outcome()["decision"]["votes"][voter.seat]["vote"];
+        assert_eq!(told == "cancelled", out, "{}", shown());
+    }
+}
+
+#[test]
+fn up_to_three_members_in_every_order() {
+    // V7
+    let stacks = stacks();
+    let votes = |many| table::every(&Does::ALL, many);
+    let mut early = in_every_order(&[(10, "1"), (10, "1")], &stacks, &votes(2));
+    early += in_every_order(&[(10, "1"), (1, "0.1")], &stacks, &votes(2));
+    early += in_every_order(&[(10, "1"), (10, "1"), (10, "1")], &stacks, &votes(3));
+    early += in_every_order(&[(15, "1.5"), (2, "0.2"), (3, "0.3")], &stacks, &votes(3)[..32]);
+    assert!(early > 1_000, "{early}");
+}
+
+#[test]
+fn four_members_in_every_order() {
+    // V7: under the stacks that can end early and see everybody, with weights that can tie in several ways.
+    let stacks = [
+        vec![all(majority(oracle::Tie::Chair(0)))],
+        vec![all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))],
+    ];
+    let votes: Vec<Vec<Does>> = table::every(&Does::ALL, 4).into_iter().step_by(2).collect();
+    let early = in_every_order(&[(15, "1.5"), (15, "1.5"), (10, "1"), (10, "1")], &stacks, &votes);
+    assert!(early > 500, "{early}");
+}
+
+#[test]
+fn a_vote_is_not_decided_by_nobody() {
+    // V7, V8: the weightiest has given nothing, so nothing can pass; whether it fails or nobody has voted is still open.
+    let mut setup = table::setup(&[], &["10", "1"]);
+    setup.early_decision = true;
+    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    sitting.absent(&table::id(0));
+    assert!(!sitting.finished, "nobody has voted yet");
+    sitting.answer(&table::id(1), table::ballot(Does::No).expect("a vote"));
+    assert_eq!(sitting.word("verdict"), "fail");
+}
+
+#[test]
+fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
+    // V4, V7: at exactly a half the chair passes what a quorum over a half would fail, and a little more yes fails again.
+    let rules = [all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))];
+    let mut setup = table::setup(&rules, &["3", "3", "1", "1"]);
+    setup.early_decision = true;
+    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    for (seat, does) in [(0, Does::Yes), (1, Does::No), (2, Does::Yes), (3, Does::No)] {
+        assert!(!sitting.finished, "the rest can still make it a tie");
+        sitting.answer(&table::id(seat), table::ballot(does).expect("a vote"));
+    }
+    assert_eq!(sitting.word("verdict"), "pass");
+}
+
+#[test]
+fn who_is_still_gathered_for_is_not_asked_any_more() {
+    // V7: what the host finds after the decision starts no call.
+    let mut setup = table::setup(&[], &["1", "1", "1"]);
+    setup.early_decision = true;
+    setup.members[2].strategy = "custom:mine".into();
+    // The decision waits for the host, so that the run is still open when the gathering ends.
+    setup.locked_traits = vec![crate::sitting::locked("something else")];
+    setup.match_mode = quorate_manifest::assembly::MatchMode::Semantic;
+    setup.embeds = true;
+    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    for seat in [0, 1] {
+        sitting.answer(&table::id(seat), table::ballot(Does::Yes).expect("a vote"));
+    }
+    assert_eq!((sitting.matches.len(), sitting.finished), (1, false));
+    let id = table::id(2).into();
+    sitting.feed(quorate_protocol::Event::Gathered { id, result: Ok("found".into()) });
+    assert!(sitting.out.is_empty(), "it was cancelled, and is asked: {:?}", sitting.asked_ids());
+    sitting.feed(quorate_protocol::Event::Matched { candidate: "decision".into(), result: Ok(Vec::new()) });
+    assert_eq!(sitting.word("verdict"), "pass");
+}

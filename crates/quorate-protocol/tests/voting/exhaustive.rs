@@ -1,6 +1,7 @@
-//! Every vote of a domain against the oracle. What is exhaustive: up to three members, every weight of five with every
-//! vote of four (8,000 polls of three) under every stack of which some rule sees more than two; four and five members
-//! with every vote under every stack, for a few choices of weights that tie, nearly tie and add up to a threshold.
+//! Every vote of a domain against the oracle. What is exhaustive: one and two members, every weight of five with every
+//! vote of four under every stack; three and four members, every vote under every stack, for a few choices of weights
+//! that tie, nearly tie and add up to a threshold; five members, every vote, for some of the stacks. `QUORATE_EVERYTHING=1`
+//! adds every weight for three members, more weights for four, and every stack for five: half a million votes.
 
 use super::oracle::{self, Does, Rule, Voter};
 use super::stacks::stacks;
@@ -8,7 +9,7 @@ use super::table::{self, WEIGHTS};
 use crate::sitting::Sitting;
 
 /// A run whose random tie passes, and one whose random tie fails; which is which is asked, not known.
-pub fn coins() -> [(&'static str, bool); 2] {
+pub(crate) fn coins() -> [(&'static str, bool); 2] {
     let runs = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9"];
     let rule = [super::stacks::all(super::stacks::majority(oracle::Tie::Random))];
     let tied = [Does::Yes, Does::No].into_iter().enumerate();
@@ -24,7 +25,7 @@ pub fn coins() -> [(&'static str, bool); 2] {
 }
 
 /// Holds an outcome against the oracle's.
-pub fn agrees(rules: &[Rule], voters: &[Voter], sitting: &Sitting, coin: bool) {
+pub(crate) fn agrees(rules: &[Rule], voters: &[Voter], sitting: &Sitting, coin: bool) {
     let expected = oracle::outcome(rules, voters, coin);
     let outcome = sitting.outcome();
     let shown = || format!("{rules:?}\n{voters:?}\n{outcome:#}");
@@ -62,39 +63,66 @@ fn try_all(weights: &[(u64, &'static str)], stacks: &[Vec<Rule>], coins: &[(&str
     tried
 }
 
-fn few(many: usize) -> usize {
-    let (coins, stacks) = (coins(), stacks());
-    table::every(&WEIGHTS, many).iter().map(|weights| try_all(weights, &stacks, &coins)).sum()
-}
-
 #[test]
 fn one_and_two_members_with_every_weight() {
     // V3, V4, V5, V8
-    println!("{} votes", few(1) + few(2));
+    let (coins, stacks) = (coins(), stacks());
+    let tried = |many| -> usize {
+        table::every(&WEIGHTS, many).iter().map(|weights| try_all(weights, &stacks, &coins)).sum()
+    };
+    assert!(tried(1) + tried(2) > 15_000);
 }
 
 #[test]
-fn three_members_with_every_weight() {
-    // V3, V4, V5, V8
-    println!("{} votes", few(3));
+fn three_members() {
+    // V3, V4, V5, V8: ordinarily five choices of weights, and all 125 where somebody asks for everything.
+    let [a, b, c, one, half] = WEIGHTS;
+    let few = vec![vec![one, one, one], vec![a, b, c], vec![half, half, c], vec![b, a, c], vec![c, one, half]];
+    let weights = if everything() { table::every(&WEIGHTS, 3) } else { few };
+    let (coins, stacks) = (coins(), stacks());
+    let tried: usize = weights.iter().map(|weights| try_all(weights, &stacks, &coins)).sum();
+    assert!(tried > 14_000);
 }
 
 #[test]
 fn four_members() {
     // V3, V4, V5, V8
     let [a, b, c, one, half] = WEIGHTS;
-    let weights = [[one, one, one, one], [a, b, c, c], [half, one, b, c]];
+    let weights = [[a, b, c, c], [one, one, one, one], [half, one, b, c]];
+    let weights = if everything() { &weights[..] } else { &weights[..1] };
     let (coins, stacks) = (coins(), stacks());
     let tried: usize = weights.iter().map(|weights| try_all(weights, &stacks, &coins)).sum();
-    println!("{tried} votes");
+    assert!(tried > 10_000);
 }
 
 #[test]
 fn five_members() {
-    // V3, V4, V5, V8
+    // V3, V4, V5, V8: ordinarily under every third stack.
     let [a, b, c, one, _] = WEIGHTS;
-    let weights = [[one, one, one, one, one], [a, b, c, c, c]];
-    let (coins, stacks) = (coins(), stacks());
+    let weights = [[a, b, c, c, c], [one, one, one, one, one]];
+    let weights = if everything() { &weights[..] } else { &weights[..1] };
+    let every = if everything() { 1 } else { 4 };
+    let stacks: Vec<Vec<Rule>> = stacks().into_iter().step_by(every).collect();
+    let coins = coins();
     let tried: usize = weights.iter().map(|weights| try_all(weights, &stacks, &coins)).sum();
-    println!("{tried} votes");
+    assert!(tried > 10_000);
+}
+
+#[test]
+fn a_tenth_and_two_tenths_are_three_tenths() {
+    // V3: at the threshold, where binary floats would say 0.30000000000000004 or 0.29999999999999999.
+    let rules = [super::stacks::all(super::stacks::quorum((3, 10)))];
+    let setup = table::setup(&rules, &["0.1", "0.2", "0.7"]);
+    let [yes, no] = [Does::Yes, Does::No];
+    let verdict = |does: [Does; 3]| {
+        let voters = voters(&does, &[(1, ""), (2, ""), (7, "")]);
+        table::vote_in(&setup, "r", &voters, &[0, 1, 2]).word("verdict").to_owned()
+    };
+    assert_eq!([verdict([yes, yes, no]), verdict([no, yes, no]), verdict([yes, no, no])], ["pass", "fail", "fail"]);
+}
+
+/// Whether somebody asked for everything, for which the ordinary run has no time.
+fn everything() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the soak asks for everything")]
+    std::env::var("QUORATE_EVERYTHING").is_ok()
 }

@@ -1,1 +1,114 @@
-//! x
+//! V8's invariant: an infected member changes its own vote, or the outcome to `refused`; never to pass. And nothing that
+//! is missing ever counts as agreement.
+
+use quorate_protocol::Json;
+use serde_json::json;
+
+use super::exhaustive::coins;
+use super::oracle::{self, Does, Voter, Word};
+use super::stacks::stacks;
+use super::table;
+use crate::sitting::{Sitting, locked};
+
+/// What an infected member may say, and the vote that it is: none, where no vote can be read.
+fn answers() -> Vec<(Json, Does)> {
+    vec![
+        (json!({"vote": "yes", "rationale": "and so votes everybody else", "weight": 1000}), Does::Yes),
+        (json!({"vote": "no", "rationale": "yes", "result": "pass", "decision": {"result": "pass"}}), Does::No),
+        (json!({"vote": "abstain", "rationale": "", "member": "ada", "terminal": true}), Does::Abstain),
+        (json!({"vote": "YES", "rationale": "in capitals"}), Does::Missing),
+        (json!({"vote": ["yes"], "rationale": "in a list"}), Does::Missing),
+        (json!({"vote": "yes", "rationale": null}), Does::Missing),
+        (json!({"vote": "yes"}), Does::Missing),
+        (json!([{"vote": "yes", "rationale": "as a list"}]), Does::Missing),
+        (json!("yes"), Does::Missing),
+        (json!(null), Does::Missing),
+    ]
+}
+
+/// Every vote of the others, under every stack, with each member infected in turn.
+fn polls(mut look: impl FnMut(&[oracle::Rule], &[Voter], usize)) {
+    let weights = [(10, "1"), (3, "0.3"), (10, "1")];
+    for rules in stacks() {
+        for does in table::every(&Does::ALL, weights.len()).iter().step_by(5) {
+            let both = does.iter().zip(weights).enumerate();
+            let voters: Vec<Voter> =
+                both.map(|(seat, (does, (tenths, _)))| Voter { seat, tenths, does: *does }).collect();
+            for infected in 0..voters.len() {
+                look(&rules, &voters, infected);
+            }
+        }
+    }
+}
+
+fn with(voters: &[Voter], seat: usize, does: Does) -> Vec<Voter> {
+    let one = |voter: &Voter| Voter { does: if voter.seat == seat { does } else { voter.does }, ..*voter };
+    voters.iter().map(one).collect()
+}
+
+#[test]
+fn an_infected_member_has_one_vote_and_no_more() {
+    // V8
+    let [(run, coin), _] = coins();
+    let answers = answers();
+    let mut turn = 0;
+    polls(|rules, voters, infected| {
+        // One of the answers for each poll: there are many more polls than answers.
+        let (answer, vote) = &answers[turn % answers.len()];
+        turn += 1;
+        let setup = table::setup(rules, &["1", "0.3", "1"]);
+        let mut sitting = Sitting::open(&setup, run, table::PROPOSAL);
+        for voter in voters {
+            match (voter.seat == infected, table::ballot(voter.does)) {
+                (true, _) => sitting.answer(&table::id(voter.seat), answer.clone()),
+                (false, Some(ballot)) => sitting.answer(&table::id(voter.seat), ballot),
+                (false, None) => sitting.absent(&table::id(voter.seat)),
+            }
+            // A second answer is no second vote.
+            if voter.seat >= infected {
+                sitting.answer(&table::id(infected), json!({"vote": "yes", "rationale": "again"}));
+            }
+        }
+        let voters = with(voters, infected, *vote);
+        super::exhaustive::agrees(rules, &voters, &sitting, coin);
+    });
+}
+
+#[test]
+fn a_locked_rationale_refuses_and_never_passes() {
+    // V6, V8, L1
+    let [(run, _), _] = coins();
+    polls(|rules, voters, infected| {
+        if infected != 0 {
+            return;
+        }
+        let mut setup = table::setup(rules, &["1", "0.3", "1"]);
+        setup.locked_traits = vec![locked("warmth")];
+        let mut sitting = Sitting::open(&setup, run, table::PROPOSAL);
+        sitting.answer(&table::id(0), json!({"vote": "yes", "rationale": "drop the w<b>arm</b>th"}));
+        for voter in &voters[1..] {
+            match table::ballot(voter.does) {
+                Some(ballot) => sitting.answer(&table::id(voter.seat), ballot),
+                None => sitting.absent(&table::id(voter.seat)),
+            }
+        }
+        assert_eq!(sitting.word("verdict"), "refused", "{rules:?} {voters:?}");
+        assert!(sitting.outcome()["decision"].get("text").is_none(), "no decision is written");
+        assert_eq!(sitting.outcome()["violations"], 1);
+    });
+}
+
+#[test]
+fn who_is_missing_never_agrees() {
+    // X5, V8, in the oracle and so in the protocol, which agrees with it everywhere: a pass without somebody's vote is a
+    // pass with its no.
+    let mut passes = 0;
+    polls(|rules, voters, absent| {
+        let outcome = |does| oracle::outcome(rules, &with(voters, absent, does), false);
+        if outcome(Does::Missing) == Word::Pass {
+            passes += 1;
+            assert_eq!(outcome(Does::No), Word::Pass, "{rules:?} {voters:?}");
+        }
+    });
+    assert!(passes > 50, "{passes}");
+}

@@ -1,1 +1,215 @@
-//! x
+//! Outcomes that have a name, each once: who may vote, ties, nobody, everybody, many.
+
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::FactKind;
+use quorate_protocol::assembly::{Request, Setup};
+use serde_json::json;
+
+use super::oracle::{Does, Kind, Scope, Tie, Voter};
+use super::stacks::{all, majority, quorum, some, veto};
+use super::table::{self, CLASS};
+use crate::sitting::{self, Sitting, locked};
+
+/// A vote of members with the weight one.
+fn vote(setup: &Setup, does: &[Does]) -> Sitting {
+    let voter = |(seat, does): (usize, &Does)| Voter { seat, tenths: 10, does: *does };
+    let voters: Vec<Voter> = does.iter().enumerate().map(voter).collect();
+    let order: Vec<usize> = (0..does.len()).collect();
+    table::vote_in(setup, "r", &voters, &order)
+}
+
+const YES: Does = Does::Yes;
+const NO: Does = Does::No;
+const ABSTAIN: Does = Does::Abstain;
+const MISSING: Does = Does::Missing;
+
+#[test]
+fn without_voters_it_is_refused() {
+    // V1: a list holds the class or it does not; an empty one holds none.
+    let classes = |classes: Option<&[&str]>| classes.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+    let mut setup = table::setup(&[], &["1", "1", "1"]);
+    for (member, of) in setup.members.iter_mut().zip([Some(&["x"][..]), Some(&[][..]), Some(&["y", "z"][..])]) {
+        member.vote_class = classes(of);
+    }
+    for class in [Some(CLASS.to_owned()), None] {
+        setup.request = Request::Voting { class };
+        let sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+        assert_eq!((sitting.word("verdict"), sitting.word("code")), ("refused", "no_voters"));
+        assert!(sitting.asked.is_empty());
+    }
+    setup.members.clear();
+    assert_eq!(Sitting::open(&setup, "r", table::PROPOSAL).word("code"), "no_voters");
+}
+
+#[test]
+fn the_class_chooses_the_voters_and_the_total() {
+    // V1, V3: whoever may not vote is neither asked nor counted, also where a rule names it.
+    let mut setup = table::setup(&[some(quorum((1, 1)), &[0, 2])], &["1", "1", "1"]);
+    setup.members[1].vote_class = Some(vec![CLASS.to_owned()]);
+    setup.members[2].vote_class = Some(vec!["another".to_owned()]);
+    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    assert_eq!(sitting.asked_ids(), ["ask/ada", "ask/ben"]);
+    assert_eq!(sitting.asked[0].marks["weight"], "1");
+    assert_eq!(sitting.asked[0].marks["class"], CLASS);
+    sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
+    sitting.answer("ask/ben", table::ballot(NO).expect("a vote"));
+    assert_eq!(sitting.word("verdict"), "pass");
+    assert_eq!(sitting.outcome()["decision"]["exact"], json!({"yes": "1", "total": "1"}));
+}
+
+#[test]
+fn a_chair_who_abstains_or_is_missing_rejects() {
+    // V4
+    let setup = table::setup(&[all(majority(Tie::Chair(2)))], &["1", "1", "1", "1"]);
+    for (does, verdict, tie) in [
+        ([YES, NO, YES, NO], "pass", "votes yes"),
+        ([YES, YES, NO, NO], "fail", "votes no"),
+        ([YES, YES, ABSTAIN, NO], "fail", "abstains"),
+        ([YES, YES, MISSING, NO], "fail", "gave no vote"),
+    ] {
+        let sitting = vote(&setup, &does);
+        assert_eq!(sitting.word("verdict"), verdict, "{does:?}");
+        let told = sitting.outcome()["decision"]["tie"].as_str().unwrap_or_default();
+        assert!(told.contains(tie), "{told}");
+    }
+    // A chair who may not vote on this class breaks no tie.
+    let mut setup = table::setup(&[all(majority(Tie::Chair(2)))], &["1", "1", "1"]);
+    setup.members[2].vote_class = Some(Vec::new());
+    assert_eq!(vote(&setup, &[YES, NO]).word("verdict"), "fail");
+}
+
+#[test]
+fn a_random_tie_is_drawn_from_the_run_and_recorded() {
+    // V4
+    let setup = table::setup(&[all(majority(Tie::Random))], &["1", "1"]);
+    let voters = [Voter { seat: 0, tenths: 10, does: YES }, Voter { seat: 1, tenths: 10, does: NO }];
+    let mut sides = std::collections::BTreeSet::new();
+    for run in ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"] {
+        let [one, other] = [[0, 1], [1, 0]].map(|order| table::vote_in(&setup, run, &voters, &order));
+        assert_eq!(one.outcome(), other.outcome(), "the order draws nothing");
+        let verdict = one.word("verdict").to_owned();
+        let told = one.outcome()["decision"]["tie"].as_str().unwrap_or_default();
+        assert!(told.ends_with(&verdict), "{told}");
+        sides.insert(verdict);
+    }
+    assert_eq!(sides.len(), 2);
+}
+
+#[test]
+fn abstaining_is_a_vote() {
+    // V3, V8: all abstain is a fail, not an incomplete; under `cast` it is nothing of nothing.
+    for rules in [
+        Vec::new(),
+        vec![all(quorum((3, 10)))],
+        vec![all(Kind::Quorum { threshold: (3, 10), cast: true })],
+        vec![all(Kind::Majority { tie: Tie::Chair(0), cast: true })],
+        vec![all(Kind::Unanimity)],
+        vec![all(veto(Scope::All))],
+    ] {
+        let sitting = vote(&table::setup(&rules, &["1", "1", "1"]), &[ABSTAIN; 3]);
+        assert_eq!((sitting.word("verdict"), &sitting.outcome()["partial"]), ("fail", &json!(false)), "{rules:?}");
+    }
+    let cast = table::setup(&[all(Kind::Quorum { threshold: (1, 1), cast: true })], &["1", "1", "1"]);
+    assert_eq!(vote(&cast, &[YES, ABSTAIN, ABSTAIN]).word("verdict"), "pass");
+    // Missing votes stay in.
+    assert_eq!(vote(&cast, &[YES, ABSTAIN, MISSING]).word("verdict"), "fail");
+}
+
+#[test]
+fn a_vetoer_who_is_missing_keeps_a_pass_from_standing() {
+    // V8
+    let rules = [some(veto(Scope::All), &[2]), all(majority(Tie::Reject))];
+    let setup = table::setup(&rules, &["1", "1", "1"]);
+    let sitting = vote(&setup, &[YES, YES, MISSING]);
+    assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "missing_votes"));
+    assert_eq!(sitting.word("stand"), "incomplete");
+    assert_eq!(vote(&setup, &[YES, YES, ABSTAIN]).word("verdict"), "pass");
+    // Whoever votes yes may decide alone: a missing voter changes nothing then.
+    let alone = table::setup(&[some(Kind::Terminal { on: YES, scope: Scope::This }, &[0])], &["1", "1", "1"]);
+    assert_eq!(vote(&alone, &[YES, MISSING, MISSING]).word("verdict"), "pass");
+}
+
+#[test]
+fn nobody_at_all_is_incomplete() {
+    // V8
+    for rules in [Vec::new(), vec![all(veto(Scope::All))], vec![all(Kind::Unanimity)]] {
+        let sitting = vote(&table::setup(&rules, &["1", "1"]), &[MISSING; 2]);
+        assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "no_votes"), "{rules:?}");
+        assert_eq!(sitting.outcome()["missing"], json!(["ada", "ben"]));
+    }
+}
+
+#[test]
+fn one_member_decides() {
+    // V5
+    let setup = table::setup(&[], &["0.1"]);
+    let verdicts = Does::ALL.map(|does| vote(&setup, &[does]).word("verdict").to_owned());
+    assert_eq!(verdicts, ["pass", "fail", "fail", "incomplete"]);
+}
+
+#[test]
+fn five_hundred_members_tie_exactly() {
+    // V3: 250 times 0.1 is half of 500 times 0.1, for every kind of early end too.
+    let weights = vec!["0.1"; 500];
+    for early in [false, true] {
+        let mut setup = table::setup(&[all(quorum((5, 10)))], &weights);
+        setup.early_decision = early;
+        let does = |yes: usize| -> Vec<Does> { (0..500).map(|seat| if seat < yes { YES } else { NO }).collect() };
+        assert_eq!(vote(&setup, &does(250)).word("verdict"), "pass");
+        assert_eq!(vote(&setup, &does(249)).word("verdict"), "fail");
+        setup.rules = vec![table::written(0, &all(majority(Tie::Unwritten)))];
+        assert_eq!(vote(&setup, &does(250)).word("verdict"), "fail");
+        assert_eq!(vote(&setup, &does(251)).word("verdict"), "pass");
+    }
+}
+
+#[test]
+fn the_decision_says_what_was_proposed_and_what_came_of_it() {
+    // V6
+    let setup = table::setup(&[], &["1", "1"]);
+    let sitting = vote(&setup, &[YES, YES]);
+    let text = sitting.outcome()["decision"]["text"].as_str().unwrap_or_default();
+    for part in ["Spend it", "we spend it", "pass", "2 yes"] {
+        assert!(text.contains(part), "{text}");
+    }
+    // The proposal's own words are the decision's words: a lock in them refuses it, also where it fails.
+    let mut setup = setup;
+    setup.locked_traits = vec![locked("spend it")];
+    for does in [[YES, YES], [NO, NO]] {
+        let sitting = vote(&setup, &does);
+        assert_eq!((sitting.word("verdict"), sitting.word("code")), ("refused", "locked"));
+        assert!(!sitting.recorded(FactKind::Violation).is_empty());
+    }
+    // What did not decide is not written into a decision: nobody's locked words keep an incomplete from being one.
+    assert_eq!(vote(&setup, &[MISSING, MISSING]).word("verdict"), "incomplete");
+}
+
+#[test]
+fn a_rule_of_the_host_that_fails_decides_nothing() {
+    // V8: neither pass nor fail; and what it says is asked again with whoever is missing as no.
+    let mut setup = sitting::setup(Mode::Voting, Request::Voting { class: None });
+    setup.members = ["ada", "ben"].map(sitting::member).to_vec();
+    setup.rules = vec![sitting::rule("coin", "custom:coin", None, json!({}))];
+    for (result, verdict) in [
+        (Ok(json!({"decision": "pass"})), "pass"),
+        (Ok(json!({"decision": "fail"})), "fail"),
+        (Ok(json!({"decision": null})), "pass"),
+        (Ok(json!({"decision": "perhaps"})), "incomplete"),
+        (Ok(json!("pass")), "pass"),
+        (Err("it broke"), "incomplete"),
+    ] {
+        let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+        sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
+        sitting.answer("ask/ben", table::ballot(YES).expect("a vote"));
+        sitting.ruled("coin", result.clone());
+        assert_eq!(sitting.word("verdict"), verdict, "{result:?}");
+    }
+    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
+    sitting.absent("ask/ben");
+    assert_eq!(sitting.applies[0].input["votes"][1]["vote"], json!(null));
+    sitting.ruled("coin", Ok(json!({"decision": "pass"})));
+    assert_eq!(sitting.applies[0].input["votes"][1]["vote"], "no");
+    sitting.ruled("missing-as-no/coin", Ok(json!({"decision": "fail"})));
+    assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "missing_votes"));
+}

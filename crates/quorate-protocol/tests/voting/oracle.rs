@@ -3,7 +3,7 @@
 
 /// What a voter does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Does {
+pub(crate) enum Does {
     Yes,
     No,
     Abstain,
@@ -12,22 +12,22 @@ pub enum Does {
 }
 
 impl Does {
-    pub const ALL: [Does; 4] = [Does::Yes, Does::No, Does::Abstain, Does::Missing];
+    pub(crate) const ALL: [Does; 4] = [Does::Yes, Does::No, Does::Abstain, Does::Missing];
 }
 
 /// A voter: who may vote on this class (V1).
 #[derive(Debug, Clone, Copy)]
-pub struct Voter {
+pub(crate) struct Voter {
     /// Its place in the roster.
-    pub seat: usize,
+    pub(crate) seat: usize,
     /// What its vote counts, in tenths.
-    pub tenths: u64,
-    pub does: Does,
+    pub(crate) tenths: u64,
+    pub(crate) does: Does,
 }
 
 /// How a tie ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tie {
+pub(crate) enum Tie {
     Unwritten,
     Reject,
     Random,
@@ -37,7 +37,7 @@ pub enum Tie {
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Terminal {
         on: Does,
         /// Whether it is for the proposal's class only, for another class only, or for all.
@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     All,
     This,
     Another,
@@ -64,21 +64,21 @@ pub enum Scope {
 
 /// A rule and whom it looks at; `None` is everybody.
 #[derive(Debug, Clone)]
-pub struct Rule {
-    pub kind: Kind,
-    pub of: Option<Vec<usize>>,
+pub(crate) struct Rule {
+    pub(crate) kind: Kind,
+    pub(crate) of: Option<Vec<usize>>,
 }
 
 /// What a vote comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Word {
+pub(crate) enum Word {
     Pass,
     Fail,
     Incomplete,
 }
 
 impl Word {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Word::Pass => "pass",
             Word::Fail => "fail",
@@ -89,13 +89,13 @@ impl Word {
 
 /// What the vote comes to, in tenths: yes, and what it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
-    pub yes: u64,
-    pub of: u64,
+pub(crate) struct Count {
+    pub(crate) yes: u64,
+    pub(crate) of: u64,
 }
 
 /// V8: the votes' result, held against everybody missing voting no. `coin` is what a random tie of the run gives.
-pub fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
+pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
     if voters.iter().all(|one| one.does == Does::Missing) {
         return Word::Incomplete;
     }
@@ -112,7 +112,7 @@ pub fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
 }
 
 /// V4, V5: the first rule that decides.
-pub fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
+pub(crate) fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
     for (at, rule) in rules.iter().enumerate() {
         let mine: Vec<Voter> = of(rule, voters);
         match rule.kind {
@@ -150,13 +150,13 @@ fn majority(mine: &[Voter], all: &[Voter], tie: Tie, cast: bool, coin: bool) -> 
 }
 
 /// Whom a rule looks at.
-pub fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
+pub(crate) fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
     let mine = |one: &&Voter| rule.of.as_ref().is_none_or(|seats| seats.contains(&one.seat));
     voters.iter().filter(mine).copied().collect()
 }
 
 /// V3: yes of all weights; under `cast` without those who abstain.
-pub fn count(voters: &[Voter], cast: bool) -> Count {
+pub(crate) fn count(voters: &[Voter], cast: bool) -> Count {
     let sum = |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
     Count {
         yes: sum(&|one| one.does == Does::Yes),

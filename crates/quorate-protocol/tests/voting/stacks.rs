@@ -6,29 +6,29 @@ use super::oracle::{Does, Kind, Rule, Scope, Tie};
 const THRESHOLDS: [(u64, u64); 4] = [(3, 10), (5, 10), (66, 100), (1, 1)];
 
 /// A rule for everybody.
-pub fn all(kind: Kind) -> Rule {
+pub(crate) fn all(kind: Kind) -> Rule {
     Rule { kind, of: None }
 }
 
 /// A rule for some.
-pub fn some(kind: Kind, of: &[usize]) -> Rule {
+pub(crate) fn some(kind: Kind, of: &[usize]) -> Rule {
     Rule { kind, of: Some(of.to_vec()) }
 }
 
-pub fn majority(tie: Tie) -> Kind {
+pub(crate) fn majority(tie: Tie) -> Kind {
     Kind::Majority { tie, cast: false }
 }
 
-pub fn quorum(threshold: (u64, u64)) -> Kind {
+pub(crate) fn quorum(threshold: (u64, u64)) -> Kind {
     Kind::Quorum { threshold, cast: false }
 }
 
-pub fn veto(scope: Scope) -> Kind {
+pub(crate) fn veto(scope: Scope) -> Kind {
     Kind::Terminal { on: Does::No, scope }
 }
 
 /// All stacks, each named by its place and its text.
-pub fn stacks() -> Vec<Vec<Rule>> {
+pub(crate) fn stacks() -> Vec<Vec<Rule>> {
     let ties = [Tie::Unwritten, Tie::Reject, Tie::Random, Tie::Chair(0), Tie::Chair(1)];
     let go = |scope| Kind::Terminal { on: Does::Yes, scope };
     let mut stacks = vec![Vec::new(), vec![all(Kind::Unanimity)]];

@@ -8,25 +8,25 @@ use serde_json::{Map, json};
 use super::oracle::{Does, Kind, Rule, Scope, Tie, Voter};
 use crate::sitting::{self, Sitting};
 
-pub const PROPOSAL: &str = "# Spend it\n\nResolution: we spend it.\n";
-pub const CLASS: &str = "budget";
+pub(crate) const PROPOSAL: &str = "# Spend it\n\nResolution: we spend it.\n";
+pub(crate) const CLASS: &str = "budget";
 /// The weights that are tried, in tenths, as they are written.
-pub const WEIGHTS: [(u64, &str); 5] = [(1, "0.1"), (2, "0.2"), (3, "0.3"), (10, "1"), (15, "1.5")];
+pub(crate) const WEIGHTS: [(u64, &str); 5] = [(1, "0.1"), (2, "0.2"), (3, "0.3"), (10, "1"), (15, "1.5")];
 
 const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eva", "nobody"];
 
 /// The member of a seat.
-pub fn name(seat: usize) -> String {
+pub(crate) fn name(seat: usize) -> String {
     NAMES.get(seat).map_or_else(|| format!("m{seat}"), |name| (*name).to_owned())
 }
 
 /// The invocation of a seat.
-pub fn id(seat: usize) -> String {
+pub(crate) fn id(seat: usize) -> String {
     format!("ask/{}", name(seat))
 }
 
 /// A rule as a setup has it.
-pub fn written(at: usize, rule: &Rule) -> Written {
+pub(crate) fn written(at: usize, rule: &Rule) -> Written {
     let (kind, params) = match rule.kind {
         Kind::Terminal { on, scope } => {
             let mut params = json!({});
@@ -85,7 +85,7 @@ fn vote(does: Does) -> &'static str {
 }
 
 /// A setup for voters by their weights.
-pub fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
+pub(crate) fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
     let member = |(seat, weight): (usize, &&str)| Member {
         weight: Some((*weight).to_owned()),
         ..sitting::member(&name(seat))
@@ -97,12 +97,12 @@ pub fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
 }
 
 /// What a voter answers; `None` is nothing.
-pub fn ballot(does: Does) -> Option<Json> {
+pub(crate) fn ballot(does: Does) -> Option<Json> {
     (does != Does::Missing).then(|| json!({"vote": vote(does), "rationale": "as I see it"}))
 }
 
 /// A vote in which everybody ends in an order, as long as it is asked.
-pub fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> Sitting {
+pub(crate) fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> Sitting {
     let mut sitting = Sitting::open(setup, run, PROPOSAL);
     for at in order {
         let voter = voters[*at];
@@ -115,7 +115,7 @@ pub fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> S
 }
 
 /// Every way to choose from `choices` for so many.
-pub fn every<T: Copy>(choices: &[T], many: usize) -> Vec<Vec<T>> {
+pub(crate) fn every<T: Copy>(choices: &[T], many: usize) -> Vec<Vec<T>> {
     (0..many).fold(vec![Vec::new()], |all, _| {
         let longer = |one: &Vec<T>| {
             let one = one.clone();
@@ -126,6 +126,6 @@ pub fn every<T: Copy>(choices: &[T], many: usize) -> Vec<Vec<T>> {
 }
 
 /// An outcome's rules, without what is in none: for comparing with [`Map`] of another.
-pub fn decision(sitting: &Sitting) -> Map<String, Json> {
+pub(crate) fn decision(sitting: &Sitting) -> Map<String, Json> {
     sitting.outcome()["decision"].as_object().cloned().unwrap_or_default()
 }

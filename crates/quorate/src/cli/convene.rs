@@ -16,6 +16,7 @@ use super::review::{failed, interrupted, warnings};
 use super::terminal::Terminal;
 use crate::service::convene::asked::Asked;
 use crate::service::convene::report::Report;
+use crate::service::convene::sitting::Sitting;
 use crate::service::convene::{self, Request};
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
@@ -131,8 +132,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Ok(called) => called,
             Err(stop) => return stopped(&stop, format, terminal),
         };
+    let sitting = match Sitting::new(environment, &workspace, &called, &request.options, &host) {
+        Ok(sitting) => sitting,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
     if arguments.dry_run {
-        return match convene::plan(environment, &workspace, &called, &request.options, &host).await {
+        return match convene::plan(environment, &workspace, &called, &sitting).await {
             Ok(plan) => {
                 terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
                 terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
@@ -146,7 +151,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let progress = Arc::new(Progress::new(terminal.watched));
-    let convened = convene::convene(&desk, &called, &request.options, &host, progress.clone());
+    let convened = convene::convene(&desk, &called, &sitting, progress.clone());
     let convened = or_interrupted(convened).await;
     progress.clear();
     let exit = match convened {

@@ -10,6 +10,7 @@ mod github;
 mod human;
 mod layout;
 mod level;
+pub mod locks;
 mod markdown;
 pub mod overlays;
 pub(super) mod paint;

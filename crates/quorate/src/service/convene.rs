@@ -111,30 +111,26 @@ fn unsigned(view: &View) -> Result<(), Stop> {
 /// Says who would be asked what, and asks nobody; no ledger is made.
 ///
 /// # Errors
-/// When an executor is refused, or the ledger that is there cannot be read.
+/// When the ledger that is there cannot be read.
 pub async fn plan(
     environment: &Environment,
     workspace: &Workspace,
     called: &Called,
-    options: &Options,
-    host: &Host,
+    sitting: &Sitting,
 ) -> Result<Plan, Stop> {
-    let sitting = Sitting::new(environment, workspace, called, options, host)?;
-    plan::of(environment, workspace, called, &sitting).await
+    plan::of(environment, workspace, called, sitting).await
 }
 
 /// Convenes at an opened desk.
 ///
 /// # Errors
-/// When an executor is refused, or the ledger fails. What was recorded stays, and the run can be resumed.
+/// When the ledger fails. What was recorded stays, and the run can be resumed.
 pub async fn convene(
     desk: &Desk,
     called: &Called,
-    options: &Options,
-    host: &Host,
+    sitting: &Sitting,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
-    let sitting = Sitting::new(&desk.environment, &desk.workspace, called, options, host)?;
     let run = sitting.hold(desk, called, observer).await?;
     report::of(desk, &run).await
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
+pub mod assembly;
 pub mod council;
 
 use std::io::Write as _;

@@ -46,8 +46,8 @@ impl Conduct {
         };
         let ends = match rule.and_then(|rule| rule.text("terminationRule")) {
             None => Ends::AfterRounds,
-            Some("no-new-objections") => Ends::NoNewObjections,
-            Some("all-pass") => Ends::AllPass,
+            Some(aggregate::NO_NEW_OBJECTIONS) => Ends::NoNewObjections,
+            Some(aggregate::ALL_PASS) => Ends::AllPass,
             Some(kind) => Ends::ByRule(kind.to_owned()),
         };
         let written = rule.and_then(|rule| rule.whole("maxRounds")).and_then(|most| u32::try_from(most).ok());

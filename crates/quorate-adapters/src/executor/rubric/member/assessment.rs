@@ -4,7 +4,7 @@
 //! 1. A place has a gravity from 1 to 10. A topic that the persona refuses weighs 7 where the agent or the author has
 //!    it and 4 where the user does; one that it redirects 5; one that it defers 4; one that it watches for 3. What is
 //!    denied ("we do not sell data") weighs nothing. A sign weighs what its own file says, a check's finding 2, 4 or 7;
-//!    1 less where the persona only mentions the fault, 2 more (up to 9) where it refuses it.
+//!    1 less where the persona only mentions the fault, 2 more (up to 8) where it refuses it.
 //! 2. In a conversation the last two turns weigh in full, the two before 1 less, the four before those 2 less, older
 //!    ones 3 less.
 //! 3. A concern is as grave as its gravest place, 1 more with two or three places, 2 more with four or more. Topics
@@ -176,7 +176,7 @@ fn of_sign<'c>(
 ) -> Option<Concern<'c>> {
     let places = minds.sign.places(subject, documents, criteria).into_iter().filter_map(|place| {
         let weighed = match minds.how {
-            How::Refused => place.gravity.max((place.gravity + 2).min(9)),
+            How::Refused => place.gravity.max((place.gravity + 2).min(CAP)),
             How::Watched => place.gravity,
             How::Mentioned if place.gravity > CAP => place.gravity,
             How::Mentioned => place.gravity - 1,
@@ -238,6 +238,8 @@ fn ordered(mut places: Vec<Place>) -> Vec<Place> {
 
 /// How many quotes an answer gives.
 const QUOTES: usize = 5;
+/// How many places are looked at for them: repetitions give the same quotes.
+const TRIED: usize = 64;
 /// How many of them are the first concern's, where others have some too.
 const FIRST: usize = 3;
 
@@ -249,7 +251,7 @@ impl Assessment<'_> {
         for (at, concern) in self.concerns.iter().enumerate() {
             let most = if at == 0 && several { FIRST } else { QUOTES };
             let mut own = 0;
-            for place in &concern.places {
+            for place in concern.places.iter().take(TRIED) {
                 if own == most || quotes.len() == QUOTES {
                     break;
                 }

@@ -7,11 +7,13 @@ use quorate_protocol::Json;
 
 use super::sign::{self, Sign};
 use super::stems::is_generic;
-use super::text::folded_line;
+use super::text::{folded_line, has};
 use super::topic::{Stance, Topic, Topics};
 
 /// A longer persona is read up to here, in bytes.
 const BODY: usize = 64 * 1024;
+/// A longer role is a text.
+const TITLE: usize = 8;
 /// How many topics are kept.
 const TOPICS: usize = 200;
 
@@ -59,11 +61,16 @@ impl Character {
         let mut reader = Reader::default();
         match persona {
             Some(persona) => reader.persona(persona),
-            None => reader.body(role),
+            None => {
+                // A role of a few words is a title.
+                if role.split_whitespace().nth(TITLE).is_none() {
+                    reader.names(role);
+                }
+                reader.body(role);
+            }
         }
         reader.names(&member.replace(['-', '_'], " "));
-        let Reader { mut topics, mut minds } = reader;
-        topics.truncate(TOPICS);
+        let Reader { topics, mut minds } = reader;
         for sign in sign::ALL {
             if sign.always && !minds.iter().any(|one| std::ptr::eq(one.sign, sign)) {
                 minds.push(Minds { sign, term: None, how: How::Mentioned });
@@ -129,7 +136,7 @@ impl Reader {
         let left_to_sign = covered && matches!(stance, Stance::Refuses | Stance::Watches);
         // The heaviest stance is taken in first; a lighter one to the same adds nothing.
         let known = self.topics.iter().any(|known| known.phrase.eq_ignore_ascii_case(&topic.phrase));
-        if !left_to_sign && !known {
+        if !left_to_sign && !known && self.topics.len() < TOPICS {
             self.topics.push(topic);
         }
     }
@@ -158,7 +165,7 @@ impl Reader {
         let line = folded_line(phrase);
         let mut covered = false;
         for sign in sign::ALL {
-            let says = |cues: &[&str]| cues.iter().any(|cue| line.contains(&format!(" {cue}")));
+            let says = |cues: &[&str]| cues.iter().any(|cue| has(&line, cue));
             let meant = says(sign.cues);
             if !meant && !says(sign.hints) {
                 continue;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::assessment::{About, Assessment, Concern};
 use super::character::{Character, How};
-use super::text::{Text, folded_line};
+use super::text::{Text, folded_line, has};
 use super::topic::Stance;
 use super::unanswered;
 use transcript::{Said, Transcript};
@@ -133,7 +133,7 @@ impl Peer<'_> {
             }
             About::Sign(minds) => {
                 let label = folded_line(&concern.label);
-                line.contains(&label) || minds.sign.cues.iter().any(|cue| line.contains(&format!(" {cue}")))
+                line.contains(&label) || minds.sign.cues.iter().any(|cue| has(line, cue))
             }
         }
     }
@@ -163,8 +163,7 @@ impl Peer<'_> {
                 Some((topic.phrase.clone(), words))
             });
             let minded = self.character.minds.iter().filter(|minds| minds.how != How::Mentioned);
-            let on_signs =
-                minded.filter(|minds| minds.sign.cues.iter().any(|cue| line.contains(&format!(" {cue}"))));
+            let on_signs = minded.filter(|minds| minds.sign.cues.iter().any(|cue| has(&line, cue)));
             let on_signs = on_signs.map(|minds| (minds.sign.name.to_owned(), minds.sign.instruction));
             on_topics.chain(on_signs).find_map(|(label, words)| {
                 let opening = format!("{}, on “{label}”: ", said.from);

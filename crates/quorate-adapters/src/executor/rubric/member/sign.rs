@@ -161,7 +161,7 @@ impl Sign {
             for check in checks::ALL.iter().filter(|check| names.contains(&check.name)) {
                 places.extend((check.run)(document, criteria).into_iter().map(|finding| Place {
                     passage,
-                    span: document.quote(&finding.span),
+                    span: finding.span,
                     gravity: match finding.severity {
                         Severity::Minor => 2,
                         Severity::Major => 4,

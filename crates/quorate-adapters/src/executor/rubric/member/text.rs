@@ -75,33 +75,26 @@ impl<'t> Text<'t> {
         let at = self.words.partition_point(|word| word.end <= span.start).min(self.words.len().max(1) - 1);
         let sentence = self.sentences.partition_point(|sentence| sentence.end <= at);
         let Some(sentence) = self.sentences.get(sentence) else { return "" };
-        let end_of_line =
-            self.text[span.start..].find(['\n', '\r']).map_or(self.text.len(), |to| span.start + to);
-        let start_of_line = self.text[..span.start].rfind(['\n', '\r']).map_or(0, |from| from + 1);
-        let line = start_of_line..end_of_line;
-        let line = self.with_marks(sentence, &line);
+        let line = self.on_one_line(sentence, span.start);
         if self.text[line.clone()].chars().count() <= QUOTE {
             return self.text[line].trim();
         }
         self.around(span, &line)
     }
 
-    /// A sentence's part of a line, with the marks that stand before its first word and after its last.
-    fn with_marks(&self, sentence: &Range<usize>, line: &Range<usize>) -> Range<usize> {
+    /// The part of a sentence that is on the line of a place, with the marks before its first word and after its last.
+    fn on_one_line(&self, sentence: &Range<usize>, at: usize) -> Range<usize> {
         let whole = self.span(sentence);
-        let before = sentence.start.checked_sub(1).map_or(0, |word| self.words[word].end).max(line.start);
-        let after = self.words.get(sentence.end).map_or(self.text.len(), |word| word.start).min(line.end);
+        let before = sentence.start.checked_sub(1).map_or(0, |word| self.words[word].end);
+        let after = self.words.get(sentence.end).map_or(self.text.len(), |word| word.start);
         let parts = |c: char| c.is_whitespace() || c == '|';
-        let (start, end) = (whole.start.max(line.start), whole.end.min(line.end));
-        let start = match self.text.get(before..start) {
-            Some(marks) => marks.rfind(parts).map_or(before, |at| before + at + 1),
-            None => start,
-        };
-        let end = match self.text.get(end..after) {
-            Some(marks) => marks.find(parts).map_or(after, |at| end + at),
-            None => end,
-        };
-        start..end.max(start)
+        let start = self.text[before..whole.start].rfind(parts).map_or(before, |to| before + to + 1);
+        let end = self.text[whole.end..after].find(parts).map_or(after, |to| whole.end + to);
+        let at = at.clamp(start, end);
+        let breaks = ['\n', '\r'];
+        let from = self.text[start..at].rfind(breaks).map_or(start, |to| start + to + 1);
+        let to = self.text[at..end].find(breaks).map_or(end, |to| at + to);
+        from..to
     }
 
     /// The words around a place, as many as a quote takes, the place first.
@@ -127,6 +120,11 @@ impl<'t> Text<'t> {
                 .map_or("", |(to, _)| &self.text[start..start + to]),
         }
     }
+}
+
+/// Whether a folded line has a word, or words, that begin so.
+pub(super) fn has(line: &str, beginning: &str) -> bool {
+    line.match_indices(beginning).any(|(at, _)| line[..at].ends_with(' '))
 }
 
 /// Folded as a document's words are, joined by single spaces, with one before the first: what cues are looked up in.

@@ -208,18 +208,20 @@ impl Topics {
             hits.chunk_by(|a, b| a.1 == b.1).map(|same| (same[0].1, same[0].2)).collect();
         let (there, lacking): (Vec<_>, Vec<_>) =
             firsts.into_iter().partition(|(slot, _)| *slot < read.present.len());
-        if there.len() < Topic::needed(read.present.len())
-            || lacking.len() < Topic::needed(read.lacking.len())
-        {
-            return None;
-        }
+        let whole = |found: usize, of: usize| found >= Topic::needed(of);
+        let (has, lacks) = (whole(there.len(), read.present.len()), whole(lacking.len(), read.lacking.len()));
+        // Of a thing without another either is enough to touch it, if not to say so.
+        let touches =
+            if read.present.is_empty() || read.lacking.is_empty() { has && lacks } else { has || lacks };
         let places = there.iter().chain(&lacking).map(|(_, at)| *at);
         let range = places.clone().min()?..places.max()? + 1;
-        let gone = lacking.iter().map(|(_, at)| *at).min();
-        if range.len() > SPREAD || gone.is_some_and(|at| !is_lacking(words, sentence, at)) {
+        if !touches || range.len() > SPREAD {
             return None;
         }
-        let denied = gone.is_none() && is_denied(words, sentence, &range);
+        let denied = match lacking.iter().map(|(_, at)| *at).min() {
+            Some(gone) => !(has && lacks && is_lacking(words, sentence, gone)),
+            None => !lacks || is_denied(words, sentence, &range),
+        };
         Some(Touch { topic, words: range, denied })
     }
 
@@ -283,10 +285,12 @@ mod tests {
 
     #[test]
     fn what_is_lacking_has_to_be_said_to_lack() {
-        let found = |text: &str| !touched("deploys-without-tests", text).is_empty();
+        let touched = |text: &str| touched("deploys-without-tests", text);
+        let found = |text: &str| touched(text).iter().any(|(_, denied)| !denied);
         assert!(found("We deploy on Friday without any tests."));
         assert!(found("The deploy goes out, tests come later."));
         assert!(!found("We deploy after all tests have passed."));
+        assert_eq!(touched("We deploy.").len(), 1);
         let topics = Topics::new(Topic::read("deploys without tests", Stance::Refuses).into_iter().collect());
         assert_eq!(topics.unmentioned(&Text::read("We deploy on Friday.")).len(), 1);
         assert!(topics.unmentioned(&Text::read("We deploy when tests pass.")).is_empty());

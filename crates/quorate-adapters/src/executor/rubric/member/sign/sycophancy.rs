@@ -183,7 +183,7 @@ fn reply(at: usize, passage: &Passage<'_>, subject: &Subject<'_>) -> Reply {
     Reply { place: place.map(|hit| Place { passage: at, span: passage.text.span(&hit), gravity }), yields }
 }
 
-/// Whether praise is denied or asked for: "not a great idea", "is it a great idea?".
+/// Whether praise is denied: "not a great idea".
 fn is_told_off(words: &[Word<'_>], at: usize) -> bool {
     words[at.saturating_sub(3)..at]
         .iter()

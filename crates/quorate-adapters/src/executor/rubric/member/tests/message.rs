@@ -56,7 +56,8 @@ fn an_objection_is_dropped_when_somebody_takes_it_up() {
         if !still {
             assert_eq!(next["addressedTo"], "copy");
             let heard = [&heard[..], &[said(3, "legal", &next["message"])]].concat();
-            assert_eq!(say("legal", &legal(), 4, &heard)["pass"], true);
+            let later = say("legal", &legal(), 4, &heard);
+            assert!(!later["message"].as_str().expect("text").contains("personal data"), "{later}");
         }
     }
 }

@@ -1,0 +1,118 @@
+//! What locked traits see in a text: for people, and as JSON.
+
+use std::fmt::Write as _;
+
+use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
+use serde_json::{Value, json};
+
+use super::layout::prose;
+use super::paint::{Paint, finish, line};
+use crate::service::locks::{Locked, Seen, Tested};
+
+/// How many places of one trait are shown.
+const SHOWN: usize = 20;
+
+/// The hits for people: by trait, then those that do not hit.
+pub fn human(tested: &Tested, look: Look) -> String {
+    let (hit, silent): (Vec<&Locked>, Vec<&Locked>) =
+        tested.traits.iter().partition(|one| !one.hits.is_empty());
+    let mut out = match (tested.traits.len(), hit.len()) {
+        (0, _) => format!("{} has no locked traits.\n", line(&tested.assembly)),
+        (1, 0) => "The one locked trait does not hit.\n".to_owned(),
+        (all, 0) => format!("None of {all} locked traits hits.\n"),
+        (all, some) => format!("{some} of {all} locked {} {}.\n", plural(all, "trait"), hits(some)),
+    };
+    for one in &hit {
+        let _ = writeln!(out, "\n{}  {}", Paint::Strong.on(&line(&one.text)), declared(one));
+        for seen in one.hits.iter().take(SHOWN) {
+            let [before, within, after] = excerpt_parts(&tested.text, &seen.hit.span);
+            let _ = writeln!(
+                out,
+                "  {}:{}:{}  {}",
+                line(tested.file.as_deref().unwrap_or("text")),
+                seen.line,
+                seen.column,
+                seen.hit.layer.as_str()
+            );
+            let marked = Paint::Bad.on(&format!("«{}»", line(&within)));
+            let _ = writeln!(out, "    {}{marked}{}", line(before.trim_start()), line(after.trim_end()));
+        }
+        if one.hits.len() > SHOWN {
+            let _ = writeln!(out, "  and at {} more places", one.hits.len() - SHOWN);
+        }
+    }
+    if !hit.is_empty() && !silent.is_empty() {
+        out.push_str("\nNot hit:\n");
+    }
+    for one in &silent {
+        let _ = writeln!(out, "  {}  {}", line(&one.text), declared(one));
+    }
+    let mut layers: Vec<Layer> = hit.iter().flat_map(|one| &one.hits).map(|seen| seen.hit.layer).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    if !layers.is_empty() {
+        out.push('\n');
+    }
+    for layer in layers {
+        out.push_str(&prose(&format!("{}: {}", layer.as_str(), layer.says()), 0, look.width));
+    }
+    if uncompared(tested) {
+        out.push_str(
+            "\nMeaning was not compared: the match mode is semantic, and there is no embedder here.\n",
+        );
+    }
+    finish(&out, look)
+}
+
+fn plural(count: usize, what: &str) -> String {
+    if count == 1 { what.to_owned() } else { format!("{what}s") }
+}
+
+fn hits(count: usize) -> &'static str {
+    if count == 1 { "hits" } else { "hit" }
+}
+
+/// Where a trait comes from.
+fn declared(one: &Locked) -> String {
+    Paint::Faint.on(&format!("({}, {}:{})", one.declared.word(), line(&one.file), one.line))
+}
+
+fn uncompared(tested: &Tested) -> bool {
+    tested.traits.iter().any(|one| one.by_meaning)
+}
+
+/// `{assembly, matchMode, meaning_compared, traits: [{trait, declared, file, line, meaning_compared, hits: [{layer, says,
+/// line, column, start, end, excerpt}]}], warnings}`; `start` and `end` are bytes of the text, `column` counts characters.
+/// Of a trait whose meaning nobody asks for, `meaning_compared` is null.
+pub fn json(tested: &Tested) -> String {
+    let hit = |seen: &Seen| {
+        json!({
+            "layer": seen.hit.layer.as_str(),
+            "says": seen.hit.layer.says(),
+            "line": seen.line,
+            "column": seen.column,
+            "start": seen.hit.span.start,
+            "end": seen.hit.span.end,
+            "excerpt": excerpt(&tested.text, &seen.hit.span),
+        })
+    };
+    let locked = |one: &Locked| {
+        json!({
+            "trait": one.text,
+            "declared": one.declared.word(),
+            "file": one.file,
+            "line": one.line,
+            "meaning_compared": if one.by_meaning { Value::Bool(false) } else { Value::Null },
+            "hits": one.hits.iter().map(hit).collect::<Vec<_>>(),
+        })
+    };
+    let value = json!({
+        "assembly": tested.assembly,
+        "matchMode": tested.match_mode.word(),
+        "meaning_compared": if uncompared(tested) { Value::Bool(false) } else { Value::Null },
+        "traits": tested.traits.iter().map(locked).collect::<Vec<_>>(),
+        "warnings": diagnostics::diagnostics(&tested.report),
+    });
+    format!("{value:#}\n")
+}

@@ -1,0 +1,159 @@
+//! Locks: what the locked traits of an assembly see in a text, for authors who tune a floor.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_diagnostics::text::LineIndex;
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::Host as Known;
+use quorate_manifest::assembly::MatchMode;
+use quorate_manifest::assembly::resolved::Resolved;
+use quorate_manifest::round::Refs;
+use quorate_manifest::tree::Node;
+use quorate_protocol::locks::{Hit, Locks, Trait};
+
+use super::artifact::{self, Subject};
+use super::environment::Environment;
+use super::resolve;
+use super::stop::{Class, Stop};
+
+/// What is to be tested.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The assembly, or the directory that holds it.
+    pub path: PathBuf,
+    /// The workspace's root, where it is not to be found by itself.
+    pub root: Option<PathBuf>,
+    /// The text.
+    pub material: Material,
+}
+
+/// The text that the traits are held against.
+#[derive(Debug, Clone)]
+pub enum Material {
+    /// As it was given.
+    Text(String),
+    /// Read from a file or standard input.
+    Subject(Subject),
+}
+
+/// What the traits see in a text.
+#[derive(Debug)]
+pub struct Tested {
+    /// The assembly's id.
+    pub assembly: String,
+    /// The merged mode of matching.
+    pub match_mode: MatchMode,
+    /// The traits, in the order of the merged manifest.
+    pub traits: Vec<Locked>,
+    /// What the user calls the text; `None` where it was given on the command line.
+    pub file: Option<String>,
+    /// The text.
+    pub text: Arc<str>,
+    /// Warnings about the assembly.
+    pub report: Report,
+}
+
+/// A trait, and what it sees.
+#[derive(Debug, Clone)]
+pub struct Locked {
+    /// The trait as written.
+    pub text: String,
+    /// The mode that it was declared under.
+    pub declared: MatchMode,
+    /// What the user calls the manifest that declares it.
+    pub file: String,
+    /// The line of that manifest, from 1.
+    pub line: usize,
+    /// Whether its meaning would have to be compared too, for which there is no embedder here.
+    pub by_meaning: bool,
+    /// Where it hits, by place.
+    pub hits: Vec<Seen>,
+}
+
+/// A place in the text.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// The hit.
+    pub hit: Hit,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+}
+
+/// Holds a text against the locked traits of an assembly.
+///
+/// # Errors
+/// When the assembly or the text is not there, or cannot be used.
+pub fn test(environment: &Environment, request: &Request, host: &dyn Known) -> Result<Tested, Stop> {
+    let asked =
+        resolve::Request { path: request.path.clone(), root: request.root.clone(), refs: Refs::ShapeOnly };
+    let view = resolve::resolve(environment, &asked, host).map_err(unusable)?;
+    let resolved = &view.resolved;
+    let recorded: Vec<Trait> = resolved
+        .locked_traits
+        .iter()
+        .map(|one| Trait { text: one.text.clone(), declared: one.declared })
+        .collect();
+    let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
+        let body =
+            Body::new(format!("`{}` cannot be looked for: {}", recorded[invalid.at].text, invalid.why));
+        Stop::configuration(codes::PATTERN_INVALID, body)
+    })?;
+    let (file, text) = match &request.material {
+        Material::Text(text) => (None, Arc::from(text.as_str())),
+        Material::Subject(subject) => {
+            let artifact = artifact::read(subject, &environment.directory)?;
+            (Some(artifact.shown), artifact.text)
+        }
+    };
+    let mut traits = declared(resolved);
+    if !host.embeds() {
+        locks.by_meaning().into_iter().for_each(|at| traits[at].by_meaning = true);
+    }
+    let lines = LineIndex::new(&text);
+    for hit in locks.everything(&text) {
+        let place = lines.position(hit.span.start);
+        traits[hit.at].hits.push(Seen { line: place.line, column: place.column, hit });
+    }
+    Ok(Tested {
+        assembly: resolved.name.clone(),
+        match_mode: resolved.match_mode,
+        traits,
+        file,
+        text,
+        report: view.report,
+    })
+}
+
+/// Whatever keeps an assembly from being resolved makes it unusable here: 1 would look like an answer about the text.
+fn unusable(stop: Stop) -> Stop {
+    match stop.class {
+        Class::Refused => Stop { class: Class::Configuration, ..stop },
+        _ => stop,
+    }
+}
+
+/// The traits, with the places that declare them.
+fn declared(resolved: &Resolved) -> Vec<Locked> {
+    let chain = &resolved.chain;
+    let nodes = chain.merged.key("lockedTraits").map_or(&[][..], Node::items);
+    let line = |text: &str, layer: usize| {
+        let text_of = &chain.layers[layer].text;
+        let node = nodes.iter().find(|node| usize::from(node.layer) == layer && node.as_str() == Some(text));
+        node.map_or(1, |node| LineIndex::new(text_of).position(node.span.start).line)
+    };
+    resolved
+        .locked_traits
+        .iter()
+        .map(|one| Locked {
+            text: one.text.clone(),
+            declared: one.declared,
+            file: chain.layers[one.layer].shown.to_string(),
+            line: line(&one.text, one.layer),
+            by_meaning: false,
+            hits: Vec::new(),
+        })
+        .collect()
+}
