@@ -10,6 +10,7 @@
 mod critical_path;
 mod inside;
 mod large_log;
+mod locks;
 mod log_lines;
 mod manifests;
 mod place;
@@ -70,7 +71,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 7] = [
+    let steps: [(&str, Step); 8] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -78,6 +79,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("sweep", sweep::measure),
         ("sizes", sizes::measure),
         ("manifests", manifests::measure),
+        ("locks", locks::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

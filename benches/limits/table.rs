@@ -12,6 +12,8 @@ pub(super) enum Measure {
     Memory(u64),
     /// A number of things.
     Count(u64),
+    /// Bytes in a time, in MB/s. The one quantity of which more is better: ratios are turned round.
+    Rate(f64),
 }
 
 impl Measure {
@@ -20,6 +22,7 @@ impl Measure {
             Measure::Time(time) => time.as_secs_f64(),
             Measure::Memory(kib) => kib as f64,
             Measure::Count(count) => count as f64,
+            Measure::Rate(rate) => 1.0 / rate,
         }
     }
 }
@@ -32,6 +35,7 @@ impl fmt::Display for Measure {
             Measure::Time(time) => format!("{:.2} ms", time.as_secs_f64() * 1e3),
             Measure::Memory(kib) => format!("{:.1} MiB", *kib as f64 / 1024.0),
             Measure::Count(count) => count.to_string(),
+            Measure::Rate(rate) => format!("{rate:.0} MB/s"),
         };
         out.pad(&text)
     }

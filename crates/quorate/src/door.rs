@@ -1,18 +1,23 @@
-//! The library door for manifests: load an assembly, or ask whether it conforms.
+//! The library door: load an assembly, ask whether it conforms, convene it.
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::observe::Nobody;
 use quorate_manifest::Host;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::tree::{emit, yaml};
 
+use crate::service::convene::{self, sitting::Sitting};
+use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::host;
 use crate::service::resolve::{Request, View, resolve};
 use crate::service::stop::Stop;
+use crate::service::workspace::Places;
 
 /// A manifest that was refused: everything that is wrong, each with a code and a place.
 #[derive(Debug, Clone)]
@@ -89,6 +94,21 @@ pub fn validate(path: &Path) -> Result<Report, Refused> {
         Body::new("the manifest reads differently the second time; somebody changes it at this moment");
     report.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body);
     Err(Refused { report })
+}
+
+/// Convenes an assembly and records the run in the workspace's ledger. `host` has the rules, gather strategies and the
+/// embedder of the program's own; `examples/own_rule.rs` registers some.
+///
+/// # Errors
+/// When manifest, subject, configuration or ledger are unusable. A run that was opened can be resumed.
+pub async fn convene(request: &convene::Request, host: &host::Host) -> Result<convene::report::Report, Refused> {
+    let environment = Environment::of_process();
+    let (called, workspace) = convene::call(&environment, &Places::default(), request, host)?;
+    let sitting = Sitting::new(&environment, &workspace, &called, &request.options, host)?;
+    let desk = Desk::open(environment, workspace).await?;
+    let report = convene::convene(&desk, &called, &sitting, Arc::new(Nobody)).await;
+    desk.close().await;
+    Ok(report?)
 }
 
 fn view(path: &Path, host: &dyn Host) -> Result<View, Refused> {

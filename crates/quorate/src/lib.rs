@@ -2,10 +2,10 @@
 //!
 //! The library door. [`service`] holds one module for each use case; the command line, and whatever front end comes
 //! to stand beside it, calls the same functions.
-//! [`define_assembly_workspace`] and [`validate`] load an assembly from its manifest.
+//! [`define_assembly_workspace`] and [`validate`] load an assembly from its manifest; [`convene`] convenes it.
 
 pub mod cli;
 mod door;
 pub mod service;
 
-pub use door::{Refused, define_assembly_workspace, validate};
+pub use door::{Refused, convene, define_assembly_workspace, validate};

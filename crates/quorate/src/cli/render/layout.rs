@@ -4,6 +4,7 @@
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width, presets};
 
 use super::paint::{Paint, clean};
+use super::wording::cut;
 
 /// Lines longer than this are hard to read, however wide the terminal is.
 const READABLE: usize = 100;
@@ -31,6 +32,39 @@ pub(super) fn prose(text: &str, indent: usize, width: usize) -> String {
 /// Wraps a text beside its label.
 pub(super) fn hanging(label: &str, text: &str, indent: usize, width: usize) -> String {
     columns(vec![label.to_owned(), text.to_owned()], indent, width)
+}
+
+/// Wraps a text to so many lines at most, each after its own prefix: `first`, and `rest` from the second line on.
+pub(super) fn drawn(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
+    let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(NARROWEST);
+    // What cannot be shown need not be laid out.
+    let text = cut(text, most.saturating_mul(room));
+    let wrapped = columns(vec![text], 0, room);
+    let lines: Vec<&str> = wrapped.lines().collect();
+    let mut out = String::new();
+    for (at, line) in lines.iter().take(most).enumerate() {
+        let more = if at + 1 == most && lines.len() > most && !line.ends_with('…') { " …" } else { "" };
+        let line = if more.is_empty() { (*line).to_owned() } else { shortened(line, room) + more };
+        out.push_str(format!("{}{line}", if at == 0 { first } else { rest }).trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// A line with room for an ellipsis behind it.
+fn shortened(line: &str, room: usize) -> String {
+    let mut line = line.to_owned();
+    while columns_of(&line) + 2 > room {
+        line.pop();
+    }
+    line.trim_end().to_owned()
+}
+
+/// How many columns a text of one line takes.
+pub(super) fn columns_of(text: &str) -> usize {
+    let mut table = Table::new();
+    table.add_row([text]);
+    table.column_max_content_widths().first().map_or(0, |width| usize::from(*width))
 }
 
 /// One row, of which the last column wraps.

@@ -44,9 +44,13 @@ impl Paint {
         }
     }
 
-    /// The paint of a verdict's word, in any case.
+    /// The paint of a verdict's word, in any case: a council's, or an assembly's.
     pub(super) fn of_word(word: &str) -> Paint {
-        Verdict::read(word).map_or(Paint::Absent, Paint::of)
+        match &*word.to_ascii_lowercase() {
+            "pass" | "done" => Paint::Good,
+            "fail" | "refused" => Paint::Bad,
+            _ => Verdict::read(word).map_or(Paint::Absent, Paint::of),
+        }
     }
 
     /// The text, marked on each of its lines.
@@ -109,7 +113,7 @@ pub(super) fn clean(text: &str) -> String {
             '\n' => shown.push('\n'),
             '\t' => shown.push(' '),
             '\r' | '\u{feff}' | '\u{E0000}'..='\u{E007F}' => {}
-            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
+            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
                 shown.extend(c.escape_unicode());
             }
             c if c.is_control() => shown.extend(c.escape_default()),

@@ -19,7 +19,12 @@ pub(crate) fn step(word: &str) -> String {
         "r1" => "round 1".to_owned(),
         "r2" => "round 2".to_owned(),
         "adjudicate" => "adjudication".to_owned(),
-        other => other.to_owned(),
+        "ask" => "asking".to_owned(),
+        "node" => "reports".to_owned(),
+        other => match other.strip_prefix("round") {
+            Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => format!("round {number}"),
+            _ => other.to_owned(),
+        },
     }
 }
 
@@ -81,6 +86,14 @@ pub(super) fn list(names: &[&str]) -> String {
     }
 }
 
+/// As [`list`], of so many names at most and with the number of the others.
+pub(super) fn some(names: &[&str], most: usize) -> String {
+    match names.len().checked_sub(most) {
+        None | Some(0) => list(names),
+        Some(more) => format!("{} and {} more", names[..most].join(", "), grouped(more as u64)),
+    }
+}
+
 /// At most so many characters, with an ellipsis where some are left out.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
@@ -107,6 +120,17 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_said_in_words() {
+        assert_eq!(["r2", "round12", "node", "ask", "roundabout"].map(step), [
+            "round 2",
+            "round 12",
+            "reports",
+            "asking",
+            "roundabout"
+        ]);
+    }
+
+    #[test]
     fn times_are_utc() {
         assert_eq!(minute(1_772_600_700_000), "2026-03-04 05:05");
         assert_eq!(instant(1_772_600_700_007), "2026-03-04T05:05:00.007Z");
@@ -121,6 +145,7 @@ mod tests {
             ["1 call", "0 calls", "1,234,567 tokens"]
         );
         assert_eq!([list(&[]), list(&["a"]), list(&["a", "b", "c"])], ["", "a", "a, b and c"]);
+        assert_eq!([some(&["a", "b"], 2), some(&["a", "b", "c"], 1)], ["a and b", "a and 2 more"]);
         assert_eq!([cut("abc", 3), cut("abcd", 3), cut("a bcd", 3)], ["abc", "ab…", "a…"]);
     }
 }

@@ -22,8 +22,14 @@ use crate::service::workspace::Workspace;
 pub struct Plan {
     /// The assembly.
     pub assembly: String,
+    /// What people call it.
+    pub title: String,
     /// Its mode.
     pub mode: Mode,
+    /// What it is asked for.
+    pub request: Request,
+    /// What it is about: a path, or `-`.
+    pub subject: String,
     /// Who is asked at once.
     pub first: Vec<Question>,
     /// Who is asked later, and when.
@@ -109,7 +115,10 @@ pub(super) async fn of(
     let (later, never) = others(sitting, &first);
     Ok(Plan {
         assembly: sitting.setup.assembly.to_string(),
+        title: called.view.resolved.title.clone(),
         mode: sitting.setup.mode,
+        request: sitting.setup.request.clone(),
+        subject: called.subject.shown.clone(),
         first,
         later,
         never,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_kernel::history::History;
 use quorate_kernel::replay::replay as derive;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::assembly::{self, Request, Setup};
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
@@ -60,6 +60,8 @@ pub struct Report {
     pub messages: Vec<Message>,
     /// Peer: how many rounds there were, and what ended the talk.
     pub rounds: Option<(u64, String)>,
+    /// Peer: who is in whose reach: `fully-connected`, `ring`, `star` or `peers`.
+    pub topology: Option<String>,
     /// Peer: what rules of the host's own made of the log.
     pub synthesis: Map<String, Json>,
     /// Hierarchy: what the root passes up.
@@ -68,6 +70,8 @@ pub struct Report {
     pub nodes: Vec<Node>,
     /// Everybody in the roster, in order, with everything they were asked.
     pub members: Vec<Member>,
+    /// The rules as declared, in order.
+    pub declared: Vec<assembly::Rule>,
     /// The rules that were applied, in order.
     pub rules: Vec<Rule>,
     /// What was refused, in order.
@@ -144,10 +148,12 @@ impl Report {
             decision: outcome.get("decision").and_then(Decision::read),
             messages: listed("messages").iter().filter_map(Message::read).collect(),
             rounds: rounds.map(|rounds| (rounds, text("endedBy").unwrap_or_default())),
+            topology: text("topology"),
             synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
             rollup: outcome.get("rollup").and_then(Rollup::read),
             nodes: listed("nodes").iter().filter_map(Node::read).collect(),
             members: setup.members.iter().map(|one| Member::read(one, history)).collect(),
+            declared: setup.rules.clone(),
             rules: listed("rules").iter().filter_map(Rule::read).collect(),
             violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),
             kept: setup.overlays.enabled,

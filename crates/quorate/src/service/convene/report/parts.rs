@@ -118,6 +118,12 @@ pub struct Member {
     pub id: String,
     /// What people call the role.
     pub role: String,
+    /// Advisory: the phase that it is asked in.
+    pub phase: Option<String>,
+    /// Voting: the classes that it votes on; `None` is all.
+    pub classes: Option<Vec<String>>,
+    /// Hierarchy: to whom it reports.
+    pub parent: Option<String>,
     /// How its last question ended; `not_asked` where there was none.
     pub status: String,
     /// All of them, in order.
@@ -154,6 +160,10 @@ pub struct Rule {
     pub members: Vec<String>,
     /// The node that it was applied at, in a hierarchy.
     pub node: Option<String>,
+    /// Advisory: how many fragments it emitted.
+    pub emitted: Option<u64>,
+    /// Voting: `pass` or `fail`.
+    pub decides: Option<String>,
 }
 
 /// Something that was refused.
@@ -175,6 +185,8 @@ pub struct Violation {
     pub excerpt: Option<String>,
     /// Whom a message did not reach.
     pub to: Vec<String>,
+    /// Why it could not be checked.
+    pub why: Option<String>,
 }
 
 fn text(value: &Json, key: &str) -> Option<String> {
@@ -318,7 +330,15 @@ impl Member {
         let consulted: Vec<Consulted> =
             history.consultations.iter().filter(own).map(Consulted::read).collect();
         let status = consulted.last().map_or_else(|| "not_asked".to_owned(), |last| last.status.clone());
-        Member { id: member.id.to_string(), role: member.role.clone(), status, consulted }
+        Member {
+            id: member.id.to_string(),
+            role: member.role.clone(),
+            phase: member.phase.clone(),
+            classes: member.vote_class.clone(),
+            parent: member.parent.as_ref().map(ToString::to_string),
+            status,
+            consulted,
+        }
     }
 
     /// Its last answer.
@@ -367,6 +387,8 @@ impl Rule {
             fired: value.get("fired")?.as_bool()?,
             members: texts(value, "members"),
             node: text(value, "node"),
+            emitted: value.get("emitted").and_then(Json::as_u64),
+            decides: text(value, "decides"),
         })
     }
 
@@ -392,6 +414,7 @@ impl Violation {
             layer: text(&value, "layer"),
             excerpt: text(&value, "excerpt"),
             to: texts(&value, "to"),
+            why: text(&value, "why"),
         }
     }
 

@@ -76,21 +76,3 @@ fn a_megabyte_is_answered() {
         quotes(&ask(Wanted::Ballot, "m", "", Some(&ciso()), &[proposal]), &text);
     }
 }
-
-#[test]
-fn tmp_time() {
-    let talk = ("user: So what about the plan to move the database next week and how would that affect cost?\nassistant: That depends on the load. We measured 40% less latency, but the rollback takes an hour.\n").repeat(28);
-    let p = critic();
-    let part = [Part::new(PartKind::Conversation, "a.md", talk.as_str())];
-    let prop = [Part::new(PartKind::Proposal, "a.md", talk.as_str())];
-    for (w, parts) in [(Wanted::Advice, &part), (Wanted::Ballot, &prop), (Wanted::Message, &prop)] {
-        let banned = Banned::new(true, &[]).unwrap();
-        let goals = Goals::read("");
-        let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
-        for _ in 0..3 {
-            let at = std::time::Instant::now();
-            for _ in 0..10 { let _ = answer(w, &Question { member: "m", step: "round1", role: "", persona: Some(&p), parts: &parts[..] }, &criteria); }
-            println!("TIME {w:?} {} bytes: {:?}", talk.len(), at.elapsed() / 10);
-        }
-    }
-}

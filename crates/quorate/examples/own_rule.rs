@@ -1,0 +1,69 @@
+//! Registers a synthesis rule and a gather strategy of one's own, and convenes an assembly that names both.
+//!
+//! `cargo run -p quorate --example own_rule`
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate::service::convene::{Request, asked::Asked};
+use quorate::service::host::Host;
+use quorate_kernel::ports::{gather, rule};
+use quorate_manifest::{assembly::Mode, known::RuleKind};
+use serde_json::{Value, json};
+
+/// Passes when nobody says no, however few say yes.
+struct NobodyObjects;
+
+#[async_trait]
+impl rule::Rule for NobodyObjects {
+    async fn apply(&self, input: Value) -> Result<Value, String> {
+        let votes = input["votes"].as_array().ok_or("there are no votes")?;
+        let objects = votes.iter().any(|one| one["vote"] == "no");
+        Ok(json!({"decision": if objects { "fail" } else { "pass" }}))
+    }
+}
+
+/// Gives a voter the proposal with what it cost last year.
+struct WithLastYear;
+
+#[async_trait]
+impl gather::Gather for WithLastYear {
+    async fn gather(&self, request: gather::Request) -> Result<String, String> {
+        Ok(format!("{}\n\nLast year this cost 31 000.\n", request.subject.text))
+    }
+}
+
+const BOARD: &str = "---
+schema: assembly.workspace/v1
+name: board
+title: Board
+description: Decides what is bought.
+version: 1.0.0
+mode: voting
+members:
+  - {id: cfo, persona: ws://personas/cfo, role: CFO, gatherInput: {strategy: custom:last-year}}
+synthesis: {rules: [{id: consent, kind: nobody-objects}]}
+---
+";
+const CFO: &str = "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n";
+
+#[tokio::main(flavor = "current_thread")]
+pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let dir = tempfile::tempdir()?;
+    std::fs::create_dir_all(dir.path().join("personas/cfo"))?;
+    std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
+    std::fs::write(dir.path().join("ASSEMBLY.md"), BOARD)?;
+    std::fs::write(dir.path().join("personas/cfo/PERSONA.md"), CFO)?;
+    std::fs::write(dir.path().join("proposal.md"), "# A second region\n\nResolution: open it.\n")?;
+
+    let params = json!({"type": "object"});
+    let kind = RuleKind { modes: vec![Mode::Voting], params, ..RuleKind::default() };
+    let host = Host::new()
+        .with_rule("nobody-objects", kind, Arc::new(NobodyObjects))?
+        .with_gather("custom:last-year", Arc::new(WithLastYear))?;
+    let asked = Asked { proposal: Some(dir.path().join("proposal.md")), ..Asked::default() };
+    let request = Request { path: dir.path().join("ASSEMBLY.md"), asked, ..Request::default() };
+    let report = quorate::convene(&request, &host).await?;
+    println!("{}: {}", report.assembly, report.verdict.as_deref().unwrap_or("undecided"));
+    Ok(())
+}
