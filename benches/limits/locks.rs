@@ -13,7 +13,7 @@ const TRAITS: usize = 100;
 const BYTES: usize = 8_000_000;
 const ROUNDS: usize = 9;
 /// Checks of a short text in one measurement.
-const SHORT: u32 = 2_000;
+const SHORT: u32 = 1_000;
 
 /// What mentors and reviewers write, in many scripts, with markup, entities and code.
 const MIXED: &str = include_str!("../../crates/quorate-protocol/tests/evasion/benign.txt");
@@ -67,7 +67,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     for _ in 0..SHORT {
         std::hint::black_box(locks.check(std::hint::black_box("Say the risk first, the **remedy** second.")));
     }
-    bench.table.told("  the same, a suggestion of 42 bytes", Measure::Time(start.elapsed() / SHORT));
+    bench.table.told("  the same, 1 000 suggestions of 42 bytes", Measure::Time(start.elapsed()));
     let start = Instant::now();
     Locks::compile(&traits(MatchMode::Substring), MatchMode::Substring)?;
     bench.table.told("  making 100 traits ready", Measure::Time(start.elapsed()));

@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "processes, files and time are what is measured here")]
 
+mod assemblies;
 mod critical_path;
 mod inside;
 mod large_log;
@@ -71,7 +72,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 8] = [
+    let steps: [(&str, Step); 9] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -80,6 +81,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("sizes", sizes::measure),
         ("manifests", manifests::measure),
         ("locks", locks::measure),
+        ("assemblies", assemblies::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

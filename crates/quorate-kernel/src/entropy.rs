@@ -36,9 +36,23 @@ fn letters(bits: u64) -> impl Iterator<Item = char> {
     (0..12).map(move |at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))
 }
 
-/// Random hexadecimal text, for salts.
+/// How many bytes a salt has.
+const SALT: usize = 16;
+
+/// Random hexadecimal text, for salts. The operating system is asked for many at once.
 pub fn salt() -> String {
-    hex(&bytes::<16>())
+    const MANY: usize = 64;
+    thread_local! {
+        static POOL: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    POOL.with_borrow_mut(|pool| {
+        if pool.is_empty() {
+            pool.extend(bytes::<{ SALT * MANY }>());
+        }
+        // Each byte is given out once.
+        let rest = pool.len().saturating_sub(SALT);
+        hex(&pool.split_off(rest))
+    })
 }
 
 /// The nonce that marks material in the prompts of a run. It follows from the run's recorded seed, so that a resumed
@@ -57,8 +71,13 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 
 /// Lower-case hexadecimal text.
 pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+        }
+    }
+    text
 }
 
 /// Reads 64 hexadecimal digits.

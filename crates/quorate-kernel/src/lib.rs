@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod ask;
 pub mod budget;
+pub mod canonical;
 pub mod clock;
 pub mod consultation;
 pub mod driver;

@@ -3,6 +3,7 @@
 use quorate_protocol::{Command, Json, Part, Protocol};
 use serde_json::Map;
 
+use crate::canonical::object as canonical;
 use crate::history::History;
 
 /// Where a replay differs from what was recorded.
@@ -67,9 +68,4 @@ fn differences(recorded: &Facts, replayed: &Facts) -> Vec<Difference> {
         Some(Difference { kind, recorded: body(a), replayed: body(b) })
     };
     (0..length).filter_map(differ).collect()
-}
-
-/// Canonical JSON (RFC 8785).
-pub fn canonical(data: &Map<String, Json>) -> String {
-    serde_json_canonicalizer::to_string(data).expect("a JSON object with string keys can be written")
 }

@@ -2,6 +2,7 @@
 //! predecessor in the run and the hash of its data; the data carries a random salt, since a bare hash of a short
 //! answer could be guessed.
 
+use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{hex, salt};
 use quorate_kernel::ports::ledger::{Entry, Error, Record};
@@ -13,24 +14,24 @@ use sha2::{Digest, Sha256};
 /// The version of the wire form.
 pub const VERSION: u32 = 1;
 
-/// A record's head.
+/// A record's head. Its fields stand in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The version of the wire form.
-    pub v: u32,
-    /// The record's kind.
-    pub kind: String,
-    /// The run.
-    pub run: String,
-    /// The record's number in the run, from 0.
-    pub n: u64,
     /// RFC 3339, UTC, milliseconds.
     pub at: String,
-    /// The leaf of the record before it in the run, hexadecimal; null at 0.
-    pub prev: Option<String>,
     /// SHA-256 of the data, hexadecimal.
     pub data_sha256: String,
+    /// The record's kind.
+    pub kind: String,
+    /// The record's number in the run, from 0.
+    pub n: u64,
+    /// The leaf of the record before it in the run, hexadecimal; null at 0.
+    pub prev: Option<String>,
+    /// The run.
+    pub run: String,
+    /// The version of the wire form.
+    pub v: u32,
 }
 
 /// A record as it is stored.
@@ -77,8 +78,7 @@ impl Prepared {
         if let Some(number) = inexact(&data) {
             return Err(unwritable(format!("the integer {number} is past 2^53")));
         }
-        let data =
-            serde_json_canonicalizer::to_string(&data).map_err(|error| unwritable(error.to_string()))?;
+        let data = canonical::text(&data).map_err(|error| unwritable(error.to_string()))?;
         let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
         Ok(Prepared { kind, at_ms: entry.at_ms, data, data_sha256 })
     }
@@ -98,8 +98,8 @@ impl Prepared {
             prev: prev.map(str::to_owned),
             data_sha256,
         };
-        let head = serde_json_canonicalizer::to_string(&head)
-            .map_err(|error| Unwritable { kind, why: error.to_string() })?;
+        let head =
+            serde_json::to_string(&head).map_err(|error| Unwritable { kind, why: error.to_string() })?;
         Ok(Stored { n, kind, head, data })
     }
 }
@@ -194,6 +194,14 @@ mod tests {
     use quorate_kernel::ports::ledger::Kind;
 
     use super::*;
+
+    #[test]
+    fn heads_are_canonical() {
+        // D2
+        let stored = seal("r1", 7, Some("ab"), entry(json!({"a": 1}))).unwrap();
+        let head: Json = serde_json::from_str(&stored.head).unwrap();
+        assert_eq!(canonical::text(&head).unwrap(), stored.head);
+    }
 
     fn entry(data: Json) -> Entry {
         Entry { kind: Kind::Outcome, at_ms: 0, data: quorate_kernel::consultation::object(data) }

@@ -166,3 +166,6 @@ impl Told for All {
         self.0.push((at, layer, span.start, span.end));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use num_bigint::BigUint;
 use quorate_manifest::decimal::Decimal;
 
+use crate::Json;
+
 /// How many digits after the point are counted with; a decimal of a manifest has no more.
 const SCALE: u32 = 30;
 
@@ -51,9 +53,13 @@ impl Weight {
         format!("{whole}{point}{fraction}")
     }
 
-    /// The number as a float, for showing.
-    pub fn approximate(&self) -> f64 {
-        self.text().parse().unwrap_or(f64::NAN)
+    /// The number as JSON, for showing: whole where it is whole, else rounded to a float.
+    pub fn json(&self) -> Json {
+        let text = self.text();
+        match text.parse::<u32>() {
+            Ok(whole) => Json::from(whole),
+            Err(_) => Json::from(text.parse::<f64>().unwrap_or(f64::NAN)),
+        }
     }
 }
 

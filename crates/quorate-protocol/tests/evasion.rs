@@ -1,6 +1,8 @@
 //! What people do to a forbidden phrase so that a matcher does not see it: generated from a seed, and caught without
 //! exception; and what is no such phrase, and is left alone.
 
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without may panic")]
+
 #[path = "evasion/benign.rs"]
 mod benign;
 #[path = "evasion/chance.rs"]

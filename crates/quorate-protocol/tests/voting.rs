@@ -1,6 +1,5 @@
 //! Votes, exhaustively, against an oracle in whole numbers that follows V1 to V8 word by word.
 
-mod sitting;
 #[path = "voting/early.rs"]
 mod early;
 #[path = "voting/exhaustive.rs"]
@@ -11,6 +10,7 @@ mod infected;
 mod named;
 #[path = "voting/oracle.rs"]
 mod oracle;
+mod sitting;
 #[path = "voting/stacks.rs"]
 mod stacks;
 #[path = "voting/table.rs"]

@@ -1,6 +1,7 @@
 //! The simulator: a council of scripted members, a ledger that dies, and resumption until there is an outcome. A seed
-//! decides everything; a failure prints it.
+//! decides everything; a failure prints it. Assemblies have theirs in [`assembly`].
 
+pub mod assembly;
 mod check;
 mod script;
 

@@ -48,7 +48,7 @@ synthesis: {rules: [{id: consent, kind: nobody-objects}]}
 const CFO: &str = "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n";
 
 #[tokio::main(flavor = "current_thread")]
-pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     std::fs::create_dir_all(dir.path().join("personas/cfo"))?;
     std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;

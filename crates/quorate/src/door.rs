@@ -11,6 +11,7 @@ use quorate_manifest::Host;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::tree::{emit, yaml};
 
+use crate::service::convene::rehearse::rehearse;
 use crate::service::convene::{self, sitting::Sitting};
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
@@ -70,7 +71,7 @@ pub fn define_assembly_workspace(path: &Path, host: &dyn Host) -> Result<Resolve
 
 /// Asks whether an assembly conforms, as the public guide's handshake has it: the manifest fits its schema, its chain
 /// resolves, the one-way switches hold, its consumers, personas and refs exist, its rules are known and name members,
-/// and loading it is deterministic. Gives the warnings.
+/// loading it is deterministic, and a rehearsal of its synthesis on made-up answers comes to an end. Gives the warnings.
 ///
 /// # Errors
 /// The refusals.
@@ -84,12 +85,17 @@ pub fn validate(path: &Path) -> Result<Report, Refused> {
     let first = view(path, &host)?;
     let again = view(path, &host)?;
     let text = emit(&first.resolved.chain.merged);
+    let rehearsed = rehearse(&first.resolved);
     let stable = text == emit(&again.resolved.chain.merged)
         && yaml::parse(&text).0.is_some_and(|read| emit(&read) == text);
-    if stable {
-        return Ok(first.report);
-    }
     let mut report = first.report;
+    if let Err(why) = rehearsed {
+        report.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, Body::new(why));
+        return Err(Refused { report });
+    }
+    if stable {
+        return Ok(report);
+    }
     let body =
         Body::new("the manifest reads differently the second time; somebody changes it at this moment");
     report.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body);

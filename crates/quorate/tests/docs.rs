@@ -1,5 +1,5 @@
 //! Every command that README.md and docs/ show is run, in a temporary directory that has `examples/`, and output that
-//! they show is compared. `support/console.rs` says how.
+//! they show is compared; the README of an example workspace is run in its own folder there. `support/console.rs` says how.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -17,14 +17,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-fn run_document(path: &Path) -> usize {
+/// Runs a document in a folder of a directory that has a copy of `examples/`.
+fn run_document(path: &Path, folder: &str) -> usize {
     let text = std::fs::read_to_string(path).unwrap();
     let dir = tempfile::tempdir().unwrap();
     copy(&root().join("examples"), &dir.path().join("examples"));
     let mut count = 0;
     for part in console::parts(&text) {
         let Part::Console(block) = part else { continue };
-        for said in console::run(&block, dir.path()) {
+        for said in console::run(&block, &dir.path().join(folder)) {
             console::compare(&path.display().to_string(), &said);
             count += 1;
         }
@@ -37,6 +38,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
+        // What somebody's own run has left there is none of theirs.
+        if path.file_name().is_some_and(|name| name == ".quorate") {
+            continue;
+        }
         if path.is_dir() {
             copy(&path, &target);
         } else {
@@ -53,14 +58,36 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
+/// The names of the workspaces in `examples/`.
+fn workspaces() -> Vec<String> {
+    let entries = std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap());
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().join("quorate.toml").exists())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn the_readme_shows_what_happens() {
-    assert!(run_document(&root().join("README.md")) > 0);
+    assert!(run_document(&root().join("README.md"), ".") > 0);
+}
+
+#[test]
+fn the_example_workspaces_show_what_happens() {
+    let names = workspaces();
+    assert!(names.len() >= 4, "{names:?}");
+    for name in names {
+        let folder = format!("examples/{name}");
+        let readme = root().join(&folder).join("README.md");
+        assert!(run_document(&readme, &folder) > 0, "{folder} shows no command");
+    }
 }
 
 #[test]
 fn the_docs_show_what_happens() {
-    let commands: usize = documents().iter().map(|path| run_document(path)).sum();
+    let commands: usize = documents().iter().map(|path| run_document(path, ".")).sum();
     assert!(commands > 0, "the docs show no command");
 }
 
@@ -69,6 +96,7 @@ fn relative_links_lead_somewhere() {
     let mut all: Vec<PathBuf> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(|name| root().join(name)).collect();
     all.extend(documents());
+    all.extend(workspaces().iter().map(|name| root().join("examples").join(name).join("README.md")));
     for document in all {
         let text = std::fs::read_to_string(&document).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

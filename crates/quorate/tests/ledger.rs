@@ -10,7 +10,7 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use quorate_kernel::replay::canonical;
+use quorate_kernel::canonical::object as canonical;
 use quorate_ledger::record::leaf;
 use records::{of_kind, wait};
 use serde_json::{Value, json};

@@ -1,6 +1,10 @@
 //! `quorate locks test` through the real binary.
 
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at files"
+)]
 
 mod support;
 

@@ -321,7 +321,7 @@ pub(super) fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether it is a vowel or a final of a Hangul syllable, so that the syllable before it goes on.
+/// Whether the letter before it goes on with it: a vowel or a final of a Hangul syllable, a sound mark of a kana.
 pub(super) fn goes_on(c: char) -> bool {
-    matches!(c, '\u{1161}'..='\u{11ff}')
+    matches!(c, '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff9e}' | '\u{ff9f}')
 }

@@ -47,7 +47,7 @@ fn within(hit: &str) -> String {
 fn shown(part: &str) -> String {
     let mut out = String::new();
     for c in part.chars() {
-        let unseen = entry(c).class == Class::Nothing && !(is_mark(c) && !out.is_empty());
+        let unseen = entry(c).class == Class::Nothing && (out.is_empty() || !is_mark(c));
         if c.is_whitespace() {
             if !out.ends_with(' ') {
                 out.push(' ');

@@ -73,6 +73,15 @@ impl Folded {
         let mut at = 0;
         while at < items.len() {
             let item = items[at];
+            // Nearly always the next item is the next character.
+            if item.c.is_ascii_alphanumeric()
+                && let Some(next) = items.get(at + 1).filter(|next| next.start == item.start + 1)
+            {
+                self.text.push(item.c.to_ascii_lowercase());
+                self.from.push((item.start, next.start));
+                at += 1;
+                continue;
+            }
             let next = items[at..]
                 .iter()
                 .find(|next| next.start != item.start)
@@ -92,7 +101,7 @@ impl Folded {
                 Class::Space => self.space(source),
                 Class::Mark if form == Form::Tight => {}
                 Class::Mark if form == Form::Loose || item.c == TAKEN => self.space(source),
-                _ if form == Form::Composed => {
+                _ if form == Form::Composed && !item.c.is_ascii() => {
                     for c in item.c.nfkc().flat_map(case) {
                         self.push(c.encode_utf8(&mut room), source);
                     }

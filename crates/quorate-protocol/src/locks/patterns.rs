@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
+use super::character::Class;
 use super::fold::{Folded, Form};
 use super::hit::Layer;
 use super::items::Item;
@@ -52,6 +53,7 @@ impl Patterns {
         let together = RegexSetBuilder::new(texts)
             .case_insensitive(true)
             .size_limit(TOGETHER_BYTES)
+            .dfa_size_limit(TOGETHER_BYTES)
             .build()
             .ok()
             .filter(|_| all.len() > 1);
@@ -80,22 +82,21 @@ impl Patterns {
         end: usize,
         mut found: impl FnMut(usize, Layer, Range<usize>),
     ) {
-        let mut tried: Vec<Folded> = Vec::new();
+        let any = |items: &[Item], is: fn(&Item) -> bool| items.iter().any(is);
+        let is_joined =
+            |item: &Item| matches!(item.class(), Class::Mark | Class::Hyphen) || item.c == '\u{ad}';
+        let (marked, taken_out) = (any(taken, is_joined), items != taken);
+        // A form that is another's is not tried again.
         let forms = [
-            (items, Form::Composed),
-            (items, Form::Bare),
-            (items, Form::Tight),
-            (taken, Form::Tight),
-            (taken, Form::Loose),
+            (items, Form::Composed, any(items, |item| !item.c.is_ascii())),
+            (items, Form::Bare, true),
+            (items, Form::Tight, taken_out && any(items, is_joined)),
+            (taken, Form::Tight, marked),
+            (taken, Form::Loose, marked),
         ];
-        for (items, form) in forms {
+        for (items, form, _) in forms.into_iter().filter(|(.., differs)| *differs) {
             let folded = Folded::new(items, form, end);
-            if tried.iter().all(|one| one.text != folded.text) {
-                self.find(&folded.text, |pattern, span| {
-                    found(pattern.at, pattern.folded, folded.source(span))
-                });
-                tried.push(folded);
-            }
+            self.find(&folded.text, |pattern, span| found(pattern.at, pattern.folded, folded.source(span)));
         }
     }
 

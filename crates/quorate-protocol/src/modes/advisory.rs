@@ -7,7 +7,7 @@ pub(crate) use outcome::risk_of;
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
 use crate::answers::advice::Advice;
@@ -200,6 +200,7 @@ impl Advisory {
         }
         if self.pass == Pass::Sentinel && !self.synthesis.terminal {
             self.pass = Pass::Phase;
+            book.forget_rules();
             return self.begin(case, book);
         }
         self.check(case, book)
@@ -350,5 +351,10 @@ impl Mode for Advisory {
             self.kept[at] = clean;
         }
         if self.unchecked.is_empty() { vec![Want::End(self.guidance(case, book))] } else { Vec::new() }
+    }
+
+    /// X12: a sentinel that nobody could pay for is missing like any other.
+    fn cut_short(&self, case: &Case, book: &mut Book) -> Map<String, Json> {
+        outcome::also(self, case, book)
     }
 }

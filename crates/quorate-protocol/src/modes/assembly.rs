@@ -65,6 +65,11 @@ pub(crate) trait Mode: Send {
 
     /// A candidate was held against the locks.
     fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want>;
+
+    /// What an outcome says all the same where the run ends before the mode has come to anything.
+    fn cut_short(&self, _: &Case, _: &mut Book) -> Map<String, Json> {
+        Map::new()
+    }
 }
 
 /// The state machine of one assembly's run.
@@ -199,7 +204,8 @@ impl Assembly {
             return Vec::new();
         }
         let because = "the run's budget is spent before its members have answered";
-        self.end(Ending::without_artifact(Stand::Incomplete, "budget_exhausted", because))
+        let also = self.mode.cut_short(&self.case, &mut self.book);
+        self.end(Ending { also, ..Ending::without_artifact(Stand::Incomplete, "budget_exhausted", because) })
     }
 
     /// Does what a mode wants, and what it wants because of that.

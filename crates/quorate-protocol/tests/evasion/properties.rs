@@ -114,7 +114,7 @@ fn contains(text: &str, locked: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(20_261), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(20_261), ..ProptestConfig::default() })]
 
     // L2: what is folded stays as it is when it is folded again.
     #[test]

@@ -164,7 +164,10 @@ pub(crate) fn setup(mode: Mode, request: Request) -> Setup {
 
 /// A map of risk.
 pub(crate) fn levels(levels: &[(u8, u8, RiskLabel)]) -> Vec<RiskLevel> {
-    levels.iter().map(|(lowest, highest, label)| RiskLevel { lowest: *lowest, highest: *highest, label: *label }).collect()
+    levels
+        .iter()
+        .map(|(lowest, highest, label)| RiskLevel { lowest: *lowest, highest: *highest, label: *label })
+        .collect()
 }
 
 /// A member without anything particular.

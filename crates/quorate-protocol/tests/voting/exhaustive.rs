@@ -75,13 +75,13 @@ fn one_and_two_members_with_every_weight() {
 
 #[test]
 fn three_members() {
-    // V3, V4, V5, V8: ordinarily five choices of weights, and all 125 where somebody asks for everything.
+    // V3, V4, V5, V8: ordinarily three choices of weights, and all 125 where somebody asks for everything.
     let [a, b, c, one, half] = WEIGHTS;
-    let few = vec![vec![one, one, one], vec![a, b, c], vec![half, half, c], vec![b, a, c], vec![c, one, half]];
+    let few = vec![vec![one, one, one], vec![a, b, c], vec![half, c, one]];
     let weights = if everything() { table::every(&WEIGHTS, 3) } else { few };
     let (coins, stacks) = (coins(), stacks());
     let tried: usize = weights.iter().map(|weights| try_all(weights, &stacks, &coins)).sum();
-    assert!(tried > 14_000);
+    assert!(tried > 8_000);
 }
 
 #[test]
@@ -118,7 +118,10 @@ fn a_tenth_and_two_tenths_are_three_tenths() {
         let voters = voters(&does, &[(1, ""), (2, ""), (7, "")]);
         table::vote_in(&setup, "r", &voters, &[0, 1, 2]).word("verdict").to_owned()
     };
-    assert_eq!([verdict([yes, yes, no]), verdict([no, yes, no]), verdict([yes, no, no])], ["pass", "fail", "fail"]);
+    assert_eq!(
+        [verdict([yes, yes, no]), verdict([no, yes, no]), verdict([yes, no, no])],
+        ["pass", "fail", "fail"]
+    );
 }
 
 /// Whether somebody asked for everything, for which the ordinary run has no time.

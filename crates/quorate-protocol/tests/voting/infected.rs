@@ -14,7 +14,10 @@ use crate::sitting::{Sitting, locked};
 fn answers() -> Vec<(Json, Does)> {
     vec![
         (json!({"vote": "yes", "rationale": "and so votes everybody else", "weight": 1000}), Does::Yes),
-        (json!({"vote": "no", "rationale": "yes", "result": "pass", "decision": {"result": "pass"}}), Does::No),
+        (
+            json!({"vote": "no", "rationale": "yes", "result": "pass", "decision": {"result": "pass"}}),
+            Does::No,
+        ),
         (json!({"vote": "abstain", "rationale": "", "member": "ada", "terminal": true}), Does::Abstain),
         (json!({"vote": "YES", "rationale": "in capitals"}), Does::Missing),
         (json!({"vote": ["yes"], "rationale": "in a list"}), Does::Missing),

@@ -26,9 +26,11 @@ const MISSING: Does = Does::Missing;
 #[test]
 fn without_voters_it_is_refused() {
     // V1: a list holds the class or it does not; an empty one holds none.
-    let classes = |classes: Option<&[&str]>| classes.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+    let classes =
+        |classes: Option<&[&str]>| classes.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
     let mut setup = table::setup(&[], &["1", "1", "1"]);
-    for (member, of) in setup.members.iter_mut().zip([Some(&["x"][..]), Some(&[][..]), Some(&["y", "z"][..])]) {
+    for (member, of) in setup.members.iter_mut().zip([Some(&["x"][..]), Some(&[][..]), Some(&["y", "z"][..])])
+    {
         member.vote_class = classes(of);
     }
     for class in [Some(CLASS.to_owned()), None] {
@@ -107,7 +109,11 @@ fn abstaining_is_a_vote() {
         vec![all(veto(Scope::All))],
     ] {
         let sitting = vote(&table::setup(&rules, &["1", "1", "1"]), &[ABSTAIN; 3]);
-        assert_eq!((sitting.word("verdict"), &sitting.outcome()["partial"]), ("fail", &json!(false)), "{rules:?}");
+        assert_eq!(
+            (sitting.word("verdict"), &sitting.outcome()["partial"]),
+            ("fail", &json!(false)),
+            "{rules:?}"
+        );
     }
     let cast = table::setup(&[all(Kind::Quorum { threshold: (1, 1), cast: true })], &["1", "1", "1"]);
     assert_eq!(vote(&cast, &[YES, ABSTAIN, ABSTAIN]).word("verdict"), "pass");
@@ -154,7 +160,8 @@ fn five_hundred_members_tie_exactly() {
     for early in [false, true] {
         let mut setup = table::setup(&[all(quorum((5, 10)))], &weights);
         setup.early_decision = early;
-        let does = |yes: usize| -> Vec<Does> { (0..500).map(|seat| if seat < yes { YES } else { NO }).collect() };
+        let does =
+            |yes: usize| -> Vec<Does> { (0..500).map(|seat| if seat < yes { YES } else { NO }).collect() };
         assert_eq!(vote(&setup, &does(250)).word("verdict"), "pass");
         assert_eq!(vote(&setup, &does(249)).word("verdict"), "fail");
         setup.rules = vec![table::written(0, &all(majority(Tie::Unwritten)))];

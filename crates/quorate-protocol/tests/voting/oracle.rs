@@ -157,9 +157,7 @@ pub(crate) fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
 
 /// V3: yes of all weights; under `cast` without those who abstain.
 pub(crate) fn count(voters: &[Voter], cast: bool) -> Count {
-    let sum = |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
-    Count {
-        yes: sum(&|one| one.does == Does::Yes),
-        of: sum(&|one| !(cast && one.does == Does::Abstain)),
-    }
+    let sum =
+        |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
+    Count { yes: sum(&|one| one.does == Does::Yes), of: sum(&|one| !(cast && one.does == Does::Abstain)) }
 }

@@ -3,7 +3,7 @@
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{Member, Request, Rule as Written, Setup};
 use quorate_protocol::{Json, Name};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::oracle::{Does, Kind, Rule, Scope, Tie, Voter};
 use crate::sitting::{self, Sitting};
@@ -123,9 +123,4 @@ pub(crate) fn every<T: Copy>(choices: &[T], many: usize) -> Vec<Vec<T>> {
         };
         all.iter().flat_map(longer).collect()
     })
-}
-
-/// An outcome's rules, without what is in none: for comparing with [`Map`] of another.
-pub(crate) fn decision(sitting: &Sitting) -> Map<String, Json> {
-    sitting.outcome()["decision"].as_object().cloned().unwrap_or_default()
 }

@@ -27,7 +27,9 @@ impl Violation {
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "seed {}: {}", self.seed, self.what)
+        let next = self.seed + 1;
+        let again = format!("QUORATE_SEEDS={}..{next} cargo test -p quorate-testkit --test simulation", self.seed);
+        write!(f, "seed {}: {}\nto run it again: {again}", self.seed, self.what)
     }
 }
 
@@ -53,7 +55,7 @@ fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
 }
 
 /// X7: every invocation ends once.
-fn one_consultation_per_invocation(records: &[Record]) -> Result<(), String> {
+pub(super) fn one_consultation_per_invocation(records: &[Record]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for record in records.iter().filter(|record| record.is(Kind::Consultation)) {
         let id = text(record, "invocation").ok_or("a consultation without invocation")?;
@@ -65,7 +67,7 @@ fn one_consultation_per_invocation(records: &[Record]) -> Result<(), String> {
 }
 
 /// X7: what had a consultation when a session began is not asked in it.
-fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> {
+pub(super) fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> {
     for (asked, known) in simulated.asked.iter().zip(&simulated.known) {
         if let Some((id, _)) = asked.iter().find(|(id, _)| known.contains(id)) {
             return Err(format!("{id} was answered and is asked again"));
@@ -79,7 +81,7 @@ fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> {
 }
 
 /// X7: a call is made only after the intent to make it is durable, so it is found after any loss.
-fn nobody_is_asked_before_it_is_recorded(simulated: &Simulated, records: &[Record]) -> Result<(), String> {
+pub(super) fn nobody_is_asked_before_it_is_recorded(simulated: &Simulated, records: &[Record]) -> Result<(), String> {
     let intents = records.iter().filter(|record| record.is(Kind::RunIntent));
     let named: BTreeSet<&str> = intents
         .filter_map(|record| record.data.as_ref()?.get("invocations")?.as_array())
@@ -93,7 +95,7 @@ fn nobody_is_asked_before_it_is_recorded(simulated: &Simulated, records: &[Recor
 }
 
 /// X8: over all sessions no more calls than the cap.
-fn no_more_calls_than_the_cap(simulated: &Simulated) -> Result<(), String> {
+pub(super) fn no_more_calls_than_the_cap(simulated: &Simulated) -> Result<(), String> {
     let made = simulated.asked.iter().map(Vec::len).sum::<usize>();
     match simulated.cap {
         Some(cap) if made > cap as usize => {

@@ -127,11 +127,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
         options: arguments.answers.options(),
     };
-    let (called, workspace) =
-        match convene::call(environment, &arguments.places.places(), &request, &host) {
-            Ok(called) => called,
-            Err(stop) => return stopped(&stop, format, terminal),
-        };
+    let (called, workspace) = match convene::call(environment, &arguments.places.places(), &request, &host) {
+        Ok(called) => called,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
     let sitting = match Sitting::new(environment, &workspace, &called, &request.options, &host) {
         Ok(sitting) => sitting,
         Err(stop) => return stopped(&stop, format, terminal),
@@ -166,6 +165,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 /// Prints a report; the exit code is its outcome.
 pub(super) fn decided(report: &Report, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
-    terminal.data(&render::convene::report(report, format, terminal.stdout));
+    // Formats without words for an assembly are refused before anybody is asked.
+    if let Some(text) = render::convene::report(report, format, terminal.stdout) {
+        terminal.data(&text);
+    }
     Exit::verdict(report.exit())
 }

@@ -13,9 +13,10 @@ use std::time::Duration;
 use quorate_kernel::observe::Observer;
 
 use crate::service::sweep::{Swept, Watcher};
+pub(super) use screen::Glyphs;
 use screen::Screen;
 
-/// One review: a line for each member of the step that is on.
+/// One review or convening: a line for each member of the step that is on.
 pub struct Progress {
     run: Mutex<Option<String>>,
     shown: Shown<council::Council, lines::Council>,

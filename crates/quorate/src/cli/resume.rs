@@ -12,6 +12,7 @@ use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
 use super::render::Format;
 use super::review::{failed, interrupted, judged};
+use super::show::wordless;
 use super::terminal::Terminal;
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
@@ -48,6 +49,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };
+    // Before anybody is asked.
+    if matches!(format, Format::Sarif | Format::Github)
+        && runs::is_assembly(&desk, &run).await.unwrap_or_default()
+    {
+        let exit = failed(&wordless(&run), &desk, Format::Human, terminal);
+        desk.close().await;
+        return exit;
+    }
     let progress = Arc::new(Progress::new(terminal.watched));
     let resumed = or_interrupted(resumed(&desk, &run, &arguments.review, progress.clone())).await;
     progress.clear();

@@ -1,6 +1,7 @@
 //! `quorate show`.
 
 use clap::Args;
+use quorate_diagnostics::{Body, codes};
 
 use super::arguments::PlaceArguments;
 use super::exit::{Exit, stopped};
@@ -9,6 +10,7 @@ use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs::{self, Shown};
+use crate::service::stop::{Class, Stop};
 
 /// Show what a run came to, and why
 ///
@@ -34,15 +36,28 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let exit = match runs::shown(&desk, &run).await {
         Ok(shown) => {
-            warnings(&desk, terminal);
-            terminal.data(&match shown {
-                Shown::Review(report) => render::report(&report, format, terminal.stdout),
+            let text = match shown {
+                Shown::Review(report) => Some(render::report(&report, format, terminal.stdout)),
                 Shown::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
-            });
-            Exit::DONE
+            };
+            match text {
+                Some(text) => {
+                    warnings(&desk, terminal);
+                    terminal.data(&text);
+                    Exit::DONE
+                }
+                None => failed(&wordless(&run), &desk, Format::Human, terminal),
+            }
         }
         Err(stop) => failed(&stop, &desk, format, terminal),
     };
     desk.close().await;
     exit
+}
+
+/// Formats for findings in a file have no words for what an assembly comes to.
+pub(super) fn wordless(run: &str) -> Stop {
+    let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
+        .help("`--format human`, `json` or `markdown` shows an assembly");
+    Stop::new(Class::Usage, codes::USAGE, body)
 }

@@ -3,6 +3,7 @@
 pub mod asked;
 pub mod members;
 pub mod plan;
+pub mod rehearse;
 pub mod report;
 pub mod sitting;
 

@@ -68,7 +68,10 @@ pub fn built(configuration: Option<&Configuration>, council: Option<&Council>) -
         let default = default.map(|(name, place)| by_name(&registry, configuration, name, Some(place)));
         let tables = configuration.executors.keys();
         let tables = tables.map(|name| by_name(&registry, configuration, name, None));
-        stops.extend(tables.chain(default).filter_map(Result::err));
+        let assemblies = configuration.assemblies.values();
+        let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
+        let named = named.map(|(name, place)| by_name(&registry, configuration, name, Some(place)));
+        stops.extend(tables.chain(default).chain(named).filter_map(Result::err));
     }
     if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
         stops.extend(by_runtime(&registry, table, &council.dir).err());

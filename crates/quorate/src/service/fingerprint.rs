@@ -97,6 +97,6 @@ pub struct AssemblyParts<'a> {
 }
 
 fn hash(value: &Json) -> String {
-    let text = quorate_kernel::replay::canonical(&quorate_kernel::consultation::object(json!({"of": value})));
+    let text = quorate_kernel::canonical::object(&quorate_kernel::consultation::object(json!({"of": value})));
     sha256_hex(text.as_bytes())
 }

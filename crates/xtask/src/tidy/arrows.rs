@@ -59,7 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// What the protocol crate must not know.
-const IMPURE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand", "jiff", "sqlx", "regex"];
+const IMPURE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand", "jiff", "sqlx"];
 
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let metadata =

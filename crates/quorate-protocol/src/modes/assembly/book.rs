@@ -54,6 +54,11 @@ impl Book {
         Fact { kind: FactKind::Rule, data: entry }
     }
 
+    /// What rules came to so far is not what the run comes to: they are applied again, to more.
+    pub(crate) fn forget_rules(&mut self) {
+        self.rules.clear();
+    }
+
     /// The artifact, whole, and the outcome's record, which has it only where outcomes are kept (D8).
     pub(crate) fn outcome(&self, setup: &Setup, ending: Ending) -> (Json, Fact) {
         let missing = setup.members.iter().zip(&self.missing).filter(|(_, missing)| **missing);

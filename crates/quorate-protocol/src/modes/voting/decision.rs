@@ -153,10 +153,10 @@ fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<St
     let mut decision = json!({
         "result": word,
         "ratio": tally.ratio(),
-        "yes": tally.yes.approximate(),
-        "no": tally.no.approximate(),
-        "abstain": tally.abstain.approximate(),
-        "missing": tally.missing.approximate(),
+        "yes": tally.yes.json(),
+        "no": tally.no.json(),
+        "abstain": tally.abstain.json(),
+        "missing": tally.missing.json(),
         "exact": {"yes": tally.yes.text(), "total": tally.total.text()},
         "votes": votes,
     });

@@ -1,4 +1,5 @@
-//! A review on a live terminal: under the step that is on a line for each member, finished steps as one line.
+//! A review or a convening on a live terminal: under the step that is on a line for each member, as far as they fit;
+//! finished steps as one line.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use crate::cli::render::wording::{cut, duration, status, step as named};
 
 /// How much of the reason for a second question is shown.
 const WHY: usize = 60;
+/// How many members have a line. Who ended makes room for who is still at it, and is counted in the heading.
+const MOST: usize = 12;
 
 /// The lines.
 pub(super) struct Council {
@@ -37,8 +40,20 @@ struct Step {
 
 struct Member {
     id: String,
+    /// Its line, which measures its time also while it is not shown.
     bar: ProgressBar,
+    shown: bool,
     state: State,
+}
+
+impl Step {
+    fn count(&self, state: State) -> usize {
+        self.members.iter().filter(|member| member.state == state).count()
+    }
+
+    fn shown(&self) -> usize {
+        self.members.iter().filter(|member| member.shown).count()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,10 +112,35 @@ impl Board {
             let heading = self.add("{prefix:.bold}{msg}").with_prefix(named(&line(word)));
             self.step = Some(Step { word: word.to_owned(), heading, members: Vec::new() });
         }
-        let bar =
-            self.add("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}").with_prefix(line(member));
+        let style = self.style("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}");
+        let bar = ProgressBar::hidden().with_style(style).with_prefix(line(member));
         if let Some(step) = &mut self.step {
-            step.members.push(Member { id: id.to_owned(), bar, state: State::Thinking });
+            step.members.push(Member { id: id.to_owned(), bar, shown: false, state: State::Thinking });
+        }
+        self.fill();
+    }
+
+    /// Shows as many members as fit: whoever is still at it takes the line of who has ended.
+    fn fill(&mut self) {
+        let Some(step) = &mut self.step else { return };
+        while let Some(next) = step.members.iter().position(|one| !one.shown && one.state == State::Thinking)
+        {
+            if step.shown() >= MOST {
+                let ended = step.members.iter_mut().find(|one| one.shown && one.state != State::Thinking);
+                let Some(ended) = ended else { break };
+                ended.shown = false;
+                ended.bar.finish_and_clear();
+                self.lines.remove(&ended.bar);
+            }
+            let member = &mut step.members[next];
+            member.shown = true;
+            member.bar = self.lines.add(member.bar.clone());
+        }
+        let hidden = step.members.len() - step.shown();
+        if hidden > 0 {
+            let (answered, absent) = (step.count(State::Answered), step.count(State::Absent));
+            let lacking = if absent > 0 { format!(", {absent} without an answer") } else { String::new() };
+            step.heading.set_message(format!(": {answered} of {} answered{lacking}", step.members.len()));
         }
     }
 
@@ -125,13 +165,14 @@ impl Board {
         );
         let took = if took.is_zero() { String::new() } else { format!(" {}", duration(took)) };
         member.bar.finish_with_message(format!("{}{took}", status(&line(word))));
+        self.fill();
     }
 
     /// Leaves one line of the step that was on.
     fn close(&mut self) {
         let Some(step) = self.step.take() else { return };
-        let answered = step.members.iter().filter(|member| member.state == State::Answered).count();
-        for member in &step.members {
+        let answered = step.count(State::Answered);
+        for member in step.members.iter().filter(|member| member.shown) {
             member.bar.finish_and_clear();
             self.lines.remove(&member.bar);
         }
@@ -139,8 +180,11 @@ impl Board {
     }
 
     fn add(&self, template: &str) -> ProgressBar {
-        let style = style(template).tick_chars(self.glyphs.spinner());
-        self.lines.add(ProgressBar::no_length()).with_style(style)
+        self.lines.add(ProgressBar::no_length()).with_style(self.style(template))
+    }
+
+    fn style(&self, template: &str) -> ProgressStyle {
+        style(template).tick_chars(self.glyphs.spinner())
     }
 
     /// Turns the spinners; the first time it brings everything onto the screen.
@@ -150,7 +194,7 @@ impl Board {
         }
         let Some(step) = &self.step else { return };
         step.heading.tick();
-        for member in step.members.iter().filter(|member| member.state == State::Thinking) {
+        for member in step.members.iter().filter(|one| one.shown && one.state == State::Thinking) {
             member.bar.tick();
         }
     }

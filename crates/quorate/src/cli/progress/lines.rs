@@ -9,7 +9,7 @@ use crate::cli::render::paint::line;
 use crate::cli::render::wording::{duration, status, step};
 use crate::service::sweep::{Fate, Swept};
 
-/// A review.
+/// A review or a convening.
 pub(super) struct Council {
     /// The step whose heading was written last.
     step: Mutex<String>,

@@ -1,5 +1,7 @@
 //! What standard error can show, as its environment says.
 
+use std::io::IsTerminal as _;
+
 use indicatif::ProgressDrawTarget;
 
 /// What can be shown.
@@ -15,7 +17,7 @@ pub(super) enum Screen {
 
 /// Which characters a terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Glyphs {
+pub(in crate::cli) enum Glyphs {
     /// All.
     Unicode,
     /// ASCII alone.
@@ -32,6 +34,13 @@ impl Screen {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = variable("LC_ALL").or_else(|| variable("LC_CTYPE")).or_else(|| variable("LANG"));
         Screen::of_terminal(variable("TERM").as_deref(), locale.as_deref())
+    }
+
+    fn glyphs(self) -> Glyphs {
+        match self {
+            Screen::Live(glyphs) => glyphs,
+            Screen::Off | Screen::Lines => Glyphs::Ascii,
+        }
     }
 
     /// The screen of a terminal with this `TERM` and this locale.
@@ -55,6 +64,14 @@ pub(super) fn stderr() -> ProgressDrawTarget {
 }
 
 impl Glyphs {
+    /// What standard output can show; all where it is no terminal: what is kept looks the same everywhere.
+    pub(in crate::cli) fn of_stdout() -> Glyphs {
+        match std::io::stdout().is_terminal() {
+            true => Screen::glyphs(Screen::of_stderr(true)),
+            false => Glyphs::Unicode,
+        }
+    }
+
     /// The pictures of a spinner; the last one is of when it stands still.
     pub(super) fn spinner(self) -> &'static str {
         match self {

@@ -148,6 +148,51 @@ fn a_line_for_each_member_of_the_step_that_is_on() {
 }
 
 #[test]
+fn many_members_take_turns_on_the_screen() {
+    let terminal = Terminal::default();
+    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
+    for member in 1..=500 {
+        council.asked(&format!("round3/m{member}"), &format!("m{member}"), "round3");
+    }
+    for member in 1..=490 {
+        let word = if member % 100 == 0 { "failed" } else { "answered" };
+        council.ended(&format!("round3/m{member}"), word, Duration::from_millis(5));
+    }
+    council.beat();
+    insta::assert_snapshot!(terminal.shown(), @"
+    round 3: 486 of 500 answered, 4 without an answer
+      / m491               0s
+      / m492               0s
+      / m493               0s
+      / m494               0s
+      / m495               0s
+      / m496               0s
+      / m497               0s
+      / m498               0s
+      / m499               0s
+      / m500               0s
+    ");
+    council.clear();
+    assert_eq!(terminal.shown(), "");
+}
+
+#[test]
+fn a_hierarchy_is_one_step_that_grows() {
+    let terminal = Terminal::default();
+    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
+    for member in 1..=14 {
+        council.asked(&format!("node/m{member}"), &format!("m{member}"), "node");
+        council.ended(&format!("node/m{member}"), "answered", Duration::from_millis(5));
+    }
+    council.asked("node/root", "root", "node");
+    council.beat();
+    insta::assert_snapshot!(terminal.shown(), @"
+    reports: 14 of 15 answered
+      / root               0s
+    ");
+}
+
+#[test]
 fn what_is_over_before_the_first_beat_is_never_drawn() {
     let terminal = Terminal::default();
     let mut council = council::Board::new(Glyphs::Unicode, terminal.target());

@@ -1,23 +1,52 @@
-//! What `convene` and `show` print of an assembly: the outcome, and why.
+//! What `convene` and `show` print of an assembly: the outcome, and why; and what `--dry-run` says beforehand.
+
+mod bars;
+mod count;
+mod forest;
+mod human;
+mod markdown;
+mod plan;
+mod refused;
+mod rules;
+mod thread;
+mod words;
 
 use quorate_diagnostics::render::Look;
 
 use super::Format;
+use super::layout::ascii;
+use crate::cli::progress::Glyphs;
 use crate::service::convene::plan::Plan;
 use crate::service::convene::report::Report;
 
-/// A report in a format. It ends with one line break.
-pub fn report(report: &Report, format: Format, look: Look) -> String {
-    let _ = look;
+/// A report in a format, ending with one line break; `None` where the format has no words for an assembly.
+pub(in crate::cli) fn report(report: &Report, format: Format, look: Look) -> Option<String> {
     match format {
-        Format::Human | Format::Json | Format::Markdown | Format::Sarif | Format::Github => {
-            format!("{:#}\n", report.json())
-        }
+        Format::Human => Some(shown(human::human(report, look))),
+        Format::Json => Some(format!("{:#}\n", report.json())),
+        Format::Markdown => Some(markdown::markdown(report)),
+        Format::Sarif | Format::Github => None,
     }
 }
 
 /// A plan in a format.
-pub fn plan(plan: &Plan, format: Format, look: Look) -> String {
-    let _ = (format, look);
-    format!("{:#}\n", plan.json())
+pub(in crate::cli) fn plan(plan: &Plan, format: Format, look: Look) -> String {
+    match format {
+        Format::Human => shown(plan::human(plan, look)),
+        Format::Markdown => plan::markdown(plan),
+        Format::Json | Format::Sarif | Format::Github => format!("{:#}\n", plan.json()),
+    }
 }
+
+/// Drawn with what the terminal has.
+fn shown(text: String) -> String {
+    match Glyphs::of_stdout() {
+        Glyphs::Unicode => text,
+        Glyphs::Ascii => ascii(&text),
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

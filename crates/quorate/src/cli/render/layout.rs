@@ -159,6 +159,28 @@ pub(super) fn indented(text: &str, indent: usize) -> String {
     out
 }
 
+/// What is drawn with, in the characters that every terminal has. Each is one column wide, as before.
+pub(super) fn ascii(text: &str) -> String {
+    let plain = |c| match c {
+        '─' | '–' | '—' => '-',
+        '│' | '┃' | '┊' => '|',
+        '├' | '┌' | '╭' => '+',
+        '└' | '╰' | '↳' => '`',
+        '█' => '#',
+        '░' => '.',
+        '…' => '~',
+        '×' => 'x',
+        '⋮' => ':',
+        '→' => '>',
+        '←' => '<',
+        '≈' => '=',
+        '“' | '”' => '"',
+        '•' => '*',
+        c => c,
+    };
+    text.chars().map(plain).collect()
+}
+
 enum Block {
     Gap,
     Item { mark: String, text: String },

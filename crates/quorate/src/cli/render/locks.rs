@@ -7,7 +7,7 @@ use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
 
 use super::layout::prose;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, clean, finish, line};
 use crate::service::locks::{Locked, Seen, Tested};
 
 /// How many places of one trait are shown.
@@ -35,8 +35,8 @@ pub fn human(tested: &Tested, look: Look) -> String {
                 seen.column,
                 seen.hit.layer.as_str()
             );
-            let marked = Paint::Bad.on(&format!("«{}»", line(&within)));
-            let _ = writeln!(out, "    {}{marked}{}", line(before.trim_start()), line(after.trim_end()));
+            let marked = Paint::Bad.on(&format!("«{}»", clean(&within)));
+            let _ = writeln!(out, "    {}{marked}{}", clean(before.trim_start()), clean(after.trim_end()));
         }
         if one.hits.len() > SHOWN {
             let _ = writeln!(out, "  and at {} more places", one.hits.len() - SHOWN);

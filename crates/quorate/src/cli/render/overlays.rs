@@ -6,13 +6,16 @@ use quorate_protocol::Json;
 use quorate_protocol::overlay::{Evicted, Overlay};
 use serde_json::json;
 
-use super::paint::{Paint, clean, finish, line};
+use super::layout::{columns_of, prose};
+use super::paint::{Paint, finish, line};
 use super::wording::cut;
 use crate::cli::arguments::Tabular;
 use crate::service::overlays::Listed;
 
-/// How much of a text stands in a list.
+/// How much of a text stands in a list, however narrow the terminal is.
 const TEXT: usize = 60;
+/// How wide a priority is.
+const PRIORITY: usize = 3;
 
 fn object(listed: &Listed) -> Json {
     let mut json = json!(listed.overlay);
@@ -34,26 +37,44 @@ pub(in crate::cli) fn list(all: &[Listed], now_ms: i64, format: Tabular, look: L
     if all.is_empty() {
         return "no overlays\n".to_owned();
     }
-    let mut text = String::new();
-    for one in all {
+    let row = |one: &Listed| {
         let overlay = &one.overlay;
-        let holds = if one.holds { left(overlay, now_ms) } else { Paint::Absent.on("expired") };
-        text.push_str(&format!(
-            "{}  {:>3}  {holds}  {}  {}  {}\n",
-            Paint::Strong.on(&overlay.overlay),
-            overlay.priority,
-            line(&overlay.assembly),
-            operator(overlay),
-            cut(&line(&overlay.text), TEXT)
-        ));
+        let holds = if one.holds { left(overlay, now_ms) } else { "expired".to_owned() };
+        let (id, priority) = (line(&overlay.overlay), overlay.priority.to_string());
+        [id, priority, holds, line(&overlay.assembly), operator(overlay), line(&overlay.text)]
+    };
+    let rows: Vec<[String; 6]> = all.iter().map(row).collect();
+    finish(&rows.iter().map(|row| aligned(row, &widths(&rows), look.width)).collect::<String>(), look)
+}
+
+/// How wide each column is; the last one takes what is left.
+fn widths(rows: &[[String; 6]]) -> [usize; 5] {
+    let least = [0, PRIORITY, 0, 0, 0];
+    [0, 1, 2, 3, 4]
+        .map(|at| rows.iter().map(|row| columns_of(&row[at])).max().unwrap_or_default().max(least[at]))
+}
+
+/// A row on one line: whoever reads it with a program has one overlay on each.
+fn aligned(row: &[String; 6], widths: &[usize; 5], width: usize) -> String {
+    let mut out = String::new();
+    for (at, (cell, wide)) in row.iter().zip(widths).enumerate() {
+        let gap = " ".repeat(wide.saturating_sub(columns_of(cell)));
+        let shown = match at {
+            0 => Paint::Strong.on(cell),
+            2 if cell == "expired" => Paint::Absent.on(cell),
+            _ => cell.clone(),
+        };
+        // Numbers end where those above and below them end.
+        out.push_str(&if at == 1 { format!("{gap}{shown}  ") } else { format!("{shown}{gap}  ") });
     }
-    finish(&text, look)
+    let room = width.saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len());
+    format!("{out}{}\n", cut(&row[5], room.max(TEXT)))
 }
 
 /// How long an overlay still holds.
 fn left(overlay: &Overlay, now_ms: i64) -> String {
     let hours = (overlay.expires_ms - now_ms).max(0) / 3_600_000;
-    if hours >= 48 { format!("{:>3} d", hours / 24) } else { format!("{hours:>3} h") }
+    if hours >= 48 { format!("{} d", hours / 24) } else { format!("{hours} h") }
 }
 
 /// One of them.
@@ -62,12 +83,13 @@ pub(in crate::cli) fn show(one: &Listed, now_ms: i64, format: Tabular, look: Loo
         return format!("{:#}\n", object(one));
     }
     let overlay = &one.overlay;
-    let holds = if one.holds { left(overlay, now_ms).trim().to_owned() } else { "over".to_owned() };
-    let mut text = format!("{}\n\n{}\n\n", Paint::Strong.on(&overlay.overlay), clean(overlay.text.trim()));
+    let holds = if one.holds { left(overlay, now_ms) } else { "over".to_owned() };
+    let words = prose(&overlay.text, 2, look.width);
+    let mut text = format!("{}\n\n{words}\n", Paint::Strong.on(&line(&overlay.overlay)));
     for (name, value) in [
         ("assembly", line(&overlay.assembly)),
         ("operator", operator(overlay)),
-        ("run", overlay.run.clone()),
+        ("run", line(&overlay.run)),
         ("member", line(&overlay.member)),
         ("rule", line(&overlay.rule)),
         ("severity", overlay.severity.to_string()),
@@ -97,5 +119,54 @@ pub(in crate::cli) fn swept(evicted: &[Evicted], format: Tabular) -> String {
             let gone: Vec<&str> = evicted.iter().map(|one| one.overlay.as_str()).collect();
             format!("swept: {}\n", gone.join(", "))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(id: &str, priority: u8, operator: &str, text: &str, holds: bool) -> Listed {
+        let overlay = Overlay {
+            overlay: id.to_owned(),
+            assembly: "mentors".to_owned(),
+            operator: operator.to_owned(),
+            run: "r7k2m9q4xa1bc".to_owned(),
+            member: "critic".to_owned(),
+            rule: "gravest".to_owned(),
+            text: text.to_owned(),
+            severity: 6,
+            priority,
+            added_ms: 1_772_600_700_007,
+            expires_ms: 1_772_600_700_007 + 14 * 86_400_000,
+        };
+        Listed { overlay, holds }
+    }
+
+    #[test]
+    fn a_line_for_each_overlay() {
+        let all = [
+            listed("o7k2m9q4xa1bc", 100, "support", "Name one\nargument \u{1b}[31magainst.", true),
+            listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), false),
+        ];
+        insta::assert_snapshot!(list(&all, 1_772_600_700_007, Tabular::Human, Look::default()), @r#"
+    o7k2m9q4xa1bc  100  14 d     mentors  support         Name one argument \u{1b}[31magainst.
+    ozzzzzz4xa1bc   49  expired  mentors  (nobody named)  word word word word word word word word word word word word…
+    "#);
+        insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, Tabular::Human, Look::default()), @r#"
+    o7k2m9q4xa1bc
+
+      Name one argument \u{1b}[31magainst.
+
+      assembly  mentors
+      operator  support
+      run       r7k2m9q4xa1bc
+      member    critic
+      rule      gravest
+      severity  6
+      priority  100
+      added     2026-03-04T05:05:00.007Z
+      expires   2026-03-18T05:05:00.007Z (14 d)
+    "#);
     }
 }

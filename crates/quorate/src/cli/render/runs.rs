@@ -46,7 +46,8 @@ fn object(run: &Run) -> Value {
 }
 
 fn row(run: &Run, short: &str) -> Vec<String> {
-    let word = |word: &str| Paint::of_word(word).on(&line(word));
+    // An assembly's words are small in the records; people see them as a council's.
+    let word = |word: &str| Paint::of_word(word).on(&line(word).to_uppercase());
     vec![
         Paint::Strong.on(short),
         minute(run.opened_ms),
@@ -85,6 +86,7 @@ mod tests {
             run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),
             run("r7k2m9q5xa1bc", "drafts/日本.md", None, None),
             run("rzzzzzz4xa1bc", "-", Some("HOLD"), None),
+            run("ryyyyyy4xa1bc", "p.md", Some("pass"), None),
         ]
     }
 
@@ -96,6 +98,7 @@ mod tests {
         r7k2m9q4  2026-03-04 05:05  REVISE   SHIP      blog_post  drafts/launch.md
         r7k2m9q5  2026-03-04 05:05  open               blog_post  drafts/日本.md
         rzzzzzz4  2026-03-04 05:05  HOLD               blog_post  -
+        ryyyyyy4  2026-03-04 05:05  PASS               blog_post  p.md
         ");
         assert!(human(&[], Look::default()).starts_with("No runs yet"));
     }

@@ -20,10 +20,10 @@ pub fn told(woven: &Prompt) -> String {
     for one in &woven.woven.woven {
         let of = woven.overlays.iter().find(|overlay| overlay.overlay == one.id);
         let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, line(&one.member)));
-        text.push_str(&format!("woven: {} at priority {}{of}\n", one.id, one.priority));
+        text.push_str(&format!("woven:   {} at priority {:>3}{of}\n", line(&one.id), one.priority));
     }
     for one in &woven.woven.skipped {
-        text.push_str(&format!("skipped: {}: {}\n", one.id, one.why));
+        text.push_str(&format!("skipped: {}: {}\n", line(&one.id), one.why));
     }
     if text.is_empty() {
         text.push_str("nothing is woven in\n");

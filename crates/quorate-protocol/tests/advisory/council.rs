@@ -1,0 +1,108 @@
+//! Advisers as a protocol is given them, and a run in which all of them end.
+
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::{Member, Request, Setup};
+use quorate_protocol::{Json, PartKind};
+use serde_json::json;
+
+use super::oracle::{Kind, Rule, Says, Words};
+use crate::sitting::{self, Sitting};
+
+pub(crate) const TALK: &str = "user: Am I right?\nassistant: You are always right.\n";
+
+/// A setup for the phase `session`, on the trigger `manual`.
+pub(crate) fn setup(members: &[Member], sentinel_first: bool) -> Setup {
+    let request =
+        Request::Advisory { phase: "session".to_owned(), trigger: "manual".to_owned(), sentinel_first };
+    let mut setup = sitting::setup(Mode::Advisory, request);
+    setup.members = members.to_vec();
+    setup
+}
+
+/// A member of a phase, asked on these triggers; none named is all.
+pub(crate) fn member(id: &str, phase: Option<&str>, triggers: Option<&[&str]>) -> Member {
+    Member {
+        phase: phase.map(str::to_owned),
+        triggers: triggers.map(|all| all.iter().map(|one| (*one).to_owned()).collect()),
+        ..sitting::member(id)
+    }
+}
+
+pub(crate) fn name(seat: usize) -> String {
+    format!("a{seat}")
+}
+
+/// So many members of the session.
+pub(crate) fn session(many: usize) -> Vec<Member> {
+    (0..many).map(|seat| member(&name(seat), Some("session"), None)).collect()
+}
+
+/// Everybody who is asked ends, as a table says; whoever is not in it gives nothing.
+pub(crate) fn all(sitting: &mut Sitting, says: &[(&str, Json)]) {
+    while let Some(id) = sitting.out.keys().next().cloned() {
+        let invoke = &sitting.out[&id];
+        assert!(
+            invoke.parts.iter().any(|part| part.kind == PartKind::Conversation),
+            "what it is about is shown"
+        );
+        match says.iter().find(|(member, _)| *member == &*invoke.member) {
+            Some((_, says)) => sitting.answer(&id, says.clone()),
+            None => sitting.absent(&id),
+        }
+    }
+}
+
+/// The fragments of an outcome: member, priority, rule.
+pub(crate) fn fragments(sitting: &Sitting) -> Vec<(String, u64, String)> {
+    let listed = sitting.outcome()["fragments"].as_array().cloned().unwrap_or_default();
+    let text = |one: &Json, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    listed
+        .iter()
+        .map(|one| (text(one, "member"), one["priority"].as_u64().unwrap_or(u64::MAX), text(one, "rule")))
+        .collect()
+}
+
+/// Whether something was noted.
+pub(crate) fn notes(sitting: &Sitting, what: &str) -> bool {
+    let notes = sitting.outcome()["notes"].as_array().cloned().unwrap_or_default();
+    notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains(what)))
+}
+
+pub(crate) fn json_of(says: &Says) -> Json {
+    let evidence: Vec<String> = (0..says.evidence).map(|at| format!("e{at}")).collect();
+    json!({
+        "severity": says.severity, "concern": says.concern,
+        "evidence": evidence, "suggestion": says.suggestion,
+    })
+}
+
+/// A rule of the oracle as a setup has it.
+pub(crate) fn written(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
+    let (kind, params) = match &rule.kind {
+        Kind::Terminal { trigger, priority } => {
+            ("terminal", json!({"triggerSeverity": trigger, "priority": priority}))
+        }
+        Kind::Priority { words, priority, ends } => {
+            let kind = if matches!(words, Words::Sycophancy) { "sycophancy" } else { "over-promise" };
+            let listed = matches!(words, Words::Listed).then(|| words.all());
+            (
+                "priority",
+                json!({"triggerKind": kind, "words": listed, "priority": priority, "terminal": ends}),
+            )
+        }
+        Kind::Aggregate { least, most, top, priority, base, ends } => (
+            "aggregate",
+            json!({
+                "minSeverity": least, "maxSeverity": most, "topN": top,
+                "priority": priority, "priorityBase": base, "terminal": ends,
+            }),
+        ),
+    };
+    let mut params = params;
+    if let Json::Object(params) = &mut params {
+        params.retain(|_, value| !value.is_null());
+    }
+    let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|seat| name(*seat)).collect());
+    let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
+    sitting::rule(&format!("r{at}"), kind, of.as_deref(), params)
+}

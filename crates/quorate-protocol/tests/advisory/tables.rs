@@ -1,0 +1,363 @@
+//! Advisory guidance, case by case: who is asked, what a terminal rule drops, how long overlays hold, which level of
+//! risk it is (A1 to A6, X12).
+
+use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::timestamp;
+use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::{Absent, Consultation, FactKind, Json};
+use serde_json::json;
+
+use super::council::{self, TALK, all, fragments, member, notes, session};
+use crate::sitting::{self, OPENED_MS, Sitting, advice, levels, locked, rule};
+
+const DAY_MS: i64 = 86_400_000;
+
+fn open(setup: &Setup) -> Sitting {
+    Sitting::open(setup, "r", TALK)
+}
+
+/// A run that all members end, over a rule or two.
+fn guided(setup: &Setup, says: &[(&str, Json)]) -> Sitting {
+    let mut sitting = open(setup);
+    all(&mut sitting, says);
+    sitting
+}
+
+fn with(mut setup: Setup, rules: &[(&str, Json)]) -> Setup {
+    let written =
+        |(at, (kind, params)): (usize, &(&str, Json))| rule(&format!("r{at}"), kind, None, params.clone());
+    setup.rules = rules.iter().enumerate().map(written).collect();
+    setup
+}
+
+fn told(member: &str, priority: u64, rule: &str) -> (String, u64, String) {
+    (member.to_owned(), priority, rule.to_owned())
+}
+
+#[test]
+fn who_is_asked() {
+    // A1: phase and trigger; `sentinel-match` is a trigger of the sentinel pass alone.
+    let members = [
+        member("all", Some("session"), None),
+        member("manual", Some("session"), Some(&["manual", "sample"])),
+        member("sample", Some("session"), Some(&["sample"])),
+        member("never", Some("session"), Some(&[])),
+        member("deep", Some("standing"), None),
+        member("nowhere", None, None),
+        member("guard", Some("sentinel"), Some(&["sentinel-match"])),
+        member("watch", Some("sentinel"), None),
+    ];
+    for (phase, trigger, first, expected) in [
+        ("session", "manual", false, vec!["ask/all", "ask/manual"]),
+        ("session", "sample", false, vec!["ask/all", "ask/manual", "ask/sample"]),
+        ("session", "sentinel-match", false, vec!["ask/all"]),
+        ("standing", "manual", false, vec!["ask/deep"]),
+        ("sentinel", "manual", false, vec!["ask/watch"]),
+        ("sentinel", "sentinel-match", false, vec!["ask/guard", "ask/watch"]),
+        ("session", "manual", true, vec!["ask/guard", "ask/watch"]),
+        ("sentinel", "manual", true, vec!["ask/watch"]),
+        ("custom", "manual", false, vec![]),
+        ("custom", "manual", true, vec!["ask/guard", "ask/watch"]),
+    ] {
+        let mut setup = council::setup(&members, false);
+        setup.request =
+            Request::Advisory { phase: phase.to_owned(), trigger: trigger.to_owned(), sentinel_first: first };
+        let sitting = open(&setup);
+        assert_eq!(sitting.asked_ids(), expected, "{phase}, {trigger}, sentinel first: {first}");
+        for invoke in &sitting.asked {
+            assert_eq!(invoke.marks["trigger"], trigger);
+        }
+        // Nobody in phase is guidance all the same, and says so.
+        if expected.is_empty() {
+            assert_eq!(sitting.word("verdict"), "done");
+            assert_eq!(sitting.outcome()["fragments"], json!([]));
+            assert!(notes(&sitting, "nobody is in the phase `custom`"));
+        }
+    }
+}
+
+#[test]
+fn a_sentinel_that_fires_ends_it_before_anybody_else_is_asked() {
+    // A1, A3
+    let members = [member("a", Some("session"), None), member("guard", Some("sentinel"), None)];
+    let rules = [("terminal", json!({})), ("aggregate", json!({}))];
+    let setup = with(council::setup(&members, true), &rules);
+    let sitting =
+        guided(&setup, &[("guard", advice(9, "harm", &[], "stop")), ("a", advice(1, "", &[], "go on"))]);
+    assert_eq!(sitting.asked_ids(), ["ask/guard"]);
+    assert_eq!(fragments(&sitting), [told("guard", 100, "r0")]);
+    assert_eq!(
+        (&sitting.outcome()["terminal"], &sitting.outcome()["partial"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(sitting.outcome()["shouldEscalate"], true);
+}
+
+#[test]
+fn a_sentinel_that_does_not_fire_is_heard_with_the_others() {
+    // A1, A3, A4: nothing of the first pass is said twice.
+    let members = [member("a", Some("session"), None), member("guard", Some("sentinel"), None)];
+    let rules = [("terminal", json!({})), ("aggregate", json!({}))];
+    let setup = with(council::setup(&members, true), &rules);
+    let sitting =
+        guided(&setup, &[("guard", advice(4, "odd", &[], "slow down")), ("a", advice(6, "x", &[], "less"))]);
+    assert_eq!(sitting.asked_ids(), ["ask/guard", "ask/a"]);
+    assert_eq!(fragments(&sitting), [told("a", 50, "r1"), told("guard", 49, "r1")]);
+    let rules: Vec<&Json> =
+        sitting.outcome()["rules"].as_array().into_iter().flatten().map(|one| &one["id"]).collect();
+    assert_eq!(rules, ["r0", "r1"], "each rule is told once");
+    assert_eq!(sitting.recorded(FactKind::Rule).len(), 2);
+    assert_eq!(sitting.outcome()["risk"]["severity"], 6);
+}
+
+#[test]
+fn a_missing_sentinel_gets_somebody() {
+    // X12: in its own pass, in the phase, where all are silent, and where the budget ends it.
+    let guard = member("guard", Some("sentinel"), None);
+    let members = [member("a", Some("session"), None), guard];
+    let rules = [("aggregate", json!({}))];
+    let first = with(council::setup(&members, true), &rules);
+    let sitting = guided(&first, &[("a", advice(0, "", &[], "fine"))]);
+    assert_eq!((&sitting.outcome()["missing"], sitting.word("verdict")), (&json!(["guard"]), "done"));
+    assert_eq!(sitting.outcome()["shouldEscalate"], true);
+    assert_eq!(sitting.outcome()["risk"], json!({"severity": 0, "level": "watch"}));
+    let silent = guided(&first, &[]);
+    assert_eq!((silent.word("code"), &silent.outcome()["shouldEscalate"]), ("no_answer", &json!(true)));
+    let mut spent = open(&first);
+    spent.consulted("ask/guard", Consultation::Absent(Absent::RunOverBudget));
+    assert_eq!((spent.word("code"), &spent.outcome()["shouldEscalate"]), ("budget_exhausted", &json!(true)));
+    // Any other member that is missing makes it partial, and not ok, and no more.
+    let setup = with(council::setup(&session(2), false), &rules);
+    let sitting = guided(&setup, &[("a0", advice(1, "", &[], "fine"))]);
+    assert_eq!(
+        (&sitting.outcome()["partial"], &sitting.outcome()["shouldEscalate"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(sitting.outcome()["risk"]["level"], "watch");
+}
+
+#[test]
+fn an_answer_that_nobody_can_read_is_missing() {
+    // X5, X12; and what a JSON Schema calls an integer is one.
+    let setup = with(council::setup(&session(3), false), &[("aggregate", json!({}))]);
+    let whole = json!({"severity": 8.0, "concern": "", "suggestion": "eight"});
+    let half = json!({"severity": 7.5, "concern": "", "suggestion": "seven and a half"});
+    let sitting =
+        guided(&setup, &[("a0", whole), ("a1", half), ("a2", json!({"severity": 11, "concern": ""}))]);
+    assert_eq!(fragments(&sitting), [told("a0", 50, "r0")]);
+    assert_eq!(sitting.outcome()["missing"], json!(["a1", "a2"]));
+    assert_eq!(sitting.outcome()["risk"]["severity"], 8);
+}
+
+#[test]
+fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
+    // A3
+    let rules = [
+        ("priority", json!({"triggerKind": "sycophancy"})),
+        ("terminal", json!({})),
+        ("aggregate", json!({})),
+    ];
+    let setup = with(council::setup(&session(3), false), &rules);
+    let before = ("a0", advice(3, "it agrees with all", &[], "disagree"));
+    let other = ("a2", advice(9, "also", &[], "second"));
+    for (suggestion, expected) in [("stop", vec![told("a1", 100, "r1")]), ("", vec![]), ("no warmth", vec![])]
+    {
+        let mut setup = setup.clone();
+        setup.locked_traits = vec![locked("warmth")];
+        let sitting =
+            guided(&setup, &[before.clone(), ("a1", advice(9, "harm", &[], suggestion)), other.clone()]);
+        assert_eq!(fragments(&sitting), expected, "{suggestion}");
+        assert_eq!(sitting.outcome()["terminal"], true, "{suggestion}");
+        assert_eq!(
+            sitting.outcome()["rules"].as_array().map(Vec::len),
+            Some(2),
+            "what comes after is not applied"
+        );
+    }
+    // Of several the gravest, then the first; the trigger is what is said, or nine.
+    let severe = |one, other| {
+        guided(&setup, &[("a1", advice(one, "", &[], "x")), ("a2", advice(other, "", &[], "y"))])
+    };
+    assert_eq!(fragments(&severe(9, 10)), [told("a2", 100, "r1")]);
+    assert_eq!(fragments(&severe(10, 10)), [told("a1", 100, "r1")]);
+    assert_eq!(fragments(&severe(8, 8)), [told("a1", 50, "r2"), told("a2", 49, "r2")]);
+}
+
+#[test]
+fn words_of_a_priority() {
+    // A3
+    for (params, concern, fires) in [
+        (json!({"triggerKind": "sycophancy"}), "It PLEASES everybody", true),
+        (json!({"triggerKind": "sycophancy"}), "Sycophantic", true),
+        (json!({"triggerKind": "sycophancy"}), "it validated it", true),
+        (json!({"triggerKind": "sycophancy"}), "disagreeable", true),
+        (json!({"triggerKind": "sycophancy"}), "flattery", false),
+        (json!({"triggerKind": "sycophancy", "words": ["flatter"]}), "flattery", false),
+        (json!({"triggerKind": "over-promise"}), "an Over Promise of it", true),
+        (json!({"triggerKind": "over-promise"}), "over-promise", false),
+        (json!({"triggerKind": "over-promise", "words": ["Guarantee"]}), "it guarantees that", true),
+        (json!({"triggerKind": "over-promise", "words": ["guarantee"]}), "an over promise", false),
+        (json!({"words": ["soon"]}), "as soon as that", true),
+        (json!({}), "anything", false),
+    ] {
+        let setup = with(council::setup(&session(1), false), &[("priority", params.clone())]);
+        let sitting = guided(&setup, &[("a0", advice(2, concern, &[], "less"))]);
+        let expected = if fires { vec![told("a0", 80, "r0")] } else { vec![] };
+        assert_eq!(fragments(&sitting), expected, "{params} on `{concern}`");
+        assert_eq!(sitting.outcome()["rules"][0]["fired"], fires);
+    }
+}
+
+#[test]
+fn the_gravest_come_first() {
+    // A3, A4: severity, then evidence, then roster; a place is not lost to who has nothing to suggest.
+    let says = [
+        ("a0", advice(5, "", &["e"], "zero")),
+        ("a1", advice(7, "", &[], "one")),
+        ("a2", advice(5, "", &["e", "f"], "two")),
+        ("a3", advice(9, "", &[], "")),
+        ("a4", advice(5, "", &["g"], "four")),
+    ];
+    for (params, expected) in [
+        (json!({}), vec![("a1", 50), ("a2", 49), ("a0", 48), ("a4", 47)]),
+        (json!({"topN": 2}), vec![("a1", 50), ("a2", 49)]),
+        (json!({"maxSeverity": 5, "topN": 1}), vec![("a2", 50)]),
+        (json!({"minSeverity": 6}), vec![("a1", 50)]),
+        (json!({"minSeverity": 6, "maxSeverity": 5}), vec![]),
+        (json!({"priorityBase": 2}), vec![("a1", 2), ("a2", 1), ("a0", 0), ("a4", 0)]),
+        (json!({"priority": 66}), vec![("a1", 66), ("a2", 66), ("a0", 66), ("a4", 66)]),
+    ] {
+        let setup = with(council::setup(&session(5), false), &[("aggregate", params.clone())]);
+        let expected: Vec<_> =
+            expected.into_iter().map(|(member, priority)| told(member, priority, "r0")).collect();
+        assert_eq!(fragments(&guided(&setup, &says)), expected, "{params}");
+    }
+}
+
+#[test]
+fn any_rule_may_end_it() {
+    // A3: one that has emitted something.
+    let rules =
+        [("priority", json!({"triggerKind": "sycophancy", "terminal": true})), ("aggregate", json!({}))];
+    let setup = with(council::setup(&session(2), false), &rules);
+    let other = ("a1", advice(5, "", &[], "other"));
+    let ends = guided(&setup, &[("a0", advice(2, "agrees", &[], "less")), other.clone()]);
+    assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![told("a0", 80, "r0")], &json!(true)));
+    let silent = guided(&setup, &[("a0", advice(2, "agrees", &[], "")), other]);
+    assert_eq!(
+        (fragments(&silent), &silent.outcome()["terminal"]),
+        (vec![told("a1", 50, "r1")], &json!(false))
+    );
+}
+
+#[test]
+fn how_long_overlays_hold() {
+    // A5: the rule's, else the assembly's; never less than a day or more than thirty.
+    let day = |days: i64| days * DAY_MS;
+    for (params, default, expected_ms, noted) in [
+        (json!({}), "P14D", day(14), false),
+        (json!({"ttl": "P2D"}), "P14D", day(2), false),
+        (json!({"ttlMs": day(3)}), "P14D", day(3), false),
+        (json!({"ttlMs": day(3), "ttl": "P2D"}), "P14D", day(3), false),
+        (json!({"ttl": "P1D"}), "P14D", day(1), false),
+        (json!({"ttl": "P30D"}), "P14D", day(30), false),
+        (json!({"ttlMs": 1}), "P14D", day(1), true),
+        (json!({"ttlMs": day(1) - 1}), "P14D", day(1), true),
+        (json!({"ttlMs": day(30) + 1}), "P14D", day(30), true),
+        (json!({"ttlMs": u64::MAX}), "P14D", day(30), true),
+        (json!({"ttl": "P1Y"}), "P14D", day(30), true),
+        (json!({}), "P0D", day(1), true),
+        (json!({}), "P1Y", day(30), true),
+        (json!({}), "PT36H", day(1) + DAY_MS / 2, false),
+    ] {
+        let mut setup = with(council::setup(&session(1), false), &[("aggregate", params.clone())]);
+        setup.overlays.default_ttl = default.to_owned();
+        let sitting = guided(&setup, &[("a0", advice(5, "", &[], "less"))]);
+        let expires = sitting.outcome()["fragments"][0]["expires"].as_str().unwrap_or_default();
+        let lives = timestamp::read(expires).map(|expires_ms| expires_ms - OPENED_MS);
+        assert_eq!(lives, Some(expected_ms), "{params}, {default}");
+        assert_eq!(notes(&sitting, "overlays hold for 1 to 30 days"), noted, "{params}, {default}");
+    }
+}
+
+#[test]
+fn levels_of_risk() {
+    // A6: a gap takes the nearest level above; what is above all takes the highest.
+    use RiskLabel::{Escalate, Intervene, Ok, Watch};
+    let whole = vec![(0, 2, Ok), (3, 4, Watch), (5, 8, Intervene), (9, 10, Escalate)];
+    let gaps = vec![(6, 7, Intervene), (1, 2, Ok), (4, 4, Watch)];
+    for (map, severity, level) in [
+        (&whole, 0, "ok"),
+        (&whole, 2, "ok"),
+        (&whole, 3, "watch"),
+        (&whole, 5, "intervene"),
+        (&whole, 9, "escalate"),
+        (&whole, 10, "escalate"),
+        (&gaps, 0, "ok"),
+        (&gaps, 3, "watch"),
+        (&gaps, 5, "intervene"),
+        (&gaps, 7, "intervene"),
+        (&gaps, 10, "intervene"),
+        (&Vec::new(), 0, "escalate"),
+    ] {
+        let mut setup = council::setup(&session(2), false);
+        setup.risk_levels = levels(map);
+        let says = [("a0", advice(severity, "", &[], "")), ("a1", advice(0, "", &[], ""))];
+        let sitting = guided(&setup, &says);
+        let outcome = sitting.outcome();
+        assert_eq!(outcome["risk"], json!({"severity": severity, "level": level}), "{map:?}");
+        assert_eq!(outcome["shouldEscalate"], level == "escalate", "{map:?}, {severity}");
+    }
+}
+
+#[test]
+fn a_locked_suggestion_is_dropped_and_the_others_stay() {
+    // L1, D7
+    let mut setup = with(council::setup(&session(3), false), &[("aggregate", json!({}))]);
+    setup.locked_traits = vec![locked("warmth")];
+    let says = [
+        ("a0", advice(5, "warmth is a concern", &["warmth"], "less")),
+        ("a1", advice(6, "", &[], "drop the w\u{200b}armth")),
+        ("a2", advice(4, "", &[], "ask")),
+    ];
+    let sitting = guided(&setup, &says);
+    // Nothing but the suggestion is persisted, so nothing else is checked.
+    assert_eq!(fragments(&sitting), [told("a0", 49, "r0"), told("a2", 48, "r0")]);
+    assert_eq!(sitting.recorded(FactKind::LockCheck).len(), 3);
+    let violations = sitting.recorded(FactKind::Violation);
+    assert_eq!((violations.len(), &violations[0]["member"]), (1, &json!("a1")));
+    assert_eq!(violations[0]["invocation"], "ask/a1");
+    assert!(notes(&sitting, "fragment/a1"));
+}
+
+#[test]
+fn a_rule_of_the_hosts() {
+    // A3, A4: it emits for whom it names, once; what fails is noted and gets somebody.
+    let mut setup = council::setup(&session(2), false);
+    setup.rules = vec![
+        sitting::rule("own", "custom:own", Some(&["a0"]), json!({})),
+        sitting::rule("rest", "aggregate", None, json!({})),
+    ];
+    let says = [("a0", advice(5, "", &[], "zero")), ("a1", advice(6, "", &[], "one"))];
+    let run = |result: Result<Json, &str>| {
+        let mut sitting = open(&setup);
+        all(&mut sitting, &says);
+        let outputs = sitting.applies[0].input["outputs"].as_array().cloned().unwrap_or_default();
+        assert_eq!(outputs.len(), 1, "it is shown whom it applies to");
+        sitting.ruled("own", result);
+        sitting
+    };
+    let emits = run(Ok(
+        json!({"fragments": [{"member": "a0", "priority": 250}, {"member": "a0"}, {"member": "zed"}]}),
+    ));
+    assert_eq!(fragments(&emits), [told("a0", 100, "own"), told("a1", 50, "rest")]);
+    assert!(notes(&emits, "`zed`"));
+    let ends = run(Ok(json!({"fragments": [], "terminal": true})));
+    assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![], &json!(true)));
+    for result in [Err("it broke"), Ok(Json::Null), Ok(json!([1, 2]))] {
+        let failed = result.is_err();
+        let sitting = run(result);
+        assert_eq!(fragments(&sitting), [told("a1", 50, "rest"), told("a0", 49, "rest")]);
+        assert_eq!(sitting.outcome()["shouldEscalate"], failed);
+    }
+}

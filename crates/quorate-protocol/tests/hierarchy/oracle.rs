@@ -1,0 +1,188 @@
+//! The oracle: what a tree reports, node by node from its leaves, said slowly (H1 to H3). It knows nothing of the
+//! protocol.
+
+use std::collections::BTreeSet;
+
+/// What no node may pass up.
+pub(crate) const LOCKED: &str = "warmth";
+
+/// An assessment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Says {
+    pub(crate) severity: u8,
+    pub(crate) concern: String,
+    pub(crate) evidence: Vec<String>,
+    pub(crate) suggestion: String,
+}
+
+/// A node of a tree; seats are places in the roster.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) parent: Option<usize>,
+    /// `None` is no answer.
+    pub(crate) says: Option<Says>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Escalate,
+    Aggregate {
+        top: Option<usize>,
+        least: u8,
+        most: u8,
+    },
+    Terminal {
+        trigger: Option<u8>,
+    },
+    /// A rule of the host's own, and what it gives for every node.
+    Host(Gives),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Gives {
+    Nothing,
+    Fails,
+    Nonsense,
+    Says(Says),
+}
+
+/// A rule, and the nodes that it is for; `None` is all.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub(crate) kind: Kind,
+    pub(crate) of: Option<BTreeSet<usize>>,
+}
+
+/// How a node ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It passes this up, made by a rule, or its own or its children's word.
+    Passed(Says, Option<usize>),
+    Silent,
+    Refused,
+}
+
+/// How every node ends.
+pub(crate) fn ends(nodes: &[Node], rules: &[Rule]) -> Vec<End> {
+    let mut ends: Vec<Option<End>> = vec![None; nodes.len()];
+    while let Some(seat) = (0..nodes.len()).find(|seat| ends[*seat].is_none() && ready(nodes, &ends, *seat)) {
+        ends[seat] = Some(end(nodes, rules, &ends, seat));
+    }
+    ends.into_iter().map(|end| end.expect("a tree has no cycle")).collect()
+}
+
+/// H1: all children have ended.
+fn ready(nodes: &[Node], ends: &[Option<End>], seat: usize) -> bool {
+    children(nodes, seat).iter().all(|child| ends[*child].is_some())
+}
+
+pub(crate) fn children(nodes: &[Node], seat: usize) -> Vec<usize> {
+    (0..nodes.len()).filter(|child| nodes[*child].parent == Some(seat)).collect()
+}
+
+fn end(nodes: &[Node], rules: &[Rule], ends: &[Option<End>], seat: usize) -> End {
+    let own = nodes[seat].says.as_ref();
+    let passed = |child: &usize| match &ends[*child] {
+        Some(End::Passed(says, _)) => Some(says.clone()),
+        _ => None,
+    };
+    let children: Vec<Says> = children(nodes, seat).iter().filter_map(passed).collect();
+    match rolled(rules, seat, own, &children) {
+        None => End::Silent,
+        Some((says, rule)) => {
+            let hit = |text: &String| text.contains(LOCKED);
+            let locked = hit(&says.concern) || hit(&says.suggestion) || says.evidence.iter().any(hit);
+            if locked { End::Refused } else { End::Passed(says, rule) }
+        }
+    }
+}
+
+fn rolled(
+    rules: &[Rule],
+    seat: usize,
+    own: Option<&Says>,
+    children: &[Says],
+) -> Option<(Says, Option<usize>)> {
+    // Who has nobody to roll up, or hears nothing from them, says what it says itself.
+    if children.is_empty() {
+        return own.cloned().map(|says| (says, None));
+    }
+    for (at, rule) in rules.iter().enumerate() {
+        if rule.of.as_ref().is_some_and(|of| !of.contains(&seat)) {
+            continue;
+        }
+        let says = match &rule.kind {
+            Kind::Escalate => Some(escalated(own, children)),
+            Kind::Aggregate { top, least, most } => aggregated(children, *top, *least, *most),
+            Kind::Terminal { trigger } => gravest(children, trigger.unwrap_or(9)),
+            Kind::Host(Gives::Nothing) => None,
+            // What is wrong with a rule must not hide what the children say.
+            Kind::Host(Gives::Fails | Gives::Nonsense) => return Some((escalated(own, children), None)),
+            Kind::Host(Gives::Says(says)) => Some(says.clone()),
+        };
+        if let Some(says) = says {
+            return Some((says, Some(at)));
+        }
+    }
+    match own {
+        Some(own) => Some((own.clone(), None)),
+        None => Some((escalated(None, children), None)),
+    }
+}
+
+/// H2: the highest severity of all, all evidence once, the node's own words, else those of its children.
+fn escalated(own: Option<&Says>, children: &[Says]) -> Says {
+    let all: Vec<&Says> = children.iter().chain(own).collect();
+    let mut by_gravity: Vec<&Says> = children.iter().collect();
+    by_gravity.sort_by_key(|one| 10 - one.severity);
+    let said = |text: fn(&Says) -> &String| match own.map(text).filter(|text| !text.is_empty()) {
+        Some(own) => own.clone(),
+        None => joined(by_gravity.iter().map(|one| text(one))),
+    };
+    Says {
+        severity: all.iter().map(|one| one.severity).max().unwrap_or(0),
+        concern: said(|one| &one.concern),
+        evidence: union(&all),
+        suggestion: said(|one| &one.suggestion),
+    }
+}
+
+/// H2: the gravest children, by severity, then evidence, then roster.
+fn aggregated(children: &[Says], top: Option<usize>, least: u8, most: u8) -> Option<Says> {
+    let mut within: Vec<&Says> =
+        children.iter().filter(|one| one.severity >= least && one.severity <= most).collect();
+    within.sort_by_key(|one| (10 - one.severity, usize::MAX - one.evidence.len()));
+    within.truncate(top.unwrap_or(usize::MAX));
+    Some(Says {
+        severity: within.iter().map(|one| one.severity).max()?,
+        concern: joined(within.iter().map(|one| &one.concern)),
+        evidence: union(&within),
+        suggestion: joined(within.iter().map(|one| &one.suggestion)),
+    })
+}
+
+/// H2: the gravest child at or over the trigger, of equals the first.
+fn gravest(children: &[Says], trigger: u8) -> Option<Says> {
+    let mut best: Option<&Says> = None;
+    for child in children.iter().filter(|child| child.severity >= trigger) {
+        if best.is_none_or(|best| child.severity > best.severity) {
+            best = Some(child);
+        }
+    }
+    best.cloned()
+}
+
+fn joined<'a>(texts: impl Iterator<Item = &'a String>) -> String {
+    let texts: Vec<&str> = texts.map(String::as_str).filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
+
+fn union(all: &[&Says]) -> Vec<String> {
+    let mut union: Vec<String> = Vec::new();
+    for piece in all.iter().flat_map(|one| &one.evidence) {
+        if !union.contains(piece) {
+            union.push(piece.clone());
+        }
+    }
+    union
+}

@@ -1,0 +1,190 @@
+//! The oracle: a talk of equals, round by round and member by member (P1 to P3). It knows nothing of the protocol.
+
+use std::collections::BTreeMap;
+
+/// What no message may say; by its letters, and by its meaning where somebody compares that.
+pub(crate) const LOCKED: &str = "warmth";
+pub(crate) const NEAR: &str = "chilly";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum To {
+    All,
+    /// Seats; one past the roster is nobody.
+    Some(Vec<usize>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Says {
+    pub(crate) text: String,
+    pub(crate) to: To,
+    pub(crate) objection: bool,
+    pub(crate) pass: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Topology {
+    Unwritten,
+    Full,
+    Ring,
+    Star(usize),
+    Peers(BTreeMap<usize, Vec<usize>>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Until {
+    Unwritten,
+    NoNewObjections,
+    AllPass,
+    /// A rule of the host's own, and what it says after each round: to end, or not, or that it failed.
+    Host(Vec<Option<bool>>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Talk {
+    pub(crate) members: usize,
+    pub(crate) topology: Topology,
+    pub(crate) until: Until,
+    /// The manifest's `maxRounds`, and what was asked for in its place.
+    pub(crate) written: Option<usize>,
+    pub(crate) asked: Option<usize>,
+    /// By round, then by seat; `None` is no answer. Further rounds are silent passes.
+    pub(crate) says: Vec<Vec<Option<Says>>>,
+    /// Whose messages an `aggregate` rule collects; `None` is everybody's.
+    pub(crate) collected: Option<Vec<usize>>,
+    /// Whether meaning is compared.
+    pub(crate) embeds: bool,
+}
+
+/// A message that was delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) round: usize,
+    pub(crate) from: usize,
+    pub(crate) to: To,
+    pub(crate) text: String,
+}
+
+/// What a talk comes to.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    pub(crate) said: Vec<Said>,
+    pub(crate) rounds: usize,
+    pub(crate) ended_by: &'static str,
+    /// Messages that were refused: out of reach, or locked.
+    pub(crate) out_of_reach: usize,
+    pub(crate) locked: usize,
+    pub(crate) missing: Vec<usize>,
+}
+
+impl Talk {
+    /// What a member does in a round.
+    pub(crate) fn says(&self, round: usize, seat: usize) -> Option<Says> {
+        let silent = || Some(Says { text: String::new(), to: To::All, objection: false, pass: true });
+        self.says.get(round - 1).map_or_else(silent, |seats| seats[seat].clone())
+    }
+
+    /// P2: whether one reaches another.
+    pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
+        if from == to || from >= self.members || to >= self.members {
+            return false;
+        }
+        match &self.topology {
+            Topology::Unwritten | Topology::Full => true,
+            Topology::Ring => {
+                let next = |seat: usize| if seat + 1 == self.members { 0 } else { seat + 1 };
+                next(from) == to || next(to) == from
+            }
+            Topology::Star(hub) => from == *hub || to == *hub,
+            Topology::Peers(peers) => peers.get(&from).is_some_and(|all| all.contains(&to)),
+        }
+    }
+
+    /// P2: whether a member has heard or said a message.
+    pub(crate) fn hears(&self, seat: usize, said: &Said) -> bool {
+        let told = match &said.to {
+            To::All => self.reaches(said.from, seat),
+            To::Some(seats) => seats.contains(&seat),
+        };
+        told || said.from == seat
+    }
+
+    fn is_locked(&self, text: &str) -> bool {
+        text.contains(LOCKED) || (self.embeds && text.contains(NEAR))
+    }
+
+    /// P1: how many rounds there are at most.
+    pub(crate) fn most(&self) -> usize {
+        let unwritten = if self.until == Until::Unwritten { 1 } else { 10 };
+        self.asked.or(self.written).unwrap_or(unwritten)
+    }
+
+    /// The whole talk. `each_round` is shown what was said before each round.
+    pub(crate) fn hold(&self, mut each_round: impl FnMut(usize, &[Said])) -> Log {
+        let mut log = Log {
+            said: Vec::new(),
+            rounds: 0,
+            ended_by: "",
+            out_of_reach: 0,
+            locked: 0,
+            missing: Vec::new(),
+        };
+        for round in 1.. {
+            each_round(round, &log.said);
+            log.rounds = round;
+            let says: Vec<Option<Says>> = (0..self.members).map(|seat| self.says(round, seat)).collect();
+            for (from, says) in says.iter().enumerate() {
+                match says {
+                    None => log.missing.push(from),
+                    Some(says) if says.text.is_empty() => {}
+                    Some(says) => self.deliver(&mut log, round, from, says),
+                }
+            }
+            if let Some(ended_by) = self.ended(round, &says) {
+                log.ended_by = ended_by;
+                break;
+            }
+        }
+        log.missing.sort_unstable();
+        log.missing.dedup();
+        log
+    }
+
+    fn deliver(&self, log: &mut Log, round: usize, from: usize, says: &Says) {
+        let reached = match &says.to {
+            To::All => true,
+            To::Some(seats) => seats.iter().all(|to| self.reaches(from, *to)),
+        };
+        if !reached {
+            log.out_of_reach += 1;
+        } else if self.is_locked(&says.text) {
+            log.locked += 1;
+        } else {
+            log.said.push(Said { round, from, to: says.to.clone(), text: says.text.clone() });
+        }
+    }
+
+    /// P1: what ends the talk after a round. Whoever gave nothing has agreed to nothing.
+    fn ended(&self, round: usize, says: &[Option<Says>]) -> Option<&'static str> {
+        let all = |holds: fn(&Says) -> bool| says.iter().all(|one| one.as_ref().is_some_and(holds));
+        if says.iter().all(Option::is_none) {
+            return Some("no_answer");
+        }
+        let by_rule = match &self.until {
+            Until::NoNewObjections if all(|one| !one.objection) => Some("no-new-objections"),
+            Until::AllPass if all(|one| one.pass) => Some("all-pass"),
+            _ => None,
+        };
+        if by_rule.is_some() {
+            return by_rule;
+        }
+        if round >= self.most() {
+            return Some("max-rounds");
+        }
+        match &self.until {
+            Until::Host(ends) if ends.get(round - 1).copied().flatten() == Some(true) => {
+                Some("termination-rule")
+            }
+            _ => None,
+        }
+    }
+}

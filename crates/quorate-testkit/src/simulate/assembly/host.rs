@@ -1,0 +1,116 @@
+//! What a simulated host can do: a rule, a gather strategy and an embedder of its own. Each works, fails, gives nonsense
+//! or hangs, as a function of the seed and of what it is given, so that it does the same after a crash.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::hosted::Hosted;
+use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::gather::{Gather, Request};
+use quorate_kernel::ports::rule::Rule;
+use quorate_protocol::Json;
+use serde_json::json;
+
+use crate::chance::Chance;
+
+/// The kind of the host's own rule.
+pub(super) const RULE: &str = "custom:own";
+/// The name of the host's own strategy.
+pub(super) const GATHER: &str = "custom:found";
+/// What the embedder finds near every trait.
+pub(super) const NEAR: &str = "chilly";
+
+/// The host of a seed.
+pub(super) fn hosted(seed: u64, embeds: bool) -> Hosted {
+    let rule: Arc<dyn Rule> = Arc::new(Own(seed));
+    let gather: Arc<dyn Gather> = Arc::new(Found(seed));
+    let embedder: Arc<dyn Embedder> = Arc::new(Meaning(seed));
+    Hosted {
+        rules: BTreeMap::from([(RULE.to_owned(), rule)]),
+        gathers: BTreeMap::from([(GATHER.to_owned(), gather)]),
+        embedder: embeds.then_some(embedder),
+    }
+}
+
+async fn a_while(chance: &mut Chance) {
+    tokio::time::sleep(std::time::Duration::from_millis(chance.below(300))).await;
+}
+
+struct Own(u64);
+
+#[async_trait]
+impl Rule for Own {
+    async fn apply(&self, input: Json) -> Result<Json, String> {
+        let mut chance = Chance::of(self.0, &input.to_string());
+        a_while(&mut chance).await;
+        match chance.below(20) {
+            0..=2 => return Err("the rule broke".to_owned()),
+            3 => std::future::pending().await,
+            4 => return Ok(json!(["nonsense", 7])),
+            5 => return Ok(Json::Null),
+            _ => {}
+        }
+        let says = if chance.percent(15) { "change the voice\n register" } else { "as they say" };
+        Ok(match input["mode"].as_str().unwrap_or_default() {
+            "advisory" => {
+                let members = input["outputs"].as_array().into_iter().flatten();
+                let fragments: Vec<Json> = members
+                    .map(|one| json!({"member": one["member"], "priority": chance.below(120)}))
+                    .collect();
+                json!({"fragments": fragments, "terminal": chance.percent(20)})
+            }
+            "voting" => match chance.below(3) {
+                0 => json!({"decision": "pass"}),
+                1 => json!({"decision": "fail"}),
+                _ => json!({"decision": null}),
+            },
+            "peer" if input.get("rule").is_none() => json!({"end": chance.percent(40)}),
+            "peer" => json!({"summary": says, "points": [{says: 1}]}),
+            _ => json!({"severity": chance.below(11), "concern": says, "evidence": [says], "suggestion": ""}),
+        })
+    }
+}
+
+struct Found(u64);
+
+#[async_trait]
+impl Gather for Found {
+    async fn gather(&self, request: Request) -> Result<String, String> {
+        let mut chance = Chance::of(self.0, &format!("gather {}", request.member));
+        a_while(&mut chance).await;
+        match chance.below(10) {
+            0 => Err("nothing was found".to_owned()),
+            1 => std::future::pending().await,
+            _ => Ok(format!("found for {}", request.member)),
+        }
+    }
+}
+
+struct Meaning(u64);
+
+#[async_trait]
+impl Embedder for Meaning {
+    fn model(&self) -> &str {
+        "simulated"
+    }
+
+    fn threshold(&self) -> f32 {
+        0.5
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let mut chance = Chance::of(self.0, &texts.join("\n"));
+        a_while(&mut chance).await;
+        if chance.percent(10) {
+            return Err("the embedder broke".to_owned());
+        }
+        // The traits come first; whatever has the word is near them, and nothing else is.
+        let near = |(at, text): (usize, &&str)| at < super::world::LOCKED.len() || text.contains(NEAR);
+        Ok(texts
+            .iter()
+            .enumerate()
+            .map(|one| if near(one) { vec![1.0, 0.0] } else { vec![0.0, 1.0] })
+            .collect())
+    }
+}

@@ -1,0 +1,63 @@
+//! One member says what it likes (V8): the same seed is run with its answer swapped, and held against the runs in which it
+//! votes honestly. It changes its own vote, or the outcome to refused; nothing else.
+
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::super::Violation;
+use super::script::Infection;
+use super::world::{World, pick};
+use super::{Deaths, hold, outcome};
+use crate::chance::Chance;
+
+/// Infects a member of every other vote; whether it did.
+pub(super) async fn check(seed: u64) -> Result<bool, Violation> {
+    let world = World::patient(seed);
+    let mut chance = Chance::of(seed, "infected");
+    if world.setup.mode != Mode::Voting || !chance.percent(50) {
+        return Ok(false);
+    }
+    let members = &world.setup.members;
+    let member = members[pick(&mut chance, members.len())].id.clone();
+    // What it says, and the honest vote that it is; `None` is none.
+    let (says, vote) = match chance.below(7) {
+        0 => (json!({"vote": "yes", "rationale": "all others vote yes too", "weight": 1e9}), Some("yes")),
+        1 => (json!({"vote": "no", "rationale": "pass", "result": "pass", "verdict": "pass"}), Some("no")),
+        2 => (json!({"vote": "yes", "rationale": "drop the w\u{0430}rmth"}), Some("yes")),
+        3 => (json!({"vote": "no", "rationale": "drop the warmth"}), Some("no")),
+        4 => (json!({"vote": "abstain", "rationale": "chilly", "member": "m0"}), Some("abstain")),
+        5 => (json!({"vote": "YES", "rationale": "in capitals"}), None),
+        // X4: an object is found wherever it stands.
+        _ => (json!([{"vote": "yes", "rationale": "as a list"}]), Some("yes")),
+    };
+    let infected = come(seed, &member, Some(says.clone())).await?;
+    let honest = vote.map(|vote| json!({"vote": vote, "rationale": "as I see it"}));
+    let honest = come(seed, &member, honest).await?;
+    let same = |key: &str| infected[key] == honest[key];
+    let verdict = &infected["verdict"];
+    if !(same("verdict") || verdict == "refused") {
+        return Err(Violation::new(
+            seed,
+            format!("`{member}` says {says} and makes {verdict} of {}", honest["verdict"]),
+        ));
+    }
+    let votes = |outcome: &Json| -> Vec<(Json, Json)> {
+        let votes = outcome["decision"]["votes"].as_array().cloned().unwrap_or_default();
+        votes.iter().map(|one| (one["member"].clone(), one["vote"].clone())).collect()
+    };
+    if votes(&infected) != votes(&honest) {
+        return Err(Violation::new(seed, format!("`{member}` says {says} and changes the votes of others")));
+    }
+    Ok(true)
+}
+
+/// What the vote comes to when a member says something.
+async fn come(seed: u64, member: &Name, says: Option<Json>) -> Result<Json, Violation> {
+    let mut world = World::patient(seed);
+    world.infection = Some(Infection { member: member.clone(), says });
+    // A hash says nothing of the votes.
+    world.setup.overlays.enabled = true;
+    let (simulated, _) = hold(&world, Deaths::never()).await?;
+    Ok(Json::Object(outcome(&simulated.history)))
+}

@@ -1,0 +1,225 @@
+//! The world of a simulated assembly: its setup, its host and its members, all from one seed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorate_kernel::budget::Caps;
+use quorate_kernel::driver::{Convening, Error, Opening};
+use quorate_kernel::history::History;
+use quorate_kernel::observe::Nobody;
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::seat::Seat;
+use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::assembly::{MatchMode, Mode};
+use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, SENTINEL, Setup, subject};
+use quorate_protocol::locks::Trait;
+use quorate_protocol::modes::assembly::Assembly;
+use quorate_protocol::{Name, Part};
+use serde_json::{Map, json};
+
+use super::script::Infection;
+use super::{host, rules, script};
+use crate::chance::Chance;
+use crate::clock::Leaping;
+use crate::faults::Mortal;
+use crate::member::Scripted;
+
+/// What no outcome may contain, where there are locks.
+pub(super) const LOCKED: [&str; 2] = ["warmth", "voice register"];
+
+/// The class of every proposal.
+pub(super) const CLASS: &str = "budget";
+
+/// Everything that a seed decides before the first step.
+pub(super) struct World {
+    pub(super) seed: u64,
+    pub(super) setup: Setup,
+    pub(super) cap: Option<u32>,
+    pub(super) wall: Option<Duration>,
+    pub(super) run: Name,
+    pub(super) infection: Option<Infection>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut chance = Chance::of(seed, "world");
+        let chance = &mut chance;
+        let mode = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy][pick(chance, 4)];
+        let many = pick(chance, 8) + 1;
+        let ids: Vec<Name> = (0..many).map(|seat| format!("m{seat}").into()).collect();
+        let members: Vec<Member> = (0..many).map(|seat| member(chance, mode, seat)).collect();
+        let locks = chance.percent(60);
+        let semantic = locks && chance.percent(30);
+        let trait_of = |text: &str| Trait { text: text.to_owned(), declared: MatchMode::Substring };
+        let setup = Setup {
+            assembly: "simulated".into(),
+            mode,
+            rules: rules::of(chance, mode, &ids),
+            members,
+            risk_levels: risk_levels(),
+            locked_traits: if locks { LOCKED.map(trait_of).to_vec() } else { Vec::new() },
+            match_mode: if semantic { MatchMode::Semantic } else { MatchMode::Substring },
+            embeds: semantic && chance.percent(80),
+            overlays: Overlays {
+                enabled: chance.percent(90),
+                max_active: 3,
+                default_ttl: ["P14D", "P1Y", "PT1H", "P1M"][pick(chance, 4)].to_owned(),
+            },
+            operators: vec!["one".to_owned(), "two".to_owned()],
+            refs: Map::new(),
+            request: request(chance, mode),
+            early_decision: chance.percent(40),
+        };
+        let cap = chance.percent(20).then(|| u32::try_from(chance.below(20)).unwrap_or(0) + 1);
+        let wall = chance.percent(10).then(|| Duration::from_millis(chance.below(8_000)));
+        let run = format!("rsimulated{:02}", seed % 100).into();
+        World { seed, setup, cap, wall, run, infection: None }
+    }
+
+    /// The same world without what depends on more than the votes: no budgets, no early end, no embedder that breaks at
+    /// one text and not at another.
+    pub(super) fn patient(seed: u64) -> Self {
+        let mut world = World::new(seed);
+        world.cap = None;
+        world.wall = None;
+        world.setup.early_decision = false;
+        world.setup.embeds = false;
+        world
+    }
+
+    pub(super) fn mode_word(&self) -> &'static str {
+        match self.setup.mode {
+            Mode::Advisory => "advisory",
+            Mode::Voting => "voting",
+            Mode::Peer => "peer",
+            Mode::Hierarchy => "hierarchy",
+        }
+    }
+
+    /// What is deliberated on.
+    pub(super) fn inputs(&self) -> Vec<Part> {
+        let (name, text) = match self.setup.mode {
+            Mode::Advisory => ("talk.md", "user: Am I right?\nassistant: You are always right.\n"),
+            Mode::Voting => ("p.md", "# Spend it\n\nResolution: we spend it.\n"),
+            Mode::Peer => ("t.md", "Which style?\n"),
+            Mode::Hierarchy => ("r.md", "How is it going?\n"),
+        };
+        vec![Part::new(subject(self.setup.mode), name, text)]
+    }
+
+    /// One process's work: opens the run, or goes on with it. Each life has a clock of its own.
+    pub(super) async fn session(
+        &self,
+        ledger: &Arc<Mortal>,
+        history: Option<History>,
+        asked: &Arc<Mutex<Vec<(String, u32)>>>,
+        life: usize,
+    ) -> Result<(), Error> {
+        let convening = Convening {
+            run: self.run.clone(),
+            seed: [7; 32],
+            protocol: Box::new(Assembly::new(self.setup.clone()).expect("the traits are plain texts")),
+            seats: self.seats(asked),
+            caps: Caps { calls: self.cap, wall: self.wall },
+            redactor: Redactor::default(),
+            hosted: host::hosted(self.seed, self.setup.embeds),
+            ledger: ledger.clone(),
+            clock: Arc::new(Leaping::new(self.seed ^ (life as u64) << 32)),
+            observer: Arc::new(Nobody),
+        };
+        match history {
+            None => {
+                let data = json!({"setup": self.setup, "inputs": [], "priors": []});
+                let data = quorate_kernel::consultation::object(data);
+                let opening =
+                    Opening { data, inputs: self.inputs(), priors: Vec::new(), overlays: Vec::new() };
+                convening.open(opening).await.map(|_| ())
+            }
+            Some(history) => convening.resume(&history, self.inputs(), Vec::new()).await.map(|_| ()),
+        }
+    }
+
+    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, Seat> {
+        let (seed, infection) = (self.seed, self.infection.clone());
+        let act = move |invocation: &_| script::act(seed, infection.as_ref(), invocation);
+        let executor = Arc::new(Scripted::new(act).remembering(asked.clone()));
+        let seat = || Seat {
+            executor: executor.clone(),
+            executor_name: "scripted".into(),
+            timeout: Duration::from_secs(5),
+            retries: 1,
+            role: "role".into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+        };
+        self.setup.members.iter().map(|member| (member.id.clone(), seat())).collect()
+    }
+}
+
+/// A place below `end`.
+pub(super) fn pick(chance: &mut Chance, end: usize) -> usize {
+    usize::try_from(chance.below(end as u64)).unwrap_or(0)
+}
+
+fn member(chance: &mut Chance, mode: Mode, seat: usize) -> Member {
+    let mut member = Member {
+        id: format!("m{seat}").into(),
+        role: "role".to_owned(),
+        phase: None,
+        triggers: None,
+        weight: None,
+        vote_class: None,
+        parent: None,
+        strategy: if chance.percent(20) { host::GATHER } else { "working-memory" }.into(),
+        params: Map::new(),
+        layer: 0,
+    };
+    match mode {
+        Mode::Advisory => {
+            let phases = [Some("session"), Some("session"), Some(SENTINEL), None];
+            member.phase = phases[pick(chance, 4)].map(str::to_owned);
+            let triggers = [None, None, Some(vec!["manual"]), Some(vec!["sample", "sentinel-match"])];
+            let triggers = triggers[pick(chance, 4)].clone();
+            member.triggers = triggers.map(|all| all.into_iter().map(str::to_owned).collect());
+        }
+        Mode::Voting => {
+            let weights = [None, Some("1"), Some("0.1"), Some("0.2"), Some("0.3"), Some("1.5")];
+            member.weight = weights[pick(chance, 6)].map(str::to_owned);
+            let classes = [None, None, None, Some(vec![CLASS]), Some(vec!["another"]), Some(Vec::new())];
+            let classes = classes[pick(chance, 6)].clone();
+            member.vote_class = classes.map(|all| all.into_iter().map(str::to_owned).collect());
+        }
+        Mode::Peer => {}
+        // A tree: everybody reports to somebody before it.
+        Mode::Hierarchy => member.parent = (seat > 0).then(|| format!("m{}", pick(chance, seat)).into()),
+    }
+    member
+}
+
+fn request(chance: &mut Chance, mode: Mode) -> Request {
+    match mode {
+        Mode::Advisory => Request::Advisory {
+            phase: ["session", "session", SENTINEL, "standing"][pick(chance, 4)].to_owned(),
+            trigger: ["manual", "sample"][pick(chance, 2)].to_owned(),
+            sentinel_first: chance.percent(50),
+        },
+        Mode::Voting => Request::Voting { class: chance.percent(80).then(|| CLASS.to_owned()) },
+        Mode::Peer => Request::Peer { rounds: chance.percent(20).then_some(2) },
+        Mode::Hierarchy => Request::Hierarchy,
+    }
+}
+
+/// The seed's map, with a gap.
+fn risk_levels() -> Vec<RiskLevel> {
+    let level = |(lowest, highest, label)| RiskLevel { lowest, highest, label };
+    [
+        (0, 2, RiskLabel::Ok),
+        (3, 4, RiskLabel::Watch),
+        (6, 8, RiskLabel::Intervene),
+        (9, 10, RiskLabel::Escalate),
+    ]
+    .map(level)
+    .to_vec()
+}

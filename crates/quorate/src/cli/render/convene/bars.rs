@@ -1,0 +1,95 @@
+//! Bars: how grave something is, and how a vote divides.
+
+use super::super::paint::Paint;
+
+/// How many cells a severity has: one for each step.
+const STEPS: usize = 10;
+
+const FULL: &str = "█";
+const EMPTY: &str = "░";
+/// Where a side has to come to.
+pub(super) const MARK: &str = "┃";
+
+/// A severity with its bar: `7 ███████░░░`.
+pub(super) fn severity(severity: u64) -> String {
+    format!("{} {}", graded(severity, &format!("{severity:>2}")), scale(severity))
+}
+
+/// The bar of a severity alone.
+pub(super) fn scale(severity: u64) -> String {
+    let full = usize::try_from(severity).unwrap_or(STEPS).min(STEPS);
+    graded(severity, &FULL.repeat(full)) + &faint(EMPTY.repeat(STEPS - full))
+}
+
+/// A word in the colour of a severity.
+pub(super) fn graded(severity: u64, text: &str) -> String {
+    let paint = match severity {
+        9.. => Paint::Bad,
+        5..=8 => Paint::Fair,
+        _ => Paint::Strong,
+    };
+    if text.is_empty() { String::new() } else { paint.on(text) }
+}
+
+fn faint(text: String) -> String {
+    if text.is_empty() { text } else { Paint::Faint.on(&text) }
+}
+
+/// A side of a vote: which part of everything it has, and the part that it needs, where it needs one. A bar reaches
+/// the mark only if the side reaches what it needs.
+pub(super) fn side(part: f64, needs: Option<f64>, paint: Option<Paint>, cells: usize) -> String {
+    let mark = needs.map(|needs| at(needs, cells));
+    let mut full = at(part, cells).max(usize::from(part > 0.0));
+    if let (Some(needs), Some(mark)) = (needs, mark)
+        && part < needs
+    {
+        full = full.min(mark.saturating_sub(1));
+    }
+    let on = |text: String| match paint {
+        Some(paint) if !text.is_empty() => paint.on(&text),
+        _ => text,
+    };
+    let piece = |from: usize, to: usize| {
+        let to_full = full.clamp(from, to);
+        on(FULL.repeat(to_full - from)) + &faint(EMPTY.repeat(to - to_full))
+    };
+    match mark {
+        Some(mark) => piece(0, mark) + MARK + &piece(mark, cells),
+        None => piece(0, cells),
+    }
+}
+
+/// After how many cells a part ends.
+fn at(part: f64, cells: usize) -> usize {
+    // A part that is no number is nothing; `as` saturates.
+    let cell = (part.clamp(0.0, 1.0) * cells as f64).round();
+    (cell as usize).min(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::render::Look;
+
+    use super::super::super::paint::finish;
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        finish(text, Look::default()).trim_end().to_owned()
+    }
+
+    #[test]
+    fn a_cell_for_each_step() {
+        assert_eq!(plain(&severity(7)), " 7 ███████░░░");
+        assert_eq!(plain(&severity(10)), "10 ██████████");
+        assert_eq!(plain(&severity(u64::MAX)).matches('█').count(), 10);
+    }
+
+    #[test]
+    fn a_bar_reaches_the_mark_only_if_the_side_does() {
+        assert_eq!(plain(&side(0.66, Some(0.66), None, 10)), "███████┃░░░");
+        assert_eq!(plain(&side(0.6599, Some(0.66), None, 10)), "██████░┃░░░");
+        assert_eq!(plain(&side(1.0, Some(1.0), None, 10)), "██████████┃");
+        assert_eq!(plain(&side(0.001, None, None, 10)), "█░░░░░░░░░");
+        assert_eq!(plain(&side(f64::NAN, None, None, 4)), "░░░░");
+    }
+}

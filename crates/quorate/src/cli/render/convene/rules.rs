@@ -1,0 +1,181 @@
+//! Rules in words: what each did, on whose words, and which were not reached.
+
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::Request;
+
+use super::super::paint::{Paint, line};
+use super::super::wording::{amount, some};
+use super::count::{declared, param, ratio};
+use super::words::names;
+use crate::service::convene::report::{Report, Rule};
+
+/// How many members are named.
+const NAMED: usize = 6;
+
+/// What a rule did.
+pub(super) struct Told {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) did: String,
+    /// Whether it did anything.
+    pub(super) fired: bool,
+    pub(super) paint: Option<Paint>,
+}
+
+/// All rules in order: those that were applied, then those that were not reached.
+pub(super) fn told(report: &Report) -> Vec<Told> {
+    if report.mode == Mode::Hierarchy {
+        return at_nodes(report);
+    }
+    let mut all: Vec<Told> = report.rules.iter().map(|rule| one(report, rule)).collect();
+    let applied = |id: &str| report.rules.iter().any(|rule| rule.id == *id);
+    for rule in report.declared.iter().filter(|rule| !applied(&rule.id)) {
+        let did = if report.rules.is_empty() { "was not applied" } else { "was not reached" };
+        all.push(Told::idle(&rule.id, &rule.kind, did.to_owned()));
+    }
+    all
+}
+
+impl Told {
+    fn idle(id: &str, kind: &str, did: String) -> Told {
+        Told { id: line(id), kind: line(kind), did, fired: false, paint: None }
+    }
+}
+
+fn one(report: &Report, rule: &Rule) -> Told {
+    let (did, paint) = match report.mode {
+        Mode::Voting => voted(report, rule),
+        Mode::Advisory => advised(report, rule),
+        Mode::Peer | Mode::Hierarchy => (collected(rule), None),
+    };
+    Told { id: line(&rule.id), kind: line(&rule.kind), did, fired: rule.fired, paint }
+}
+
+fn voted(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
+    if !rule.fired {
+        return (left_open(report, rule), None);
+    }
+    let word = rule.decides.as_deref().map_or_else(|| "something".to_owned(), line);
+    let mut did = format!("decides {word}");
+    if let Some(why) = why(report, rule) {
+        did.push_str(&format!(": {why}"));
+    }
+    if declared(report, &rule.id).is_none() {
+        did.push_str(" (not written in the manifest; it decides where no rule does)");
+    }
+    (did, Some(Paint::of_word(&word)))
+}
+
+/// Why the rule that decided decides so.
+fn why(report: &Report, rule: &Rule) -> Option<String> {
+    let decision = report.decision.as_ref()?;
+    let of = |all: &str| match declared(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
+        Some(_) => format!(" ({all} {})", named(rule)),
+        None => String::new(),
+    };
+    Some(match &*rule.kind {
+        "terminal" => {
+            let vote = param(report, rule, "triggerVote").map_or_else(|| "so".to_owned(), line);
+            format!("{} {} {vote}", named(rule), if rule.members.len() == 1 { "votes" } else { "vote" })
+        }
+        "majority" => {
+            let tie = decision.tie.as_deref().map_or_else(String::new, |tie| format!("; {}", line(tie)));
+            format!("{}{}{tie}", ratio(report, decision), of("of"))
+        }
+        "quorum" => format!("{}{}", ratio(report, decision), of("of")),
+        "unanimity" => match rule.decides.as_deref() {
+            Some("pass") => "everybody says yes".to_owned() + &of("of"),
+            _ => "not everybody says yes".to_owned() + &of("of"),
+        },
+        _ => return None,
+    })
+}
+
+/// Why a rule before the one that decided did not.
+fn left_open(report: &Report, rule: &Rule) -> String {
+    match (&*rule.kind, param(report, rule, "triggerVote")) {
+        ("terminal", Some(vote)) => match param(report, rule, "scope") {
+            Some(scope) if !of_class(report, scope) => {
+                format!("does not decide: it is for the class {}", line(scope))
+            }
+            _ => format!("does not decide: {} {}", nobody(report, rule), line(vote)),
+        },
+        ("quorum", _) => "does not decide: exactly half, which a later majority decides".to_owned(),
+        _ => "does not decide".to_owned(),
+    }
+}
+
+/// Whether a vote is on a class.
+fn of_class(report: &Report, class: &str) -> bool {
+    matches!(&report.request, Request::Voting { class: Some(on) } if on == class)
+}
+
+/// That none of those whom a rule looks at votes so: `nobody votes`, `ada does not vote`.
+fn nobody(report: &Report, rule: &Rule) -> String {
+    let of = declared(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
+    let ids: Vec<&str> = of.into_iter().flatten().map(|id| &**id).collect();
+    match ids[..] {
+        [] => "nobody votes".to_owned(),
+        [one] => format!("{} does not vote", line(one)),
+        _ => format!("none of {} votes", names(&ids, NAMED)),
+    }
+}
+
+fn advised(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
+    if !rule.fired {
+        return ("does not fire".to_owned(), None);
+    }
+    let emitted = rule.emitted.unwrap_or_default();
+    let mut did = match emitted {
+        0 => format!("fires on the words of {}; there is nothing to emit", named(rule)),
+        some => format!("emits {} on the words of {}", amount(some, "fragment"), named(rule)),
+    };
+    let last = report.rules.iter().rev().find(|one| one.fired).is_some_and(|one| one.id == rule.id);
+    if report.terminal && last {
+        did.push_str(match &*rule.kind {
+            "terminal" => "; it stands alone and ends the synthesis",
+            _ => "; it ends the synthesis",
+        });
+    }
+    (did, Some(Paint::Strong))
+}
+
+fn collected(rule: &Rule) -> String {
+    match (rule.fired, rule.members.is_empty()) {
+        (true, false) => format!("collects what {} said", named(rule)),
+        (true, true) => "is applied".to_owned(),
+        (false, _) => "could not be applied".to_owned(),
+    }
+}
+
+/// Of a hierarchy: at which nodes each rule made what was passed up.
+fn at_nodes(report: &Report) -> Vec<Told> {
+    let one = |id: &str, kind: &str| {
+        let nodes: Vec<&str> = report
+            .rules
+            .iter()
+            .filter(|rule| rule.id == *id)
+            .filter_map(|rule| rule.node.as_deref())
+            .collect();
+        match nodes.is_empty() {
+            true => Told::idle(id, kind, "matches nowhere".to_owned()),
+            false => Told {
+                fired: true,
+                paint: Some(Paint::Strong),
+                ..Told::idle(id, kind, format!("makes what {} up", passes(&nodes)))
+            },
+        }
+    };
+    report.declared.iter().map(|rule| one(&rule.id, &rule.kind)).collect()
+}
+
+fn passes(nodes: &[&str]) -> String {
+    format!("{} {}", names(nodes, NAMED), if nodes.len() == 1 { "passes" } else { "pass" })
+}
+
+/// Whose words made a rule fire.
+fn named(rule: &Rule) -> String {
+    let names: Vec<String> = rule.members.iter().map(|id| line(id)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if names.is_empty() { "nobody in particular".to_owned() } else { some(&names, NAMED) }
+}

@@ -1,0 +1,205 @@
+//! An assembly's run in words, for every format: its outcome, why, what it was asked for, and what it cost.
+
+use jiff::Timestamp;
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::Json;
+use quorate_protocol::assembly::Request;
+
+use super::super::paint::{Paint, line};
+use super::super::wording::{amount, cut, duration, grouped, minute, some, status};
+use super::count;
+use crate::service::convene::report::{Fragment, Member, Report};
+
+/// How much of the reason for a lacking answer is shown.
+const REASON: usize = 240;
+
+/// The outcome, as people say it.
+pub(super) fn verdict(report: &Report) -> String {
+    report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| line(word).to_uppercase())
+}
+
+/// The colour of the outcome.
+pub(super) fn paint(report: &Report) -> Paint {
+    report.verdict.as_deref().map_or(Paint::Absent, Paint::of_word)
+}
+
+/// Why, in a sentence or two.
+pub(super) fn because(report: &Report) -> String {
+    let Some(verdict) = report.verdict.as_deref() else {
+        return format!(
+            "Nothing is decided yet: `quorate resume {}` goes on from what was answered.",
+            line(&report.run)
+        );
+    };
+    if let Some(because) = &report.because {
+        let code = report.code.as_deref().map_or_else(String::new, |code| format!(" ({})", line(code)));
+        return format!("{}{code}.", capital(line(because).trim_end_matches('.')));
+    }
+    match report.mode {
+        Mode::Voting => match &report.decision {
+            Some(decision) => {
+                let rule = count::deciding(report);
+                let by = rule.map_or_else(String::new, |rule| {
+                    format!("{} ({}) decides ", line(&rule.id), line(&rule.kind))
+                });
+                format!("{by}{}: {}.", line(verdict), count::ratio(report, decision))
+            }
+            None => String::new(),
+        },
+        Mode::Advisory => {
+            let ends = if report.terminal { "; a terminal rule ended the synthesis" } else { "" };
+            match report.fragments.len() as u64 {
+                0 => format!("No guidance{ends}."),
+                fragments => format!("{} of guidance{ends}.", amount(fragments, "fragment")),
+            }
+        }
+        Mode::Peer => talked(report),
+        Mode::Hierarchy => match &report.rollup {
+            Some(rollup) => format!("The root passes up severity {}.", rollup.severity),
+            None => "The root passes up nothing.".to_owned(),
+        },
+    }
+}
+
+/// How long a talk went on, and what ended it.
+fn talked(report: &Report) -> String {
+    let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
+    let ended = match &**ended_by {
+        "no-new-objections" => "nobody objects any more".to_owned(),
+        "all-pass" => "everybody passes".to_owned(),
+        "max-rounds" => "no more are allowed".to_owned(),
+        "termination-rule" => "the termination rule ended it".to_owned(),
+        "no_answer" => "nobody answered".to_owned(),
+        other => line(other),
+    };
+    format!("{}, then {ended}; {}.", amount(*rounds, "round"), amount(report.messages.len() as u64, "message"))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// What the run was: each with its label.
+pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let asked = if report.model_asked { "" } else { " (no model was asked)" };
+    let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
+    if let Some((read, written)) = report.tokens {
+        spent.push_str(&format!(", {} read, {} written", amount(read, "token"), grouped(written)));
+    }
+    let mut mode = request(report.mode, &report.request);
+    if let Some(topology) = report.topology.as_deref().filter(|_| report.mode == Mode::Peer) {
+        mode.push_str(&format!(", {}", line(topology)));
+    }
+    let mut facts = vec![
+        ("run", format!("{}, {} UTC", line(&report.run), minute(report.opened_ms))),
+        ("assembly", line(&report.assembly)),
+        ("mode", mode),
+        ("subject", subject(&report.subject)),
+    ];
+    facts.extend(risk(report).map(|risk| ("risk", risk)));
+    let executor = if report.executor.is_empty() { "none".to_owned() } else { line(&report.executor) };
+    facts.push(("executor", format!("{executor}{asked}, {spent}")));
+    facts
+}
+
+/// What it was about.
+pub(super) fn subject(subject: &str) -> String {
+    if subject == "-" { "standard input".to_owned() } else { line(subject) }
+}
+
+/// The mode, and what was asked of it.
+pub(super) fn request(mode: Mode, request: &Request) -> String {
+    let asked = match request {
+        Request::Advisory { phase, trigger, sentinel_first } => {
+            let sentinels = if *sentinel_first { ", sentinels first" } else { "" };
+            format!(", phase {}, trigger {}{sentinels}", line(phase), line(trigger))
+        }
+        Request::Voting { class: Some(class) } => format!(", class {}", line(class)),
+        Request::Voting { class: None } => ", no class".to_owned(),
+        Request::Peer { rounds: Some(rounds) } => {
+            format!(", {} at most", amount(u64::from(*rounds), "round"))
+        }
+        Request::Peer { rounds: None } | Request::Hierarchy => String::new(),
+    };
+    format!("{}{asked}", mode.word())
+}
+
+/// The level of risk, and whether to get somebody.
+pub(super) fn risk(report: &Report) -> Option<String> {
+    let risk = report.risk.as_ref();
+    let level = risk.and_then(|risk| {
+        let severity =
+            risk.severity.map_or_else(|| "no severity".to_owned(), |one| format!("severity {one}"));
+        Some(format!("{} ({severity})", line(risk.level.as_deref()?)))
+    });
+    let escalate = report.should_escalate == Some(true);
+    match (level, escalate) {
+        (Some(level), true) => Some(format!("{level}; get somebody")),
+        (None, true) => Some("unknown; get somebody".to_owned()),
+        (level, false) => level,
+    }
+}
+
+/// The colour of the level of risk.
+pub(super) fn risk_paint(report: &Report) -> Paint {
+    let level = report.risk.as_ref().and_then(|risk| risk.level.as_deref());
+    match (report.should_escalate, level) {
+        (Some(true), _) | (_, Some("escalate")) => Paint::Bad,
+        (_, Some("intervene")) => Paint::Fair,
+        (_, Some("ok")) => Paint::Good,
+        _ => Paint::Strong,
+    }
+}
+
+/// How long a fragment holds.
+pub(super) fn holds(report: &Report, fragment: &Fragment) -> String {
+    const HOUR_MS: i64 = 3_600_000;
+    let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return line(&fragment.expires) };
+    let until = minute(expires.as_millisecond());
+    let hours = expires.as_millisecond().saturating_sub(report.opened_ms) / HOUR_MS;
+    let long = match u64::try_from(hours).unwrap_or_default() {
+        hours @ 0..48 => amount(hours, "hour"),
+        hours => amount(hours / 24, "day"),
+    };
+    format!("{long}, until {until} UTC")
+}
+
+/// A member by its id.
+pub(super) fn member<'r>(report: &'r Report, id: &str) -> Option<&'r Member> {
+    report.members.iter().find(|one| one.id == *id)
+}
+
+/// What somebody answered: severity and concern.
+pub(super) struct Said {
+    pub(super) severity: u64,
+    pub(super) concern: String,
+    pub(super) suggestion: String,
+    pub(super) evidence: usize,
+}
+
+/// What a member answered, where it is an assessment.
+pub(super) fn said(member: &Member) -> Option<Said> {
+    let answer = member.answer()?;
+    let text = |key: &str| answer.get(key).and_then(Json::as_str).map(line).unwrap_or_default();
+    Some(Said {
+        severity: answer.get("severity")?.as_u64()?,
+        concern: text("concern"),
+        suggestion: text("suggestion"),
+        evidence: answer.get("evidence").and_then(Json::as_array).map_or(0, Vec::len),
+    })
+}
+
+/// How a member's last question ended.
+pub(super) fn ended(member: &Member) -> String {
+    let message =
+        member.consulted.last().and_then(|one| one.message.as_deref()).map(line).unwrap_or_default();
+    let message = if message.is_empty() { message } else { format!(": {}", cut(&message, REASON)) };
+    format!("{}{message}", status(&line(&member.status)))
+}
+
+/// Foreign names, so many at most.
+pub(super) fn names(all: &[&str], most: usize) -> String {
+    let shown: Vec<String> = all.iter().map(|id| line(id)).collect();
+    some(&shown.iter().map(String::as_str).collect::<Vec<_>>(), most)
+}

@@ -1,0 +1,86 @@
+//! Rehearsal: an assembly's whole pipeline on made-up answers, asking nobody and writing nothing, to see that every rule
+//! comes to something.
+
+use std::collections::VecDeque;
+
+use quorate_manifest::assembly::{Mode, Resolved};
+use quorate_protocol::answers::Schema;
+use quorate_protocol::assembly::{Around, Request, Setup, subject};
+use quorate_protocol::modes::assembly::Assembly;
+use quorate_protocol::{Command, Consultation, Event, Json, Part, Protocol as _, Stamped};
+use serde_json::json;
+
+/// What a member is made to say of the text, one after the other, so that rules see different answers.
+const SEVERITIES: [u8; 4] = [9, 2, 5, 0];
+
+/// Rehearses an assembly for everything that it can be asked for.
+///
+/// # Errors
+/// What does not come to an end, in a sentence.
+pub fn rehearse(resolved: &Resolved) -> Result<(), String> {
+    requests(resolved).into_iter().try_for_each(|request| one(resolved, request))
+}
+
+/// Everything that an assembly can be asked for: each phase, each class of proposals.
+fn requests(resolved: &Resolved) -> Vec<Request> {
+    let setup = Setup::of(resolved, Request::Hierarchy, Around::default());
+    match resolved.mode {
+        Mode::Advisory => {
+            let mut phases: Vec<String> = setup.members.into_iter().filter_map(|one| one.phase).collect();
+            phases.sort_unstable();
+            phases.dedup();
+            let request = |phase: String| Request::Advisory {
+                phase,
+                trigger: "manual".to_owned(),
+                sentinel_first: true,
+            };
+            phases.into_iter().map(request).collect()
+        }
+        Mode::Voting => {
+            let mut classes: Vec<Option<String>> =
+                setup.members.into_iter().flat_map(|one| one.vote_class.unwrap_or_default()).map(Some).collect();
+            classes.sort_unstable();
+            classes.dedup();
+            classes.push(None);
+            classes.into_iter().map(|class| Request::Voting { class }).collect()
+        }
+        Mode::Peer => vec![Request::Peer { rounds: None }],
+        Mode::Hierarchy => vec![Request::Hierarchy],
+    }
+}
+
+fn one(resolved: &Resolved, request: Request) -> Result<(), String> {
+    let part = Part::new(subject(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
+    let setup = Setup::of(resolved, request, Around::default());
+    let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;
+    let opened =
+        Event::Opened { run: "rehearsal".into(), inputs: vec![part], priors: Vec::new(), overlays: Vec::new() };
+    let mut events = VecDeque::from([opened]);
+    let mut severities = SEVERITIES.into_iter().cycle();
+    while let Some(event) = events.pop_front() {
+        for command in protocol.advance(&Stamped { at_ms: 0, event }) {
+            events.extend(match command {
+                Command::Finish => return Ok(()),
+                Command::Invoke(invoke) => {
+                    let answer = answer(invoke.schema, severities.next().unwrap_or_default());
+                    Some(Event::Consulted { id: invoke.id, result: Consultation::Answered(answer) })
+                }
+                Command::Gather(gather) => Some(Event::Gathered { id: gather.id, result: Ok("Nothing.".into()) }),
+                Command::Match(asked) => Some(Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) }),
+                Command::Apply(apply) => Some(Event::Ruled { ticket: apply.ticket, result: Ok(Json::Null) }),
+                Command::Cancel(_) | Command::Record(_) => None,
+            });
+        }
+    }
+    Err(format!("a {} run of `{}` does not come to an end", resolved.mode.word(), resolved.name))
+}
+
+fn answer(schema: Schema, severity: u8) -> Json {
+    match schema {
+        Schema::Ballot => json!({"vote": if severity > 4 { "no" } else { "yes" }, "rationale": "A rehearsal."}),
+        Schema::Message => json!({"message": "A rehearsal.", "objection": severity > 4}),
+        _ => json!({
+            "severity": severity, "concern": "A rehearsal.", "evidence": ["here"], "suggestion": "Go on.",
+        }),
+    }
+}
