@@ -84,6 +84,16 @@ impl Store {
         self.select(sqlx::query(runs!("WHERE ended = 0 AND verdict IS NOT NULL ORDER BY seq"))).await
     }
 
+    /// The runs of a type, newest first; a few of them.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
+        let query = sqlx::query(runs!("WHERE artifact_type = ? ORDER BY seq DESC LIMIT 20"));
+        let runs = self.select(query.bind(artifact_type.to_owned())).await?;
+        Ok(runs.into_iter().map(|run| run.run).collect())
+    }
+
     /// The streams that are no runs and whose names begin so, sorted.
     ///
     /// # Errors

@@ -253,3 +253,24 @@ fn a_run_that_changed_underneath_does_not_go_on() {
     }
     place.run(&["resume", &run]).expect(0);
 }
+
+#[test]
+fn what_is_not_due_is_not_convened() {
+    // A7
+    let talk = |lines: usize| "user: hello\n".repeat(lines);
+    let due = |place: &Place, lines: usize, phase: &str| {
+        place.write("talk.md", talk(lines));
+        place.run(&["convene", ".", "--conversation", "talk.md", "--phase", phase, "--if-due"]).code
+    };
+    let place = council("defaults: {triggerHeuristic: every-n-messages}\nmetadata: {quorate: {everyMessages: 3}}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 3, "session"), due(&place, 4, "session")], [0, 6, 0]);
+    let place = council("defaults: {triggerHeuristic: on-mode-change}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 9, "session"), due(&place, 9, "standing")], [0, 6, 0]);
+    let place = council("defaults: {triggerHeuristic: periodic, triggerInterval_ms: 3600000}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 1, "session")], [0, 6]);
+    let place = council("defaults: {triggerHeuristic: manual}\n");
+    assert_eq!(due(&place, 1, "session"), 6);
+    let place = council("defaults: {triggerHeuristic: 'custom:mine'}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 1, "session")], [0, 5]);
+    assert_eq!(due(&council(""), 1, "session"), 0);
+}

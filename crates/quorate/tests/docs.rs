@@ -10,6 +10,7 @@
 mod console;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use console::Part;
 
@@ -89,6 +90,22 @@ fn the_example_workspaces_show_what_happens() {
 fn the_docs_show_what_happens() {
     let commands: usize = documents().iter().map(|path| run_document(path, ".")).sum();
     assert!(commands > 0, "the docs show no command");
+}
+
+#[test]
+fn the_example_workspaces_are_clean() {
+    for name in workspaces() {
+        for command in
+            [&["check", "--strict", "."][..], &["fmt", "--check", "."], &["check", "--modularity", "."]]
+        {
+            let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
+                .args(command)
+                .current_dir(root().join("examples").join(&name))
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{name}: {command:?}: {output:?}");
+        }
+    }
 }
 
 #[test]

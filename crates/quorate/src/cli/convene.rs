@@ -15,6 +15,7 @@ use super::render::{self, Format};
 use super::review::{failed, interrupted, warnings};
 use super::terminal::Terminal;
 use crate::service::convene::asked::Asked;
+use crate::service::convene::due::{Due, due};
 use crate::service::convene::report::Report;
 use crate::service::convene::sitting::Sitting;
 use crate::service::convene::{self, Request};
@@ -29,7 +30,7 @@ use crate::service::host::Host;
 /// which asks no model.
 ///
 /// The exit code is the outcome: of a vote 0 pass and 1 fail, of the other modes 0 done; 2 refused, 3 incomplete; 4 not
-/// found, 5 unusable configuration or input, 64 wrong command line.
+/// found, 5 unusable configuration or input, 6 not due (with --if-due), 64 wrong command line.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate convene council/ASSEMBLY.md --phase session --trigger sample --conversation talk.jsonl\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --class budget\n  quorate convene critique/ASSEMBLY.md --topic design.md --rounds 3\n  quorate convene review/ASSEMBLY.md --request incident.md --format json\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --dry-run"
@@ -65,6 +66,9 @@ pub(super) struct Arguments {
     /// Hierarchy: what is to be assessed, or - for standard input
     #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
+    /// Do nothing, with exit code 6, unless the manifest's `defaults` say that it is due
+    #[arg(long, conflicts_with = "dry_run")]
+    if_due: bool,
     /// Say who would be asked what, with the prompts, and ask nobody
     #[arg(long)]
     dry_run: bool,
@@ -149,6 +153,21 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
+    if arguments.if_due {
+        let exit = match due(&desk, &called, &sitting).await {
+            Ok(Due::Yes) => None,
+            Ok(Due::No(why)) => {
+                warnings(&desk, terminal);
+                terminal.talk(&format!("not due: {why}"));
+                Some(Exit::SKIPPED)
+            }
+            Err(stop) => Some(failed(&stop, &desk, format, terminal)),
+        };
+        if let Some(exit) = exit {
+            desk.close().await;
+            return exit;
+        }
+    }
     let progress = Arc::new(Progress::new(terminal.watched));
     let convened = convene::convene(&desk, &called, &sitting, progress.clone());
     let convened = or_interrupted(convened).await;

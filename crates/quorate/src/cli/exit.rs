@@ -14,7 +14,7 @@ pub(super) struct Exit(u8);
 impl Exit {
     /// It did what was asked for.
     pub(super) const DONE: Exit = Exit(0);
-    /// Skipped because of its tier.
+    /// Skipped because of its tier, or not due.
     pub(super) const SKIPPED: Exit = Exit(6);
     /// Interrupted.
     pub(super) const INTERRUPTED: Exit = Exit(130);

@@ -1,6 +1,7 @@
 //! Convene: an assembly from its ASSEMBLY.md to a recorded outcome.
 
 pub mod asked;
+pub mod due;
 pub mod members;
 pub mod plan;
 pub mod rehearse;

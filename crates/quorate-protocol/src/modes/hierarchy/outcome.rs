@@ -54,7 +54,7 @@ pub(super) fn ending(hierarchy: &Hierarchy, case: &Case, book: &mut Book, root: 
     let mut ending = match (passed, node.state) {
         (Some(_), _) => Ending::done(),
         (None, State::Refused) => {
-            let because = format!("what the root `{member}` would pass up touches a locked trait");
+            let because = format!("the locked traits refuse what the root `{member}` would pass up");
             Ending::without_artifact(Stand::Refused, "locked", because)
         }
         (None, _) => {

@@ -102,7 +102,7 @@ impl Voting {
             "refused" => Ending::without_artifact(
                 Stand::Refused,
                 "locked",
-                "a locked trait is touched; no decision is written",
+                "the locked traits refuse it; no decision is written",
             ),
             "incomplete" => Ending::without_artifact(
                 Stand::Incomplete,

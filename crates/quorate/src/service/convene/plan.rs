@@ -145,7 +145,8 @@ fn others(sitting: &Sitting, first: &[Question]) -> (Vec<Later>, Vec<Later>) {
             (Request::Hierarchy, false) => {
                 let children = sitting.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
                 let children: Vec<&str> = children.map(|one| &*one.id).collect();
-                later.push(said(format!("when {} have ended", children.join(", "))));
+                let have = if children.len() == 1 { "has" } else { "have" };
+                later.push(said(format!("when {} {have} ended", children.join(", "))));
             }
             (Request::Voting { class }, false) => {
                 let class = class.as_deref().unwrap_or("none");

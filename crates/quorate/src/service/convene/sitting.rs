@@ -19,7 +19,7 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::{Map, json};
 
 use super::members::{self, Seated};
-use super::{Called, Options};
+use super::{Called, Options, due};
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
@@ -187,6 +187,7 @@ impl Sitting {
                 "kind": input.kind.as_str(), "name": &*input.name,
                 "sha256": entropy::sha256_hex(input.text.as_bytes()),
             }],
+            "messages": due::messages(called),
             "overlays": overlays,
             "redactions": redactions,
             "executors": self.executors(),

@@ -17,6 +17,9 @@ const TITLE: usize = 200;
 /// How many members are named who are asked later, or never, for the same reason.
 const NAMED: usize = 40;
 
+/// How many such reasons are given.
+const GROUPS: usize = 60;
+
 /// For people. Prompts are not wrapped: they stand as they would be sent.
 pub(super) fn human(plan: &Plan, look: Look) -> String {
     let width = look.width;
@@ -43,8 +46,12 @@ pub(super) fn human(plan: &Plan, look: Look) -> String {
     for (title, all) in [("Asked later", &plan.later), ("Not asked in this run", &plan.never)] {
         if !all.is_empty() {
             out.push_str(&heading(title));
-            for (who, when) in together(all) {
+            let groups = together(all);
+            for (who, when) in groups.iter().take(GROUPS) {
                 out.push_str(&hanging("-", &format!("{who}: {when}"), 2, width));
+            }
+            if groups.len() > GROUPS {
+                out.push_str(&prose(&left(&groups), 2, width));
             }
         }
     }
@@ -84,8 +91,12 @@ pub(super) fn markdown(plan: &Plan) -> String {
     for (title, all) in [("Asked later", &plan.later), ("Not asked in this run", &plan.never)] {
         if !all.is_empty() {
             out.push_str(&format!("\n### {title}\n\n"));
-            for (who, when) in together(all) {
-                out.push_str(&format!("- {}: {}\n", inline(&who), inline(&when)));
+            let groups = together(all);
+            for (who, when) in groups.iter().take(GROUPS) {
+                out.push_str(&format!("- {}: {}\n", inline(who), inline(when)));
+            }
+            if groups.len() > GROUPS {
+                out.push_str(&format!("- {}\n", inline(&left(&groups))));
             }
         }
     }
@@ -123,6 +134,11 @@ fn summary(plan: &Plan) -> String {
 
 fn deadline(one: &Question) -> String {
     duration(Duration::from_millis(u64::try_from(one.timeout_ms).unwrap_or(u64::MAX)))
+}
+
+/// That there are more reasons than are given.
+fn left(groups: &[(String, String)]) -> String {
+    format!("… and {} more: `--format json` lists all.", groups.len() - GROUPS)
 }
 
 /// Members of whom the same is said, together: who, and when or why not.

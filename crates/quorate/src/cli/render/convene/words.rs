@@ -72,7 +72,11 @@ fn talked(report: &Report) -> String {
         "no_answer" => "nobody answered".to_owned(),
         other => line(other),
     };
-    format!("{}, then {ended}; {}.", amount(*rounds, "round"), amount(report.messages.len() as u64, "message"))
+    format!(
+        "{}, then {ended}; {}.",
+        amount(*rounds, "round"),
+        amount(report.messages.len() as u64, "message")
+    )
 }
 
 fn capital(text: &str) -> String {

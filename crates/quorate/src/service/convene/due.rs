@@ -1,0 +1,90 @@
+//! Whether an assembly is due (A7): its `defaults` held against the last run of it in the ledger.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::gather::conversation;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::Called;
+use super::sitting::Sitting;
+use crate::service::desk::Desk;
+use crate::service::stop::Stop;
+
+/// How often a periodic assembly is due that does not say so, in milliseconds.
+const INTERVAL_MS: i64 = 60_000;
+/// How many new messages make an assembly due that counts them, unless `metadata.quorate.everyMessages` says.
+const MESSAGES: u64 = 10;
+
+/// Whether an assembly is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Due {
+    /// It is.
+    Yes,
+    /// It is not; why.
+    No(String),
+}
+
+/// Holds an assembly's `defaults` against its last run. One that has never run is due, unless only a person convenes it.
+///
+/// # Errors
+/// When the ledger does not answer, or the heuristic is a host's own that is not registered.
+pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due, Stop> {
+    let defaults = called.view.resolved.defaults.as_ref();
+    let heuristic = defaults.and_then(|one| one.trigger_heuristic.as_deref());
+    let interval_ms = defaults.and_then(|one| one.trigger_interval_ms).map_or(INTERVAL_MS, i64::from);
+    let Some(heuristic) = heuristic else { return Ok(Due::Yes) };
+    if heuristic == "manual" {
+        return Ok(Due::No("it is convened by a person alone (triggerHeuristic: manual)".to_owned()));
+    }
+    let Some(last) = last(desk, &sitting.setup.assembly).await? else { return Ok(Due::Yes) };
+    let opened = |key: &str| last.opened.get(key).cloned().unwrap_or(Json::Null);
+    Ok(match heuristic {
+        "periodic" => {
+            let since_ms = desk.environment.clock.now_ms() - last.opened_ms;
+            match since_ms >= interval_ms {
+                true => Due::Yes,
+                false => Due::No(format!("it ran {since_ms} ms ago and is due every {interval_ms} ms")),
+            }
+        }
+        "on-mode-change" => match opened("setup")["request"] == json!(sitting.setup.request) {
+            true => Due::No("it is asked for the same as the last time".to_owned()),
+            false => Due::Yes,
+        },
+        "every-n-messages" => {
+            let ours = called.view.resolved.metadata.get("quorate");
+            let every = ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(MESSAGES);
+            let before = opened("messages").as_u64().unwrap_or(0);
+            let new = messages(called).saturating_sub(before);
+            match new >= every {
+                true => Due::Yes,
+                false => Due::No(format!("{new} new messages since the last run, and it is due every {every}")),
+            }
+        }
+        other => {
+            let body = Body::new(format!("there is no trigger heuristic `{other}` here"));
+            let help = "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
+            return Err(Stop::configuration(codes::KIND_UNKNOWN, body.help(help)));
+        }
+    })
+}
+
+/// The last run of an assembly.
+async fn last(desk: &Desk, assembly: &Name) -> Result<Option<quorate_kernel::history::History>, Stop> {
+    for run in desk.store.of_type(assembly).await? {
+        let history = desk.history(&run).await?;
+        if super::is_assembly(&history) {
+            return Ok(Some(history));
+        }
+    }
+    Ok(None)
+}
+
+/// How many messages a conversation has; what is none counts as one.
+pub(super) fn messages(called: &Called) -> u64 {
+    let subject = &called.subject;
+    let read = (called.request.mode() == Mode::Advisory)
+        .then(|| conversation::read(&subject.shown, &subject.text).ok())
+        .flatten();
+    read.map_or(1, |read| read.messages.len() as u64)
+}
