@@ -60,8 +60,8 @@ patterns! {
         "ws://personas/<slug>";
     ANY_PERSONA = r"^ws://personas/[^\s]+$",
         "ws://personas/<slug>";
-    STRATEGY = "^(working-memory|recent-messages|digest|last-message-only|custom:[A-Za-z0-9_./:-]+)$",
-        "working-memory, recent-messages, digest, last-message-only or custom:<id>";
+    STRATEGY = "^(working-memory|recent-messages|digest|last-message-only|children-outputs|custom:[A-Za-z0-9_./:-]+)$",
+        "working-memory, recent-messages, digest, last-message-only, children-outputs or custom:<id>";
     HEURISTIC = "^(every-n-messages|on-mode-change|manual|periodic|custom:[A-Za-z0-9_./:-]+)$",
         "every-n-messages, on-mode-change, manual, periodic or custom:<id>";
     RETENTION = "^(forever|days:[1-9][0-9]*)$",

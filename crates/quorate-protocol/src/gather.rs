@@ -16,10 +16,18 @@ pub const DIGEST: &str = "digest";
 pub const LAST_MESSAGE_ONLY: &str = "last-message-only";
 /// What a node's children have passed up, which every node with children is given anyway.
 pub const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
+/// The same, written plainly (H1).
+pub const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 
 /// Those that are built in. Whatever else begins with [`CUSTOM`] is the host's.
-pub const BUILT_IN: [&str; 5] =
-    [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS];
+pub const BUILT_IN: [&str; 6] = [
+    WORKING_MEMORY,
+    RECENT_MESSAGES,
+    DIGEST,
+    LAST_MESSAGE_ONLY,
+    CHILDREN_OUTPUTS,
+    CHILDREN_OUTPUTS_PLAIN,
+];
 
 /// What a strategy of the host's own begins with.
 pub const CUSTOM: &str = "custom:";
@@ -75,7 +83,7 @@ impl Subject {
             RECENT_MESSAGES => vec![last(number("limit", RECENT))],
             DIGEST => vec![self.digest(number("window_days", WINDOW_DAYS))],
             LAST_MESSAGE_ONLY => vec![self.cut(|all| conversation::last_of_user(all).into_iter().collect())],
-            CHILDREN_OUTPUTS => vec![self.part.clone()],
+            CHILDREN_OUTPUTS | CHILDREN_OUTPUTS_PLAIN => vec![self.part.clone()],
             _ => return None,
         })
     }
@@ -173,7 +181,7 @@ mod tests {
         let subject = Subject::new(Part::new(PartKind::Proposal, "p.md", "# Spend it\n"), &[], 0);
         for strategy in BUILT_IN {
             let parts = subject.gather(&member(strategy, json!({}))).expect("built in");
-            assert_eq!(parts, [subject.part.clone()], "{strategy}");
+            assert_eq!(parts, std::slice::from_ref(&subject.part), "{strategy}");
         }
     }
 }

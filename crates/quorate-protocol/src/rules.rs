@@ -19,16 +19,23 @@ use crate::modes::advisory::{Emitted, Heard};
 use crate::modes::hierarchy::{Branch, Rolled};
 use crate::modes::voting::{Poll, Ruling};
 
+/// What a rule makes of the members' advice; `None` where it does not fire.
+type Advise = fn(&Rule, &[Heard]) -> Option<Emitted>;
+/// What a rule decides; `None` leaves it to the next.
+type Decide = fn(&Rule, &Poll<'_>) -> Option<Ruling>;
+/// What a node passes up by a rule; `None` leaves it to the next.
+type Roll = fn(&Rule, &Branch) -> Option<Rolled>;
+
 /// What a built-in kind is and does.
 pub(crate) struct BuiltIn {
     kind: &'static str,
     says: fn() -> RuleKind,
-    /// Advisory: what it makes of the members' advice.
-    pub(crate) advise: Option<fn(&Rule, &[Heard]) -> Option<Emitted>>,
-    /// Voting: what it decides; `None` leaves it to the next rule.
-    pub(crate) decide: Option<fn(&Rule, &Poll<'_>) -> Option<Ruling>>,
-    /// Hierarchy: what a node passes up; `None` leaves it to the next rule.
-    pub(crate) roll: Option<fn(&Rule, &Branch) -> Option<Rolled>>,
+    /// In advisory mode.
+    pub(crate) advise: Option<Advise>,
+    /// In voting mode.
+    pub(crate) decide: Option<Decide>,
+    /// In hierarchy mode.
+    pub(crate) roll: Option<Roll>,
 }
 
 const NOTHING: BuiltIn =

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p quorate --example own_rule`
 
+#![expect(clippy::disallowed_methods, reason = "it writes its own workspace")]
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -51,7 +51,7 @@ const AT_ONCE: usize = 1_024;
 
 /// Something that ended.
 enum Happened {
-    Asked(Invoke, Asked),
+    Asked(Invoke, Box<Asked>),
     Done(Done),
 }
 
@@ -112,7 +112,7 @@ impl Session {
         while happened.is_empty() {
             while let Some((invoke, spent)) = self.denied.pop_front() {
                 let ended = Ended::without_answer(Absent::RunOverBudget, spent);
-                happened.push(Happened::Asked(invoke, Asked { attempt: None, ended }));
+                happened.push(Happened::Asked(invoke, Box::new(Asked { attempt: None, ended })));
             }
             if !happened.is_empty() {
                 break;
@@ -151,7 +151,7 @@ impl Session {
         match ended? {
             call::Ended::Call(id, asked) => {
                 if let Some(under_way) = self.under_way.remove(&id) {
-                    happened.push(Happened::Asked(under_way.invoke, *asked));
+                    happened.push(Happened::Asked(under_way.invoke, asked));
                 }
             }
             call::Ended::Errand(key, done) => {

@@ -51,14 +51,10 @@ pub(super) fn by_text(case: &Case, book: &mut Book, candidate: Candidate) -> Che
     }
     let told: Vec<Told<'_>> = hits
         .iter()
-        .filter_map(|(at, hit)| {
+        .map(|(at, hit)| {
             let text = &candidate.texts[*at];
-            Some(Told {
-                text,
-                locked: &hit.locked,
-                layer: hit.layer.as_str(),
-                excerpt: excerpt(&text.text, &hit.span),
-            })
+            let excerpt = excerpt(&text.text, &hit.span);
+            Told { text, locked: &hit.locked, layer: hit.layer.as_str(), excerpt }
         })
         .collect();
     let result = if told.is_empty() { "pass" } else { "hit" };

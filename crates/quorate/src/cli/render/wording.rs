@@ -121,13 +121,10 @@ mod tests {
 
     #[test]
     fn steps_are_said_in_words() {
-        assert_eq!(["r2", "round12", "node", "ask", "roundabout"].map(step), [
-            "round 2",
-            "round 12",
-            "reports",
-            "asking",
-            "roundabout"
-        ]);
+        assert_eq!(
+            ["r2", "round12", "node", "ask", "roundabout"].map(step),
+            ["round 2", "round 12", "reports", "asking", "roundabout"]
+        );
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn formats_for_findings_have_no_words_for_an_assembly() {
 fn planned() -> Plan {
     let later = |member: &str, when: &str| Later {
         member: member.to_owned(),
-        executor: "rubric".to_owned(),
+        executor: "offline".to_owned(),
         when: when.to_owned(),
     };
     Plan {
@@ -121,10 +121,11 @@ fn a_plan() {
       sentinel  ask/sentinel  claude    1 min 30 s
 
     Asked later
-      - critic (rubric): after the sentinels, unless they end the run
+      - critic (offline): after the sentinels, unless they end the run
 
     Not asked in this run
-      - coach (rubric) and elder (rubric): it is not in the phase session for sample
+      - coach (offline) and elder (offline): it is not in the phase session for
+        sample
 
     Rules, in order
          rule     kind
@@ -154,11 +155,11 @@ fn a_plan() {
 
     ### Asked later
 
-    - critic (rubric): after the sentinels, unless they end the run
+    - critic (offline): after the sentinels, unless they end the run
 
     ### Not asked in this run
 
-    - coach (rubric) and elder (rubric): it is not in the phase session for sample
+    - coach (offline) and elder (offline): it is not in the phase session for sample
 
     ### Rules, in order
 
