@@ -178,7 +178,6 @@ impl Advisory {
             return vec![Want::End(Ending { also, ..ending })];
         }
         self.synthesis = Synthesis::default();
-        book.forget_rules();
         self.apply(case, book)
     }
 

@@ -59,11 +59,6 @@ impl Book {
         self.rules.clear();
     }
 
-    /// The rules are applied anew: what was told of them so far was a trial.
-    pub(crate) fn forget_rules(&mut self) {
-        self.rules.clear();
-    }
-
     /// The artifact, whole, and the outcome's record, which has it only where outcomes are kept (D8).
     pub(crate) fn outcome(&self, setup: &Setup, ending: Ending) -> (Json, Fact) {
         let missing = setup.members.iter().zip(&self.missing).filter(|(_, missing)| **missing);
