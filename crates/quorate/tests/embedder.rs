@@ -1,6 +1,6 @@
 //! Locks by meaning (L4): an embedder of the program's own is asked where text finds nothing; one that fails keeps the
 //! outcome from being written; without one text alone counts, with a warning.
-#![expect(clippy::unwrap_used, reason = "a test")]
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests start processes and look at files")]
 
 mod support;
 
