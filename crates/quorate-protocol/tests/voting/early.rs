@@ -2,8 +2,8 @@
 //! under every stack; of three every third vote under every stack, of four every second under the stacks that can turn.
 
 use super::exhaustive::{agrees, coins};
-use super::oracle::{self, Does, Rule, Voter};
-use super::stacks::{all, majority, quorum, stacks};
+use super::oracle::{self, Does, Kind, Rule, Scope, Voter};
+use super::stacks::{all, majority, quorum, some, stacks, veto};
 use super::table;
 use crate::sitting::{Sitting, orders};
 
@@ -71,7 +71,7 @@ fn four_members_in_every_order() {
         vec![all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))],
     ];
     let votes: Vec<Vec<Does>> = table::every(&Does::ALL, 4).into_iter().step_by(2).collect();
-    let early = in_every_order(&[(15, "1.5"), (15, "1.5"), (10, "1"), (10, "1")], &stacks, &votes);
+    let early = in_every_order(&[(30, "3"), (30, "3"), (10, "1"), (10, "1")], &stacks, &votes);
     assert!(early > 500, "{early}");
 }
 
@@ -99,6 +99,28 @@ fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
         sitting.answer(&table::id(seat), table::ballot(does).expect("a vote"));
     }
     assert_eq!(sitting.word("verdict"), "pass");
+}
+
+#[test]
+fn a_pass_that_somebody_missing_could_turn_waits_for_who_could_save_it() {
+    // V7, V8: the vetoer gave nothing, and whoever comes before it in the rules can still decide alone.
+    let rules = [
+        some(Kind::Terminal { on: Does::Yes, scope: Scope::All }, &[1]),
+        some(veto(Scope::All), &[0]),
+        all(majority(oracle::Tie::Reject)),
+    ];
+    for (does, verdict) in [(Does::Yes, "pass"), (Does::No, "incomplete")] {
+        let mut setup = table::setup(&rules, &["1", "1", "3", "3"]);
+        setup.early_decision = true;
+        let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+        sitting.absent(&table::id(0));
+        for seat in [2, 3] {
+            sitting.answer(&table::id(seat), table::ballot(Does::Yes).expect("a vote"));
+        }
+        assert!(!sitting.finished, "it would pass either way, and stand only with one");
+        sitting.answer(&table::id(1), table::ballot(does).expect("a vote"));
+        assert_eq!(sitting.word("verdict"), verdict);
+    }
 }
 
 #[test]

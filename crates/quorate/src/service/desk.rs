@@ -201,11 +201,16 @@ impl Desk {
 
     /// The command that goes on with a run, as it works in this directory.
     pub fn resume_command(&self, run: &str) -> String {
+        format!("quorate resume {run}{}", self.ledger_flag())
+    }
+
+    /// What a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
+    pub fn ledger_flag(&self) -> String {
         let environment = &self.environment;
         let here = workspace::load(environment, &Places::default(), &environment.directory);
         match here.is_ok_and(|here| here.ledger == self.workspace.ledger) {
-            true => format!("quorate resume {run}"),
-            false => format!("quorate resume {run} --ledger {}", shown(environment, &self.workspace.ledger)),
+            true => String::new(),
+            false => format!(" --ledger {}", shown(environment, &self.workspace.ledger)),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_manifest::assembly::display::Grouping;
 use quorate_manifest::assembly::members::Trigger;
 use quorate_manifest::assembly::resolved::{Kept, Member, Resolved, Seat};
 use quorate_manifest::assembly::{MatchMode, Mode};
@@ -92,7 +93,7 @@ fn members(resolved: &Resolved, look: Look) -> String {
 }
 
 /// The members in the order in which they are shown, each with its branch: a hierarchy as a tree, an advisory assembly
-/// by phase.
+/// by phase, and where `display.defaultGrouping` says so everybody by role (A7).
 fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
     let parent = |member: &Member| match &member.seat {
         Seat::Hierarchy { parent } => parent.clone(),
@@ -107,6 +108,9 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
             _ => usize::MAX,
         };
         members.sort_by_key(phase);
+        if resolved.display.as_ref().and_then(|display| display.default_grouping) == Some(Grouping::Role) {
+            members.sort_by(|a, b| a.role.cmp(&b.role));
+        }
         return members.into_iter().map(|member| (String::new(), member)).collect();
     }
     let mut out = Vec::new();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use quorate_kernel::history::History;
 use quorate_kernel::replay::replay as derive;
 use quorate_manifest::assembly::Mode;
+use quorate_manifest::assembly::display::Grouping;
 use quorate_protocol::assembly::{self, Request, Setup};
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
@@ -68,7 +69,7 @@ pub struct Report {
     pub rollup: Option<Rollup>,
     /// Hierarchy: every node, in roster order.
     pub nodes: Vec<Node>,
-    /// Everybody in the roster, in order, with everything they were asked.
+    /// Everybody in the roster, with everything they were asked, in the order that the manifest shows them in.
     pub members: Vec<Member>,
     /// The rules as declared, in order.
     pub declared: Vec<assembly::Rule>,
@@ -78,6 +79,9 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// Whether outcomes are kept; otherwise the record has their hash alone (D8).
     pub kept: bool,
+    /// What a command about this run needs besides its id, in the directory where it was asked for: ` --ledger FILE`, or
+    /// nothing.
+    pub at: String,
     /// The executors' names.
     pub executor: String,
     /// Whether a model was asked.
@@ -109,6 +113,7 @@ pub async fn of(desk: &Desk, run: &Name) -> Result<Report, Stop> {
         }
     };
     let mut report = Report::read(&history, &setup, artifact);
+    report.at = desk.ledger_flag();
     if report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete") {
         let command = desk.resume_command(run);
         report.notes.push(format!(
@@ -116,6 +121,21 @@ pub async fn of(desk: &Desk, run: &Name) -> Result<Report, Stop> {
         ));
     }
     Ok(report)
+}
+
+/// A7: members in the order of the manifest's `display.defaultGrouping`, of equals in roster order.
+fn grouped(history: &History, mut members: Vec<Member>) -> Vec<Member> {
+    let grouping = history.opened.get("grouping").cloned().and_then(|word| serde_json::from_value(word).ok());
+    match grouping {
+        Some(Grouping::Phase) => members.sort_by(|a, b| a.phase.cmp(&b.phase)),
+        Some(Grouping::Role) => members.sort_by(|a, b| a.role.cmp(&b.role)),
+        Some(Grouping::Severity) => {
+            let severity = |one: &Member| one.answer().and_then(|answer| answer.get("severity")?.as_u64());
+            members.sort_by_key(|one| std::cmp::Reverse(severity(one)));
+        }
+        None => {}
+    }
+    members
 }
 
 impl Report {
@@ -152,11 +172,12 @@ impl Report {
             synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
             rollup: outcome.get("rollup").and_then(Rollup::read),
             nodes: listed("nodes").iter().filter_map(Node::read).collect(),
-            members: setup.members.iter().map(|one| Member::read(one, history)).collect(),
+            members: grouped(history, setup.members.iter().map(|one| Member::read(one, history)).collect()),
             declared: setup.rules.clone(),
             rules: listed("rules").iter().filter_map(Rule::read).collect(),
             violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),
             kept: setup.overlays.enabled,
+            at: String::new(),
             executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
             model_asked: executors.iter().any(asks),
             calls: history.calls,

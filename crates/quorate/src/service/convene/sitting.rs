@@ -177,6 +177,7 @@ impl Sitting {
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,
             "title": called.view.resolved.title,
+            "grouping": called.view.resolved.display.as_ref().and_then(|display| display.default_grouping),
             "fingerprint": self.fingerprint(&called.subject.sha256).json(),
             "seed": entropy::hex(seed),
             "subject": &*input.name,

@@ -113,6 +113,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         rules: Vec::new(),
         violations: Vec::new(),
         kept: true,
+        at: String::new(),
         executor: "claude".to_owned(),
         model_asked: true,
         calls: 4,
