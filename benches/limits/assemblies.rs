@@ -80,12 +80,20 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Broken> {
     let (durable, syncs, floor) = runtime.block_on(durable(&dir, 5, 61))?;
     bench.table.limited("vote of 5 members, durable: syncs", Measure::Count(syncs), Measure::Count(3));
     let limit = Measure::Time(floor.mul_f64(1.3));
-    bench.table.limited("  its time, against 1.3 x the floor of as many syncs", Measure::Time(durable), limit);
+    bench.table.limited(
+        "  its time, against 1.3 x the floor of as many syncs",
+        Measure::Time(durable),
+        limit,
+    );
     let (durable, ..) = runtime.block_on(durable_of(&dir, 500, 21))?;
     bench.table.limited("vote of 500 members, durable", Measure::Time(durable), micros(25_000));
     let (took, path) = runtime.block_on(uneven())?;
     let limit = Measure::Time(path.mul_f64(1.02));
-    bench.table.limited("hierarchy of uneven branches, against 1.02 x its critical path", Measure::Time(took), limit);
+    bench.table.limited(
+        "hierarchy of uneven branches, against 1.02 x its critical path",
+        Measure::Time(took),
+        limit,
+    );
     Ok(())
 }
 
@@ -100,10 +108,16 @@ async fn durable(dir: &Path, members: usize, times: usize) -> Result<(Duration, 
         let mut next = 0;
         for at in 0..syncs {
             let kind = if at == 0 { Kind::RunOpened } else { Kind::Consultation };
-            let data = object(json!({"invocation": "ask/m", "status": "answered", "answer": {"vote": "yes"}}));
+            let data =
+                object(json!({"invocation": "ask/m", "status": "answered", "answer": {"vote": "yes"}}));
             let entries = vec![Entry { kind, at_ms: 0, data }];
-            let append =
-                Append { run: run.clone(), from: next, entries, bodies: Vec::new(), durability: Durability::Synced };
+            let append = Append {
+                run: run.clone(),
+                from: next,
+                entries,
+                bodies: Vec::new(),
+                durability: Durability::Synced,
+            };
             next = store.append(append).await?;
         }
         floor.push(start.elapsed());
@@ -124,7 +138,14 @@ async fn durable_of(dir: &Path, members: usize, times: usize) -> Result<(Duratio
 
 /// A root over two branches: one deep and quick, one shallow and slow. Members named `x-<n>` take n units.
 async fn uneven() -> Result<(Duration, Duration), Broken> {
-    let tree = [("root-1", ""), ("deep-1", "root-1"), ("deeper-1", "deep-1"), ("leaf-1", "deeper-1"), ("slow-2", "root-1"), ("quick-1", "root-1")];
+    let tree = [
+        ("root-1", ""),
+        ("deep-1", "root-1"),
+        ("deeper-1", "deep-1"),
+        ("leaf-1", "deeper-1"),
+        ("slow-2", "root-1"),
+        ("quick-1", "root-1"),
+    ];
     let members = tree.iter().map(|(id, parent)| Member {
         parent: (!parent.is_empty()).then(|| Name::from(*parent)),
         ..member(id)

@@ -36,14 +36,13 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
                     }
                 }
                 misfits => {
-                    attempted |=
-                        schema.telling().iter().any(|key| value.get(key).is_some()) && !quoted(text, material);
+                    attempted |= schema.telling().iter().any(|key| value.get(key).is_some())
+                        && !quoted(text, material);
                     complaints.extend(misfits);
                 }
             },
             Err(error) => {
-                attempted |=
-                    schema.telling().iter().any(|key| text.contains(key)) && !quoted(text, material);
+                attempted |= schema.telling().iter().any(|key| text.contains(key)) && !quoted(text, material);
                 complaints.push(format!("a JSON object could not be read: {error}"));
             }
         }

@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_protocol::{
-    Absent, Command, Consultation, Event, Json, Name, Part, PartKind, Protocol, Stamped,
-};
+use quorate_protocol::{Absent, Command, Consultation, Event, Json, Name, Part, PartKind, Protocol, Stamped};
 use serde_json::{Map, json};
 
 use crate::consultation;
@@ -175,19 +173,22 @@ impl History {
     }
 
     /// Takes back what has to be asked again so that a run without a decision can go on: in the last step that has a
-    /// member without output those members' consultations, and everything that was asked on the strength of them, which
-    /// `protocol`, a fresh one, tells. Returns the ids taken back; none when every consultation has an answer.
+    /// member without output those members' consultations, whatever the host could not do, and everything that was asked
+    /// on the strength of that, which `protocol`, a fresh one, tells. Returns the ids taken back; none when nothing is
+    /// missing.
     pub fn reopen(&mut self, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Vec<Name> {
-        let Some(last) = self.fed.iter().rev().find_map(|fed| Self::absent(&fed.stamped)) else {
+        let last = self.fed.iter().rev().find_map(|fed| Self::absent(&fed.stamped));
+        let step = last.map(|last| step_of(last).to_owned());
+        if step.is_none() && !self.fed.iter().any(|fed| failed(&fed.stamped)) {
             return Vec::new();
-        };
-        let step = step_of(last).to_owned();
+        }
         let mut taken = Vec::new();
         let mut wanted: BTreeSet<Name> = BTreeSet::new();
         wanted.extend(asks(protocol.advance(&self.opening(inputs))));
         for fed in std::mem::take(&mut self.fed) {
             let id = key_of(&fed.stamped);
-            let again = Self::absent(&fed.stamped).is_some_and(|id| step_of(id) == step);
+            let absent = Self::absent(&fed.stamped).is_some_and(|id| Some(step_of(id)) == step.as_deref());
+            let again = absent || failed(&fed.stamped);
             if again || !wanted.contains(&id) {
                 taken.push(id);
             } else {
@@ -200,6 +201,16 @@ impl History {
         self.decided_ms = None;
         self.ended = None;
         taken
+    }
+}
+
+/// Whether the host could not do what it was asked to do.
+fn failed(stamped: &Stamped) -> bool {
+    match &stamped.event {
+        Event::Gathered { result, .. } => result.is_err(),
+        Event::Matched { result, .. } => result.is_err(),
+        Event::Ruled { result, .. } => result.is_err(),
+        Event::Opened { .. } | Event::Consulted { .. } => false,
     }
 }
 

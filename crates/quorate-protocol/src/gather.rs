@@ -20,14 +20,8 @@ pub const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
 pub const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 
 /// Those that are built in. Whatever else begins with [`CUSTOM`] is the host's.
-pub const BUILT_IN: [&str; 6] = [
-    WORKING_MEMORY,
-    RECENT_MESSAGES,
-    DIGEST,
-    LAST_MESSAGE_ONLY,
-    CHILDREN_OUTPUTS,
-    CHILDREN_OUTPUTS_PLAIN,
-];
+pub const BUILT_IN: [&str; 6] =
+    [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS, CHILDREN_OUTPUTS_PLAIN];
 
 /// What a strategy of the host's own begins with.
 pub const CUSTOM: &str = "custom:";

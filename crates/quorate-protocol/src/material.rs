@@ -56,13 +56,8 @@ impl PartKind {
     }
 
     /// The kinds of what a run is about.
-    pub const SUBJECTS: [PartKind; 5] = [
-        PartKind::Artifact,
-        PartKind::Conversation,
-        PartKind::Proposal,
-        PartKind::Topic,
-        PartKind::Request,
-    ];
+    pub const SUBJECTS: [PartKind; 5] =
+        [PartKind::Artifact, PartKind::Conversation, PartKind::Proposal, PartKind::Topic, PartKind::Request];
 
     /// The subject's kind of a word.
     pub fn subject(word: &str) -> Option<PartKind> {

@@ -155,7 +155,10 @@ mod tests {
         }
         let coming = [overlay("o4", "x", 7, 30), overlay("o5", "x", 6, 30)];
         assert_eq!(ids(&standing.leaving(&coming, 3, 40)), [("o1", Why::Cap)]);
-        assert_eq!(ids(&standing.leaving(&coming, 1, 40)), [("o1", Why::Cap), ("o2", Why::Cap), ("o5", Why::Cap)]);
+        assert_eq!(
+            ids(&standing.leaving(&coming, 1, 40)),
+            [("o1", Why::Cap), ("o2", Why::Cap), ("o5", Why::Cap)]
+        );
         assert_eq!(
             ids(&standing.leaving(&[], 10, 110)),
             [("o1", Why::Expired), ("o3", Why::Expired)],

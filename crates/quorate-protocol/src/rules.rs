@@ -38,8 +38,7 @@ pub(crate) struct BuiltIn {
     pub(crate) roll: Option<Roll>,
 }
 
-const NOTHING: BuiltIn =
-    BuiltIn { kind: "", says: unanimity::kind, advise: None, decide: None, roll: None };
+const NOTHING: BuiltIn = BuiltIn { kind: "", says: unanimity::kind, advise: None, decide: None, roll: None };
 
 const BUILT_IN: [BuiltIn; 7] = [
     BuiltIn {

@@ -113,7 +113,10 @@ mod tests {
     fn of_nothing_nothing_is_reached() {
         // V3
         let tally = Tally::default();
-        assert_eq!((tally.reaches("0.1".parse().unwrap()), tally.to_half(), tally.ratio()), (false, None, 0.0));
+        assert_eq!(
+            (tally.reaches("0.1".parse().unwrap()), tally.to_half(), tally.ratio()),
+            (false, None, 0.0)
+        );
         let third = Tally { yes: weight("1"), total: weight("3"), ..Tally::default() };
         assert_eq!(third.ratio(), 0.333_333);
         let two = Tally { yes: weight("2"), total: weight("3"), ..Tally::default() };

@@ -162,7 +162,10 @@ impl World {
                 let data = quorate_kernel::consultation::object(
                     json!({"setup": self.setup, "inputs": [], "priors": []}),
                 );
-                convening.open(Opening { data, inputs: vec![input], priors: Vec::new(), overlays: Vec::new() }).await.map(|_| ())
+                convening
+                    .open(Opening { data, inputs: vec![input], priors: Vec::new(), overlays: Vec::new() })
+                    .await
+                    .map(|_| ())
             }
             Some(history) => convening.resume(&history, vec![input], Vec::new()).await.map(|_| ()),
         }

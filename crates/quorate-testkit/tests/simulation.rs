@@ -85,17 +85,6 @@ fn assemblies_survive_every_fault() {
     }
 }
 
-#[test]
-#[ignore = "kernel/driver.rs: a cancelled question is recorded after the decision, and a kill in between loses it; one \
-            that is asked and cancelled in the same batch is asked all the same (V7)"]
-fn a_question_that_is_taken_back_is_recorded_so() {
-    for seed in [359, 4_540] {
-        let came =
-            runtime().block_on(assembly::simulate(seed)).unwrap_or_else(|violation| panic!("{violation}"));
-        assert!(came.unended.is_empty(), "seed {seed}: {:?}", came.unended);
-    }
-}
-
 /// Simulates all of them, on as many threads as there are processors.
 fn all_assemblies(seeds: Range<u64>) -> Vec<Came> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -47,7 +47,8 @@ members:
 synthesis: {rules: [{id: consent, kind: nobody-objects}]}
 ---
 ";
-const CFO: &str = "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n";
+const CFO: &str =
+    "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n";
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -107,7 +107,10 @@ pub fn validate(path: &Path) -> Result<Report, Refused> {
 ///
 /// # Errors
 /// When manifest, subject, configuration or ledger are unusable. A run that was opened can be resumed.
-pub async fn convene(request: &convene::Request, host: &host::Host) -> Result<convene::report::Report, Refused> {
+pub async fn convene(
+    request: &convene::Request,
+    host: &host::Host,
+) -> Result<convene::report::Report, Refused> {
     let environment = Environment::of_process();
     let (called, workspace) = convene::call(&environment, &Places::default(), request, host)?;
     let sitting = Sitting::new(&environment, &workspace, &called, &request.options, host)?;

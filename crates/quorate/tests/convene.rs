@@ -1,6 +1,10 @@
 //! `quorate convene` from ASSEMBLY.md to a recorded outcome: overlays and the weave, plans, executors of members, kills
 //! and interruptions, what the records say.
-#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests start processes and look at files")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at files"
+)]
 
 #[path = "support/records.rs"]
 mod records;
@@ -18,8 +22,16 @@ const AGGREGATE: &str = "synthesis: {rules: [{id: all, kind: aggregate}]}\n";
 
 fn council(more: &str) -> Place {
     let place = Place::new();
-    write(&place, "advisory", &[("ana", "phase: session"), ("bob", "phase: session")], &format!("{AGGREGATE}{more}"));
-    answers(&place, &json!({"ana": advice(7, "Ask before you assume."), "bob": advice(4, "Shorter sentences.")}));
+    write(
+        &place,
+        "advisory",
+        &[("ana", "phase: session"), ("bob", "phase: session")],
+        &format!("{AGGREGATE}{more}"),
+    );
+    answers(
+        &place,
+        &json!({"ana": advice(7, "Ask before you assume."), "bob": advice(4, "Shorter sentences.")}),
+    );
     place
 }
 
@@ -34,10 +46,16 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
     let place = council("");
     let report = convene(&place, "--conversation", &["--trigger", "sample"]).expect(0).json();
     assert_eq!(report["fragments"].as_array().unwrap().len(), 2);
-    assert_eq!((report["fragments"][0]["priority"].as_u64(), report["fragments"][1]["priority"].as_u64()), (Some(50), Some(49)));
+    assert_eq!(
+        (report["fragments"][0]["priority"].as_u64(), report["fragments"][1]["priority"].as_u64()),
+        (Some(50), Some(49))
+    );
     let all = overlays(&place);
     assert_eq!(all.len(), 2);
-    assert_eq!((all[0]["text"].as_str(), all[0]["holds"].as_bool()), (Some("Ask before you assume."), Some(true)));
+    assert_eq!(
+        (all[0]["text"].as_str(), all[0]["holds"].as_bool()),
+        (Some("Ask before you assume."), Some(true))
+    );
     let weave = || place.run(&["weave", "--persona", "ana", "--assembly", "board"]).expect(0).stdout;
     assert_eq!(weave(), "You are ana.\n\nAsk before you assume.\n\nShorter sentences.\n");
     assert_eq!(weave(), weave(), "to the byte");
@@ -48,7 +66,11 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
     assert_eq!(overlays(&place).len(), 1);
     place.run(&["overlays", "expire", first]).expect(4).says("quorate:overlay_unknown");
     assert_eq!(place.run(&["overlays", "sweep"]).expect(0).stdout, "nothing to sweep\n");
-    assert_eq!(place.run(&["weave", "--persona", "bob"]).expect(0).stdout, "You are bob.\n", "nobody's overlays");
+    assert_eq!(
+        place.run(&["weave", "--persona", "bob"]).expect(0).stdout,
+        "You are bob.\n",
+        "nobody's overlays"
+    );
     place.run(&["weave", "--persona", "nobody"]).expect(4);
 }
 
@@ -70,7 +92,10 @@ fn overlays_are_the_operators_that_the_view_applies_to() {
     // A8
     let place = council("");
     for operator in ["lead", "help"] {
-        place.write(&format!("operators/{operator}/OPERATOR.md"), format!("---\nid: {operator}\nname: {operator}\npersona: ana\n---\n"));
+        place.write(
+            &format!("operators/{operator}/OPERATOR.md"),
+            format!("---\nid: {operator}\nname: {operator}\npersona: ana\n---\n"),
+        );
     }
     let view = "---\nschema: assembly.workspace/v1\nname: lead-board\ntitle: B\ndescription: B.\nversion: 1.0.0\n\
                 extends: ../../ASSEMBLY.md\nappliesTo: [ws://operators/lead, ws://operators/help]\n---\n";
@@ -87,7 +112,10 @@ fn overlays_are_the_operators_that_the_view_applies_to() {
     place.run(&convened).expect(0);
     let run = text(&place.runs()[0]["run"]);
     let first = &records::records(&place.path(".quorate/ledger.db"), &run)[0];
-    assert_eq!(first.data.as_ref().unwrap()["overlays"], json!(["Ask before you assume.", "Shorter sentences."]));
+    assert_eq!(
+        first.data.as_ref().unwrap()["overlays"],
+        json!(["Ask before you assume.", "Shorter sentences."])
+    );
 }
 
 #[test]
@@ -100,7 +128,10 @@ fn what_is_not_kept_is_returned_and_hashed() {
     let run = place.only_run();
     let all = records::records(&place.path(".quorate/ledger.db"), &run);
     let outcome = &of_kind(&all, "outcome")[0];
-    assert_eq!((outcome.get("fragments"), outcome["artifact_sha256"].as_str().map(str::len)), (None, Some(64)));
+    assert_eq!(
+        (outcome.get("fragments"), outcome["artifact_sha256"].as_str().map(str::len)),
+        (None, Some(64))
+    );
     let shown = place.run(&["show", &run, "--format", "json"]).expect(0).json();
     assert_eq!(shown["fragments"], report["fragments"], "it follows again from what was answered");
     place.run(&["replay", &run]).expect(0);
@@ -112,7 +143,10 @@ fn a_plan_asks_nobody_and_leaves_nothing() {
     write(&place, "hierarchy", &[("top", ""), ("leaf", "parent: top")], "");
     answers(&place, &json!({}));
     let plan = convene(&place, "--request", &["--dry-run"]).expect(0).json();
-    assert_eq!((plan["first"][0]["member"].as_str(), plan["later"][0]["member"].as_str()), (Some("leaf"), Some("top")));
+    assert_eq!(
+        (plan["first"][0]["member"].as_str(), plan["later"][0]["member"].as_str()),
+        (Some("leaf"), Some("top"))
+    );
     let prompt = plan["first"][0]["prompt"].as_str().unwrap();
     let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("`{what}` is not in\n{prompt}"));
     // X2: the material, then who is asked, then the persona, then the form.
@@ -126,7 +160,12 @@ fn each_member_has_the_executor_that_is_nearest_to_it() {
     // Q1
     let place = Place::new();
     let members = [("ana", ""), ("bob", ""), ("cyd", "")];
-    write(&place, "voting", &members, "metadata: {quorate: {executor: two, members: {cyd: {executor: three}}}}\n");
+    write(
+        &place,
+        "voting",
+        &members,
+        "metadata: {quorate: {executor: two, members: {cyd: {executor: three}}}}\n",
+    );
     place.write("yes.json", json!({"_": vote("yes")}).to_string());
     let tables = ["one", "two", "three", "four"]
         .map(|name| format!("[executors.{name}]\nkind = \"script\"\npath = \"yes.json\"\n"))
@@ -152,14 +191,25 @@ fn each_member_has_the_executor_that_is_nearest_to_it() {
 fn a_vote_ends_early_only_where_that_was_asked_for() {
     // V7
     let place = Place::new();
-    write(&place, "voting", &[("ana", ""), ("bob", ""), ("cyd", "")], "synthesis: {rules: [{id: most, kind: majority}]}\n");
-    answers(&place, &json!({"ana": vote("yes"), "bob": vote("yes"), "cyd": {"$delay_ms": 1500, "answer": vote("no")}}));
+    write(
+        &place,
+        "voting",
+        &[("ana", ""), ("bob", ""), ("cyd", "")],
+        "synthesis: {rules: [{id: most, kind: majority}]}\n",
+    );
+    answers(
+        &place,
+        &json!({"ana": vote("yes"), "bob": vote("yes"), "cyd": {"$delay_ms": 1500, "answer": vote("no")}}),
+    );
     let report = convene(&place, "--proposal", &[]).expect(0).json();
     assert_eq!(report["decision"]["votes"][2]["vote"], "no");
     let host = place.read("quorate.toml");
     place.write("quorate.toml", format!("early_decision = true\n{host}"));
     let report = convene(&place, "--proposal", &[]).expect(0).json();
-    assert_eq!((report["decision"]["result"].as_str(), report["decision"]["votes"][2]["vote"].as_str()), (Some("pass"), Some("cancelled")));
+    assert_eq!(
+        (report["decision"]["result"].as_str(), report["decision"]["votes"][2]["vote"].as_str()),
+        (Some("pass"), Some("cancelled"))
+    );
     assert_eq!(report["partial"], false, "who was not needed is not missing");
     let run = text(&place.runs()[0]["run"]);
     let all = records::records(&place.path(".quorate/ledger.db"), &run);
@@ -177,17 +227,34 @@ fn a_consultation_says_everything_that_an_auditor_asks_for() {
     let run = place.only_run();
     let all = records::records(&place.path(".quorate/ledger.db"), &run);
     let one = &of_kind(&all, "consultation")[0];
-    let said = json!([one["invocation"], one["member"], one["mode"], one["class"], one["weight"], one["layer"], one["status"], one["executor"]]);
+    let said = json!([
+        one["invocation"],
+        one["member"],
+        one["mode"],
+        one["class"],
+        one["weight"],
+        one["layer"],
+        one["status"],
+        one["executor"]
+    ]);
     assert_eq!(said, json!(["ask/ana", "ana", "voting", "budget", "0.3", 0, "answered", "script"]));
     assert_eq!(one["prompt_sha256"].as_str().map(str::len), Some(64));
     let checks = of_kind(&all, "lock_check");
-    assert_eq!((checks.len(), checks[0]["candidate"].as_str(), checks[0]["result"].as_str()), (1, Some("decision"), Some("pass")));
+    assert_eq!(
+        (checks.len(), checks[0]["candidate"].as_str(), checks[0]["result"].as_str()),
+        (1, Some("decision"), Some("pass"))
+    );
 }
 
 /// Peers who take their time, in three rounds.
 fn slow() -> Place {
     let place = Place::new();
-    write(&place, "peer", &[("ana", ""), ("bob", ""), ("cyd", "")], "synthesis: {rules: [{id: talk, kind: aggregate, params: {maxRounds: 3}}]}\n");
+    write(
+        &place,
+        "peer",
+        &[("ana", ""), ("bob", ""), ("cyd", "")],
+        "synthesis: {rules: [{id: talk, kind: aggregate, params: {maxRounds: 3}}]}\n",
+    );
     answers(&place, &json!({"_": {"$delay_ms": 40, "answer": message("So be it.")}}));
     place.write("subject.md", "# A topic\n");
     place
@@ -228,9 +295,9 @@ fn an_interruption_keeps_what_is_paid_and_says_how_to_go_on() {
     let ledger = place.path(".quorate/ledger.db");
     until(Duration::from_secs(20), "the first round", || {
         ledger.is_file()
-            && records::runs(&ledger).first().is_some_and(|(run, _)| {
-                !consultations(&records::records(&ledger, run)).is_empty()
-            })
+            && records::runs(&ledger)
+                .first()
+                .is_some_and(|(run, _)| !consultations(&records::records(&ledger, run)).is_empty())
     });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran = finish(child).expect(130);
@@ -245,9 +312,18 @@ fn a_run_that_changed_underneath_does_not_go_on() {
     let place = slow();
     place.run(&["convene", ".", "--topic", "subject.md", "--max-calls", "4"]).expect(3);
     let run = place.only_run();
-    for (file, with) in [("personas/ana/PERSONA.md", "prompts"), ("subject.md", "input"), ("ASSEMBLY.md", "manifest")] {
+    for (file, with) in
+        [("personas/ana/PERSONA.md", "prompts"), ("subject.md", "input"), ("ASSEMBLY.md", "manifest")]
+    {
         let before = place.read(file);
-        place.write(file, before.replace("Sits here.", "Sits there.").replace("You are", "You were").replace("# A topic", "# Another").replace("Decides.", "Did."));
+        place.write(
+            file,
+            before
+                .replace("Sits here.", "Sits there.")
+                .replace("You are", "You were")
+                .replace("# A topic", "# Another")
+                .replace("Decides.", "Did."),
+        );
         place.run(&["resume", &run]).expect(5).says(with);
         place.write(file, before);
     }
@@ -262,7 +338,8 @@ fn what_is_not_due_is_not_convened() {
         place.write("talk.md", talk(lines));
         place.run(&["convene", ".", "--conversation", "talk.md", "--phase", phase, "--if-due"]).code
     };
-    let place = council("defaults: {triggerHeuristic: every-n-messages}\nmetadata: {quorate: {everyMessages: 3}}\n");
+    let place =
+        council("defaults: {triggerHeuristic: every-n-messages}\nmetadata: {quorate: {everyMessages: 3}}\n");
     assert_eq!([due(&place, 1, "session"), due(&place, 3, "session"), due(&place, 4, "session")], [0, 6, 0]);
     let place = council("defaults: {triggerHeuristic: on-mode-change}\n");
     assert_eq!([due(&place, 1, "session"), due(&place, 9, "session"), due(&place, 9, "standing")], [0, 6, 0]);

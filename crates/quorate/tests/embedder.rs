@@ -1,6 +1,10 @@
 //! Locks by meaning (L4): an embedder of the program's own is asked where text finds nothing; one that fails keeps the
 //! outcome from being written; without one text alone counts, with a warning.
-#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests start processes and look at files")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at files"
+)]
 
 mod support;
 
@@ -47,9 +51,13 @@ impl Embedder for Temperature {
 
 fn place() -> Place {
     let place = Place::new();
-    let more = "lockedTraits: [warmth]\nmatchMode: semantic\nsynthesis: {rules: [{id: all, kind: aggregate}]}\n";
+    let more =
+        "lockedTraits: [warmth]\nmatchMode: semantic\nsynthesis: {rules: [{id: all, kind: aggregate}]}\n";
     write(&place, "advisory", &[("ana", "phase: session"), ("bob", "phase: session")], more);
-    answers(&place, &json!({"ana": advice(5, "Ask first. Be icy with them."), "bob": advice(4, "Ask twice.")}));
+    answers(
+        &place,
+        &json!({"ana": advice(5, "Ask first. Be icy with them."), "bob": advice(4, "Ask twice.")}),
+    );
     place.write("talk.md", "user: hello\n");
     place
 }

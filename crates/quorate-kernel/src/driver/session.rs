@@ -41,8 +41,12 @@ impl UnderWay {
     /// Ends it, and says what it cost as far as that is known.
     fn drop_it(self) -> (Invoke, Spent) {
         self.abort.abort();
-        let calls = self.made.load(Ordering::Relaxed).max(1);
-        (self.invoke, Spent { calls, ..Spent::default() })
+        let spent = self.spent();
+        (self.invoke, spent)
+    }
+
+    fn spent(&self) -> Spent {
+        Spent { calls: self.made.load(Ordering::Relaxed).max(1), ..Spent::default() }
     }
 }
 
@@ -233,11 +237,20 @@ impl Session {
         intent: Intent,
     ) -> Result<(), Error> {
         let durability = if commands.is_empty() { Durability::Written } else { Durability::Synced };
-        let (mut invokes, mut cancels, mut errands) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut invokes, mut errands) = (Vec::<Invoke>::new(), Vec::new());
+        let mut taken_back: Vec<UnderWay> = Vec::new();
         for command in commands {
             match command {
                 Command::Invoke(invoke) => invokes.push(invoke),
-                Command::Cancel(id) => cancels.push(id),
+                Command::Cancel(id) => {
+                    // Who was to be asked in the same step is not asked at all.
+                    invokes.retain(|invoke| invoke.id != id);
+                    if let Some(under_way) = self.under_way.remove(&id) {
+                        // Recorded with the decision that it follows from: a process that dies has both or neither.
+                        entries.push(self.cancelled(&under_way, at_ms)?);
+                        taken_back.push(under_way);
+                    }
+                }
                 Command::Record(fact) => entries.push(self.fact(fact, at_ms)),
                 Command::Finish => self.finished = true,
                 command => errands.extend(Errand::of(command)),
@@ -252,8 +265,9 @@ impl Session {
         if opens || intent.resumes {
             self.convening.observer.opened(&self.convening.run);
         }
-        for id in cancels {
-            self.cancel(&id).await?;
+        for under_way in taken_back {
+            let (invoke, _) = under_way.drop_it();
+            self.convening.observer.ended(&invoke.id, Absent::Cancelled.status(), Duration::ZERO);
         }
         for errand in errands {
             self.send(errand);
@@ -316,17 +330,11 @@ impl Session {
         Ok(())
     }
 
-    async fn cancel(&mut self, id: &Name) -> Result<(), Error> {
-        let Some(under_way) = self.under_way.remove(id) else { return Ok(()) };
-        let (invoke, spent) = under_way.drop_it();
-        let seat = self.seat(&invoke.member)?;
-        let about = seat.executor.about();
-        let ended = Ended::without_answer(Absent::Cancelled, spent);
-        let entry =
-            ended.entry(&invoke, &seat.executor_name, &about, seat.weight, self.convening.clock.now_ms());
-        self.convening.observer.ended(id, ended.status(), Duration::ZERO);
-        self.recorder.append(vec![entry], Vec::new(), Durability::Written).await?;
-        Ok(())
+    /// The record of a question that is taken back.
+    fn cancelled(&self, under_way: &UnderWay, at_ms: i64) -> Result<Entry, Error> {
+        let seat = self.seat(&under_way.invoke.member)?;
+        let ended = Ended::without_answer(Absent::Cancelled, under_way.spent());
+        Ok(ended.entry(&under_way.invoke, &seat.executor_name, &seat.executor.about(), seat.weight, at_ms))
     }
 
     fn seat(&self, member: &Name) -> Result<&Seat, Error> {

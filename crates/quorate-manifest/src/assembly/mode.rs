@@ -39,7 +39,9 @@ impl Mode {
 }
 
 /// How an outcome is held against the locked traits, the least strict first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline, description = "How an outcome is held against the locked traits.")]
 pub enum MatchMode {

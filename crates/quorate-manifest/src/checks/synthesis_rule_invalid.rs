@@ -81,7 +81,10 @@ fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
             if !view.is_member(&entry.key) {
                 let body = Body::new(format!("`{}` in `{name}` is no member", entry.key));
                 let place = layer.place(entry.key_span.clone(), path.clone());
-                view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(members(view, &entry.key)));
+                view.refuse(
+                    codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
+                    body.at(place).help(members(view, &entry.key)),
+                );
             }
             for (at, node) in entry.value.items().iter().enumerate() {
                 member(view, node, name, format!("{path}[{at}]"));

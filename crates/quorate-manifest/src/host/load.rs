@@ -10,8 +10,7 @@ use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
 /// Keys of the format that this version does not read, by the path of the table that they stand in.
-const NOT_YET: [(&str, &[&str]); 2] =
-    [("", &["governance"]), ("budget", &["tokens", "money", "prices"])];
+const NOT_YET: [(&str, &[&str]); 2] = [("", &["governance"]), ("budget", &["tokens", "money", "prices"])];
 
 /// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {

@@ -2,7 +2,7 @@
 
 use quorate_manifest::Host;
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{RuleKind};
+use quorate_manifest::known::RuleKind;
 use serde_json::json;
 
 pub(crate) struct Everything;

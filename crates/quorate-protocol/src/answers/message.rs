@@ -80,7 +80,8 @@ mod tests {
     #[test]
     fn who_names_nobody_speaks_to_all() {
         // P3
-        let to = |value: Json| Message::read(&json!({"message": "m", "addressedTo": value})).map(|one| one.to);
+        let to =
+            |value: Json| Message::read(&json!({"message": "m", "addressedTo": value})).map(|one| one.to);
         assert_eq!(to(Json::Null), Some(To::All));
         assert_eq!(to(json!("*")), Some(To::All));
         assert_eq!(to(json!(["*", "a"])), Some(To::All));

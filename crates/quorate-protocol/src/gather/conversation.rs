@@ -65,7 +65,10 @@ fn message(line: &str) -> Result<Message, String> {
     let at_ms = match object.get("ts").filter(|value| !value.is_null()) {
         None => None,
         Some(value) => Some(
-            value.as_str().and_then(timestamp::read).ok_or("`ts` has to be a time like 2026-04-21T09:00:00Z")?,
+            value
+                .as_str()
+                .and_then(timestamp::read)
+                .ok_or("`ts` has to be a time like 2026-04-21T09:00:00Z")?,
         ),
     };
     Ok(Message { role: text("role")?, content: text("content")?, at_ms })
@@ -168,7 +171,8 @@ mod tests {
     #[test]
     fn the_last_user_is_found_by_role() {
         // X13
-        let last = |text| last_of_user(&read("x.md", text).unwrap_or_default().messages).map(|one| one.content);
+        let last =
+            |text| last_of_user(&read("x.md", text).unwrap_or_default().messages).map(|one| one.content);
         assert_eq!(last("user: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("Ana: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("assistant: b").as_deref(), Some("b"));

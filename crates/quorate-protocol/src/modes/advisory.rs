@@ -235,7 +235,8 @@ impl Advisory {
         }
         let mut emitted = 0;
         for draft in drafts {
-            let Some(advice) = self.advice[draft.seat].as_ref().filter(|one| !one.suggestion.is_empty()) else {
+            let Some(advice) = self.advice[draft.seat].as_ref().filter(|one| !one.suggestion.is_empty())
+            else {
                 continue;
             };
             if !self.synthesis.emitted.insert(draft.seat) {
@@ -253,7 +254,12 @@ impl Advisory {
         if emitted > 0 && rule.flag("terminal") {
             self.synthesis.terminal = true;
         }
-        self.synthesis.facts.push(Want::Record(book.rule(rule, fired, &members, json!({"emitted": emitted}))));
+        self.synthesis.facts.push(Want::Record(book.rule(
+            rule,
+            fired,
+            &members,
+            json!({"emitted": emitted}),
+        )));
     }
 
     /// A rule of the host's own gave what it emits: `{fragments: [{member, priority?}], terminal?}`.
@@ -303,8 +309,7 @@ impl Advisory {
 
     fn guidance(&self, case: &Case, book: &mut Book) -> Ending {
         let fragments = self.synthesis.fragments.iter().zip(&self.kept).filter(|(_, kept)| **kept);
-        let fragments: Vec<Json> =
-            fragments.map(|(one, _)| outcome::fragment(case, book, one)).collect();
+        let fragments: Vec<Json> = fragments.map(|(one, _)| outcome::fragment(case, book, one)).collect();
         let mut ending = Ending::done();
         ending.artifact.insert("fragments".into(), json!(fragments));
         ending.also = outcome::also(self, case, book);

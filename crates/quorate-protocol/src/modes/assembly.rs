@@ -55,13 +55,8 @@ pub(crate) trait Mode: Send {
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want>;
 
     /// A rule of the host's own was applied.
-    fn ruled(
-        &mut self,
-        case: &Case,
-        book: &mut Book,
-        ticket: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Want>;
+    fn ruled(&mut self, case: &Case, book: &mut Book, ticket: &str, result: Result<&Json, &str>)
+    -> Vec<Want>;
 
     /// A candidate was held against the locks.
     fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want>;
@@ -123,8 +118,7 @@ impl Assembly {
             Word::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
         };
         let seats = setup.members.iter().enumerate().map(|(seat, member)| (member.id.clone(), seat));
-        let case =
-            Case { seats: seats.collect(), run: "".into(), now_ms: 0, locks, subject: None, setup };
+        let case = Case { seats: seats.collect(), run: "".into(), now_ms: 0, locks, subject: None, setup };
         Ok(Assembly {
             book: Book::new(case.setup.members.len()),
             case,

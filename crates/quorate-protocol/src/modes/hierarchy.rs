@@ -188,7 +188,9 @@ impl Hierarchy {
             return wants;
         };
         if node.own.is_none() {
-            book.note(format!("`{member}` gave no answer; what its children report is passed up all the same"));
+            book.note(format!(
+                "`{member}` gave no answer; what its children report is passed up all the same"
+            ));
         }
         wants.push(Want::Check(candidate(&member, &rolled.advice)));
         wants
@@ -243,16 +245,17 @@ impl Mode for Hierarchy {
         ticket: &str,
         result: Result<&Json, &str>,
     ) -> Vec<Want> {
-        let found = ticket.split_once('/').and_then(|(at, member)| {
-            Some((at.parse::<usize>().ok()?, *case.seats.get(member)?))
-        });
+        let found = ticket
+            .split_once('/')
+            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *case.seats.get(member)?)));
         let Some((at, seat)) = found else { return Vec::new() };
         let rule: &Rule = &case.setup.rules[at];
         let failed = match result {
             Ok(Json::Null) => return self.roll(case, book, seat, at + 1),
             Ok(output) => match Advice::read(output) {
                 Some(advice) => {
-                    let from = self.branch(case, seat).children.iter().map(|one| one.member.clone()).collect();
+                    let from =
+                        self.branch(case, seat).children.iter().map(|one| one.member.clone()).collect();
                     return self.rolled(case, book, seat, Some(at), Some(Rolled { advice, from }));
                 }
                 None => "what it gives is no assessment",

@@ -229,8 +229,12 @@ impl Mode for Peer {
         match result {
             Ok(output) => {
                 self.synthesis.insert(id.to_owned(), output.clone());
-                let text =
-                    |text: &str| Text { member: None, invocation: None, what: "synthesis", text: text.into() };
+                let text = |text: &str| Text {
+                    member: None,
+                    invocation: None,
+                    what: "synthesis",
+                    text: text.into(),
+                };
                 let fact = book.rule(rule, true, &[], Json::Null);
                 self.unchecked.insert(name.clone());
                 let texts = strings(output).into_iter().map(text).collect();
@@ -265,7 +269,9 @@ impl Mode for Peer {
                     from: seat,
                     to: match &message.to {
                         To::All => None,
-                        To::Members(ids) => Some(ids.iter().filter_map(|id| case.seats.get(&**id)).copied().collect()),
+                        To::Members(ids) => {
+                            Some(ids.iter().filter_map(|id| case.seats.get(&**id)).copied().collect())
+                        }
                     },
                     text: message.message.as_str().into(),
                 }),

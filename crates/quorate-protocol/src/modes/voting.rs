@@ -220,7 +220,10 @@ impl Voting {
         let lacking = self.chairs.iter().any(|one| one.state == State::Ended && one.ballot.is_none());
         // Without a single vote it is still open whether there is a result at all.
         let voted = self.chairs.iter().any(|one| one.ballot.is_some());
-        monotone && voted && result(Vote::Yes) == result(Vote::No) && !(lacking && result(Vote::No) == Some(true))
+        monotone
+            && voted
+            && result(Vote::Yes) == result(Vote::No)
+            && !(lacking && result(Vote::No) == Some(true))
     }
 
     fn cancel_rest(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
@@ -268,7 +271,8 @@ impl Mode for Voting {
     }
 
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
-        let Some(chair) = self.chairs.iter_mut().find(|one| one.seat == seat && one.state == State::Out) else {
+        let Some(chair) = self.chairs.iter_mut().find(|one| one.seat == seat && one.state == State::Out)
+        else {
             return Vec::new();
         };
         chair.ballot = answer.and_then(Ballot::read);

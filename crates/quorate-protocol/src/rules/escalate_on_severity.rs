@@ -38,8 +38,7 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rolled> {
     let of_children = |text: fn(&Advice) -> &str| {
         let mut gravest_first = children.clone();
         gravest_first.sort_by_key(|one| std::cmp::Reverse(one.severity));
-        let texts: Vec<&str> =
-            gravest_first.into_iter().map(text).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<&str> = gravest_first.into_iter().map(text).filter(|text| !text.is_empty()).collect();
         texts.join("\n")
     };
     let said = |text: fn(&Advice) -> &str| own_text(text).map_or_else(|| of_children(text), str::to_owned);

@@ -44,8 +44,7 @@ pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
         let concern = one.advice.concern.to_lowercase();
         words.iter().any(|word| concern.contains(word))
     };
-    let firing: Vec<&Heard> =
-        heard.iter().filter(|one| rule.concerns(&one.member)).filter(has).collect();
+    let firing: Vec<&Heard> = heard.iter().filter(|one| rule.concerns(&one.member)).filter(has).collect();
     let priority = rule.small("priority").unwrap_or(PRIORITY);
     (!firing.is_empty()).then(|| Emitted {
         drafts: firing.iter().map(|one| Draft { seat: one.seat, priority }).collect(),

@@ -34,7 +34,8 @@ pub fn kind() -> RuleKind {
 /// Passes where the ratio is at or over the threshold; an exact half is left to a later `majority`.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     let tally = poll.tally(rule);
-    if tally.to_half() == Some(Ordering::Equal) && poll.later.iter().any(|later| *later.kind == *majority::KIND)
+    if tally.to_half() == Some(Ordering::Equal)
+        && poll.later.iter().any(|later| *later.kind == *majority::KIND)
     {
         return None;
     }

@@ -28,7 +28,8 @@ impl Violation {
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let next = self.seed + 1;
-        let again = format!("QUORATE_SEEDS={}..{next} cargo test -p quorate-testkit --test simulation", self.seed);
+        let again =
+            format!("QUORATE_SEEDS={}..{next} cargo test -p quorate-testkit --test simulation", self.seed);
         write!(f, "seed {}: {}\nto run it again: {again}", self.seed, self.what)
     }
 }
@@ -81,7 +82,10 @@ pub(super) fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> 
 }
 
 /// X7: a call is made only after the intent to make it is durable, so it is found after any loss.
-pub(super) fn nobody_is_asked_before_it_is_recorded(simulated: &Simulated, records: &[Record]) -> Result<(), String> {
+pub(super) fn nobody_is_asked_before_it_is_recorded(
+    simulated: &Simulated,
+    records: &[Record],
+) -> Result<(), String> {
     let intents = records.iter().filter(|record| record.is(Kind::RunIntent));
     let named: BTreeSet<&str> = intents
         .filter_map(|record| record.data.as_ref()?.get("invocations")?.as_array())

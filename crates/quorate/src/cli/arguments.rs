@@ -48,11 +48,7 @@ pub(super) struct AnswerArguments {
 
 impl AnswerArguments {
     pub(super) fn options(&self) -> convene::Options {
-        convene::Options {
-            executor: self.executor.clone(),
-            max_calls: self.max_calls,
-            timeout: self.timeout,
-        }
+        convene::Options { executor: self.executor.clone(), max_calls: self.max_calls, timeout: self.timeout }
     }
 }
 

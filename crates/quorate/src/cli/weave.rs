@@ -40,8 +40,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let request =
-        Request { persona: arguments.persona, assembly: arguments.assembly, root: arguments.root };
+    let request = Request { persona: arguments.persona, assembly: arguments.assembly, root: arguments.root };
     match weave::weave(environment, &arguments.places.places(), &request, &Host::new()).await {
         Ok(woven) => {
             terminal.talk(&render::diagnostics(&woven.report, format.into(), terminal.stderr));

@@ -23,9 +23,9 @@ use super::desk::Desk;
 use super::environment::Environment;
 use super::host::Host;
 use super::resolve::{self, View};
-use super::{overlays, replay, resume};
 use super::stop::{Class, Stop};
 use super::workspace::{self, Places, Workspace};
+use super::{overlays, replay, resume};
 use asked::Asked;
 use plan::Plan;
 use report::Report;
@@ -99,8 +99,10 @@ fn unsigned(view: &View) -> Result<(), Stop> {
     }
     let chain = &view.resolved.chain;
     let mut report = Diagnostics::new();
-    let mut body = Body::new("`audit.signing` is required, and this version of Quorate does not sign records")
-        .help("an assembly that asks for less can be convened; a view cannot lower what its ancestor requires");
+    let mut body = Body::new(
+        "`audit.signing` is required, and this version of Quorate does not sign records",
+    )
+    .help("an assembly that asks for less can be convened; a view cannot lower what its ancestor requires");
     if let Some(node) = chain.merged.at(&["audit", "signing"]) {
         let layer = chain.layer_of(node);
         report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));

@@ -84,8 +84,7 @@ pub async fn add(desk: &Desk, history: &History) -> Result<(), Stop> {
     }
     let cap = usize::from(setup.overlays.max_active);
     write(desk, &stream(&setup.assembly), |standing, now_ms| {
-        let new: Vec<Overlay> =
-            coming.iter().filter(|one| !standing.knows(&one.overlay)).cloned().collect();
+        let new: Vec<Overlay> = coming.iter().filter(|one| !standing.knows(&one.overlay)).cloned().collect();
         let evicted = if new.is_empty() { Vec::new() } else { standing.leaving(&new, cap, now_ms) };
         (new, evicted)
     })
@@ -138,8 +137,7 @@ async fn write(
             return Ok(evicted);
         }
         let entry = |kind, data: Json| Entry { kind, at_ms: now_ms, data: object(data) };
-        let mut entries: Vec<Entry> =
-            added.iter().map(|one| entry(Kind::OverlayAdded, json!(one))).collect();
+        let mut entries: Vec<Entry> = added.iter().map(|one| entry(Kind::OverlayAdded, json!(one))).collect();
         entries.extend(evicted.iter().map(|one| entry(Kind::OverlayEvicted, json!(one))));
         let append = Append {
             run: stream.clone(),
@@ -238,9 +236,7 @@ pub async fn expire(desk: &Desk, prefix: &str) -> Result<Overlay, Stop> {
 pub async fn sweep(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Evicted>, Stop> {
     let mut evicted = Vec::new();
     for stream in streams(desk, assembly).await? {
-        let leaving = |standing: &Standing, now_ms| {
-            (Vec::new(), standing.leaving(&[], usize::MAX, now_ms))
-        };
+        let leaving = |standing: &Standing, now_ms| (Vec::new(), standing.leaving(&[], usize::MAX, now_ms));
         evicted.extend(write(desk, &stream, leaving).await?);
     }
     Ok(evicted)

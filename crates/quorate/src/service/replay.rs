@@ -3,9 +3,9 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::replay::{Replayed, replay as derive};
-use quorate_protocol::modes::council::{Council, Setup, VERSION};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::modes::assembly::version;
+use quorate_protocol::modes::council::{Council, Setup, VERSION};
 use quorate_protocol::{Json, Name, Protocol};
 
 use super::convene::{self, sitting};

@@ -7,11 +7,11 @@ use quorate_ledger::runs::Run;
 use quorate_protocol::Name;
 
 use super::desk::Desk;
-use super::{convene, report};
 use super::environment::Environment;
 use super::resume;
 use super::stop::Stop;
 use super::workspace::{self, Places};
+use super::{convene, report};
 
 /// The newest runs, newest first.
 ///

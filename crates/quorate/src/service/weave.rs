@@ -6,10 +6,10 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::operator;
 use quorate_manifest::persona;
 use quorate_manifest::round::{Read, Reference, Refs, Round};
 use quorate_manifest::workspace::{Scope, Spot};
-use quorate_manifest::operator;
 use quorate_playbook::persona::prompt;
 use quorate_playbook::weave::{Overlay, Woven, weave as into};
 use quorate_protocol::overlay;
@@ -100,7 +100,11 @@ fn base(round: &Round<'_>, reference: &str) -> Result<(String, Report), Stop> {
     let spot = Reference::read(reference).and_then(|read| read.spot(&Scope::Workspace).ok());
     let Some(spot) = spot else {
         let body = Body::new(format!("`{reference}` is no ref to a persona"));
-        return Err(Stop::new(Class::Usage, codes::USAGE, body.help("write its slug, or ws://personas/<slug>")));
+        return Err(Stop::new(
+            Class::Usage,
+            codes::USAGE,
+            body.help("write its slug, or ws://personas/<slug>"),
+        ));
     };
     let layer = match round.read(&spot, Doctype::Persona) {
         Read::Layer(layer) => layer,

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation, Refused, Settings};
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};

@@ -7,8 +7,8 @@ use quorate_manifest::timestamp;
 use serde_json::{Map, json};
 
 use super::{Advisory, Book, Case, Fragment, Heard};
-use crate::assembly::{Rule, SENTINEL, Setup};
 use crate::Json;
+use crate::assembly::{Rule, SENTINEL, Setup};
 
 const DAY_MS: i64 = 86_400_000;
 /// The shortest and the longest time that an overlay may hold (A5).
@@ -49,8 +49,7 @@ pub(super) fn also(advisory: &Advisory, case: &Case, book: &mut Book) -> Map<Str
     let members = case.setup.members.iter().enumerate();
     let lacking: Vec<usize> =
         members.map(|(seat, _)| seat).filter(|seat| advisory.asked[*seat] && book.lacks(*seat)).collect();
-    let sentinel_lacks =
-        lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
+    let sentinel_lacks = lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
     let (risk, mut escalates) = risk_of(case, book, severity, !lacking.is_empty());
     if sentinel_lacks {
         book.note("a sentinel gave no output; get somebody");
@@ -71,7 +70,7 @@ pub(crate) fn risk_of(case: &Case, book: &mut Book, severity: Option<u8>, lackin
     let mut level = severity.map(|severity| level(&case.setup, severity));
     if level == Some(RiskLabel::Ok) && lacking {
         level = Some(RiskLabel::Watch);
-        book.note("the risk is not reported as ok, since not everybody has answered");
+        book.note("the risk is not reported as ok, since not everybody has been heard");
     }
     let risk = json!({"severity": severity, "level": level.map(RiskLabel::word)});
     (risk, level == Some(RiskLabel::Escalate))

@@ -118,8 +118,12 @@ fn facts(case: &Case, book: &mut Book, candidate: &Candidate, result: &str, hits
     for hit in hits {
         book.violated();
         let whose = hit.text.member.as_deref();
-        let of = whose.map_or_else(|| hit.text.what.to_owned(), |id| format!("the {} of `{id}`", hit.text.what));
-        book.note(format!("`{}` was dropped: {of} touches the locked trait `{}`", candidate.name, hit.locked));
+        let of =
+            whose.map_or_else(|| hit.text.what.to_owned(), |id| format!("the {} of `{id}`", hit.text.what));
+        book.note(format!(
+            "`{}` was dropped: {of} touches the locked trait `{}`",
+            candidate.name, hit.locked
+        ));
         let data: Json = json!({
             "candidate": &*candidate.name,
             "code": "assembly_overlay_lock_violation",

@@ -83,6 +83,12 @@ impl Ending {
 
     /// It came to nothing, for a reason.
     pub(crate) fn without_artifact(stand: Stand, code: &'static str, because: impl Into<String>) -> Self {
-        Ending { stand, word: stand.word(), code: Some(code), because: Some(because.into()), ..Ending::done() }
+        Ending {
+            stand,
+            word: stand.word(),
+            code: Some(code),
+            because: Some(because.into()),
+            ..Ending::done()
+        }
     }
 }

@@ -68,7 +68,16 @@ pub(super) fn ending(hierarchy: &Hierarchy, case: &Case, book: &mut Book, root: 
     ending.artifact.insert("nodes".into(), json!(nodes(hierarchy, case)));
     let severity = passed.map(|rolled| rolled.advice.severity);
     let lacking = (0..hierarchy.nodes.len()).any(|seat| book.lacks(seat));
-    let (risk, escalates) = risk_of(case, book, severity, lacking);
+    // What a lock keeps from going up may have had something grave below it.
+    let refused: Vec<&str> = (0..hierarchy.nodes.len())
+        .filter(|seat| hierarchy.nodes[*seat].state == State::Refused)
+        .map(|seat| &*case.member(seat).id)
+        .collect();
+    if !refused.is_empty() {
+        book.note(format!("nothing was passed up by {}; look at what is below", refused.join(", ")));
+    }
+    let (risk, mut escalates) = risk_of(case, book, severity, lacking || !refused.is_empty());
+    escalates |= !refused.is_empty();
     ending.also.insert("risk".into(), risk);
     ending.also.insert("shouldEscalate".into(), json!(escalates));
     ending

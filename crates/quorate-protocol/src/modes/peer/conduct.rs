@@ -91,9 +91,8 @@ impl Conduct {
     pub(super) fn recipients(&self, case: &Case, from: usize, to: &To) -> Result<(), Vec<String>> {
         let To::Members(ids) = to else { return Ok(()) };
         let members = case.setup.members.len();
-        let out = |id: &&String| {
-            case.seats.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to))
-        };
+        let out =
+            |id: &&String| case.seats.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to));
         let out: Vec<String> = ids.iter().filter(out).cloned().collect();
         if out.is_empty() { Ok(()) } else { Err(out) }
     }

@@ -52,8 +52,7 @@ impl Log {
             let member = &case.member(one.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.concerns(member))
         };
-        let messages: Vec<Json> =
-            self.said.iter().filter(collected).map(|one| message(case, one)).collect();
+        let messages: Vec<Json> = self.said.iter().filter(collected).map(|one| message(case, one)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 

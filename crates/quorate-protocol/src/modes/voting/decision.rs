@@ -20,18 +20,24 @@ pub(super) fn unwritten() -> Rule {
 
 /// What a rule of the host's own is shown.
 pub(super) fn input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
-    let vote = |one: &super::Voter| {
-        json!({"member": &*one.member, "weight": one.weight.text(), "vote": one.vote.map(Vote::as_str)})
-    };
+    let vote = |one: &super::Voter| json!({"member": &*one.member, "weight": one.weight.text(), "vote": one.vote.map(Vote::as_str)});
     let votes: Vec<Json> = poll.voters_of(rule).map(vote).collect();
     json!({"mode": "voting", "rule": rule, "class": poll.class, "votes": votes, "missingAsNo": as_no})
 }
 
 /// An outcome without a decision.
-pub(super) fn none(voting: &Voting, case: &Case, stand: Stand, code: &'static str, because: String) -> Ending {
+pub(super) fn none(
+    voting: &Voting,
+    case: &Case,
+    stand: Stand,
+    code: &'static str,
+    because: String,
+) -> Ending {
     let poll = voting.poll(case, &[], None);
     let mut ending = Ending::without_artifact(stand, code, because);
-    ending.artifact.insert(DECISION.into(), told(voting, case, stand.word(), &poll.tally(&unwritten()), None));
+    ending
+        .artifact
+        .insert(DECISION.into(), told(voting, case, stand.word(), &poll.tally(&unwritten()), None));
     ending.also.insert("class".into(), json!(voting.class));
     ending
 }
@@ -177,7 +183,10 @@ fn title(proposal: &str) -> &str {
 fn resolution(proposal: &str) -> Option<&str> {
     proposal.lines().map(str::trim).find(|line| {
         let bare = line.trim_start_matches(['*', '_', '>', '-', ' ']).to_ascii_lowercase();
-        bare.starts_with("resolution:") || bare.starts_with("resolved:") || bare.starts_with("resolved,")
-            || bare.starts_with("resolution**:") || bare.starts_with("resolution:**")
+        bare.starts_with("resolution:")
+            || bare.starts_with("resolved:")
+            || bare.starts_with("resolved,")
+            || bare.starts_with("resolution**:")
+            || bare.starts_with("resolution:**")
     })
 }

@@ -56,7 +56,8 @@ impl Asked {
         ];
         let needed = needs(mode);
         if let Some((flag, other, _)) = said.iter().find(|(_, for_mode, given)| *given && *for_mode != mode) {
-            let message = format!("`{flag}` is for {} mode, and this assembly is {}", other.word(), mode.word());
+            let message =
+                format!("`{flag}` is for {} mode, and this assembly is {}", other.word(), mode.word());
             return Err(usage(message, format!("it takes {needed}")));
         }
         let (file, request) = match mode {
@@ -106,7 +107,8 @@ pub(super) fn readable(request: &Request, subject: &Artifact) -> Result<(), Stop
     }
     conversation::read(&subject.shown, &subject.text).map(|_| ()).map_err(|error| {
         let body = Body::new(format!("{} is no conversation: {error}", subject.shown));
-        let help = "write one {\"role\": …, \"content\": …} to a line, or text as `speaker: words` in a .md file";
+        let help =
+            "write one {\"role\": …, \"content\": …} to a line, or text as `speaker: words` in a .md file";
         Stop::configuration(codes::CONVERSATION_INVALID, body.help(help))
     })
 }

@@ -58,12 +58,15 @@ pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due,
             let new = messages(called).saturating_sub(before);
             match new >= every {
                 true => Due::Yes,
-                false => Due::No(format!("{new} new messages since the last run, and it is due every {every}")),
+                false => {
+                    Due::No(format!("{new} new messages since the last run, and it is due every {every}"))
+                }
             }
         }
         other => {
             let body = Body::new(format!("there is no trigger heuristic `{other}` here"));
-            let help = "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
+            let help =
+                "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
             return Err(Stop::configuration(codes::KIND_UNKNOWN, body.help(help)));
         }
     })

@@ -97,9 +97,7 @@ pub fn seat(
             prompt: format!("Your role here: {}.\n\n{text}", member.role).into(),
             persona,
             executor,
-            timeout: options
-                .timeout
-                .unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
+            timeout: options.timeout.unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
         });
     }
     Ok(seated)

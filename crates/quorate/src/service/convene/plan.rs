@@ -143,7 +143,8 @@ fn others(sitting: &Sitting, first: &[Question]) -> (Vec<Later>, Vec<Later>) {
             }
             (_, true) => {}
             (Request::Hierarchy, false) => {
-                let children = sitting.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
+                let children =
+                    sitting.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
                 let children: Vec<&str> = children.map(|one| &*one.id).collect();
                 let have = if children.len() == 1 { "has" } else { "have" };
                 later.push(said(format!("when {} {have} ended", children.join(", "))));
@@ -174,8 +175,7 @@ impl Plan {
                 "timeout_ms": u64::try_from(one.timeout_ms).unwrap_or(u64::MAX), "prompt": one.prompt.as_deref(),
             })
         };
-        let later =
-            |one: &Later| json!({"member": one.member, "executor": one.executor, "when": one.when});
+        let later = |one: &Later| json!({"member": one.member, "executor": one.executor, "when": one.when});
         let rule = |(id, kind): &(String, String)| json!({"id": id, "kind": kind});
         json!({
             "assembly": self.assembly,

@@ -37,8 +37,12 @@ fn requests(resolved: &Resolved) -> Vec<Request> {
             phases.into_iter().map(request).collect()
         }
         Mode::Voting => {
-            let mut classes: Vec<Option<String>> =
-                setup.members.into_iter().flat_map(|one| one.vote_class.unwrap_or_default()).map(Some).collect();
+            let mut classes: Vec<Option<String>> = setup
+                .members
+                .into_iter()
+                .flat_map(|one| one.vote_class.unwrap_or_default())
+                .map(Some)
+                .collect();
             classes.sort_unstable();
             classes.dedup();
             classes.push(None);
@@ -53,8 +57,12 @@ fn one(resolved: &Resolved, request: Request) -> Result<(), String> {
     let part = Part::new(subject(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
     let setup = Setup::of(resolved, request, Around::default());
     let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;
-    let opened =
-        Event::Opened { run: "rehearsal".into(), inputs: vec![part], priors: Vec::new(), overlays: Vec::new() };
+    let opened = Event::Opened {
+        run: "rehearsal".into(),
+        inputs: vec![part],
+        priors: Vec::new(),
+        overlays: Vec::new(),
+    };
     let mut events = VecDeque::from([opened]);
     let mut severities = SEVERITIES.into_iter().cycle();
     while let Some(event) = events.pop_front() {
@@ -65,8 +73,12 @@ fn one(resolved: &Resolved, request: Request) -> Result<(), String> {
                     let answer = answer(invoke.schema, severities.next().unwrap_or_default());
                     Some(Event::Consulted { id: invoke.id, result: Consultation::Answered(answer) })
                 }
-                Command::Gather(gather) => Some(Event::Gathered { id: gather.id, result: Ok("Nothing.".into()) }),
-                Command::Match(asked) => Some(Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) }),
+                Command::Gather(gather) => {
+                    Some(Event::Gathered { id: gather.id, result: Ok("Nothing.".into()) })
+                }
+                Command::Match(asked) => {
+                    Some(Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) })
+                }
                 Command::Apply(apply) => Some(Event::Ruled { ticket: apply.ticket, result: Ok(Json::Null) }),
                 Command::Cancel(_) | Command::Record(_) => None,
             });
@@ -77,7 +89,9 @@ fn one(resolved: &Resolved, request: Request) -> Result<(), String> {
 
 fn answer(schema: Schema, severity: u8) -> Json {
     match schema {
-        Schema::Ballot => json!({"vote": if severity > 4 { "no" } else { "yes" }, "rationale": "A rehearsal."}),
+        Schema::Ballot => {
+            json!({"vote": if severity > 4 { "no" } else { "yes" }, "rationale": "A rehearsal."})
+        }
         Schema::Message => json!({"message": "A rehearsal.", "objection": severity > 4}),
         _ => json!({
             "severity": severity, "concern": "A rehearsal.", "evidence": ["here"], "suggestion": "Go on.",

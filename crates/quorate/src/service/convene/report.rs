@@ -143,7 +143,8 @@ impl Report {
         let mut outcome = history.outcome().cloned().unwrap_or_default();
         outcome.extend(artifact.into_iter().flatten());
         let text = |key: &str| outcome.get(key).and_then(Json::as_str).map(str::to_owned);
-        let opened = |key: &str| history.opened.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let opened =
+            |key: &str| history.opened.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
         let listed = |key: &str| outcome.get(key).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
         let executors = history.opened.get("executors").and_then(Json::as_array).cloned().unwrap_or_default();
         let asks = |one: &Json| one["asks_a_model"] == json!(true);
@@ -196,7 +197,8 @@ impl Report {
     pub fn all_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.model_asked {
-            notes.push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
+            notes
+                .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
         }
         if self.partial() {
             notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));

@@ -25,9 +25,9 @@ use crate::service::environment::Environment;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::host::Host;
 use crate::service::overlays;
+use crate::service::resolve;
 use crate::service::stop::Stop;
 use crate::service::workspace::Workspace;
-use crate::service::resolve;
 
 /// An assembly that can be convened.
 pub struct Sitting {
@@ -57,8 +57,7 @@ impl Sitting {
         host: &Host,
     ) -> Result<Sitting, Stop> {
         let configuration = &workspace.host;
-        let around =
-            Around { embeds: host.embeds(), early_decision: configuration.early_decision };
+        let around = Around { embeds: host.embeds(), early_decision: configuration.early_decision };
         let patterns = workspace.council.logging.redact_patterns.clone();
         let redactor = Redactor::new(&patterns)
             .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
@@ -131,7 +130,12 @@ impl Sitting {
     ///
     /// # Errors
     /// When the ledger fails. What was recorded stays, and the run can be resumed.
-    pub async fn hold(&self, desk: &Desk, called: &Called, observer: Arc<dyn Observer>) -> Result<Name, Stop> {
+    pub async fn hold(
+        &self,
+        desk: &Desk,
+        called: &Called,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Name, Stop> {
         let run = entropy::run_id();
         let _held = desk.hold(&run)?;
         let seed = entropy::bytes();

@@ -234,7 +234,11 @@ impl Decision {
         let number = |key: &str| value.get(key)?.as_f64();
         let votes = value.get("votes").and_then(Json::as_array).into_iter().flatten();
         let vote = |one: &Json| {
-            Some(Vote { member: text(one, "member")?, weight: text(one, "weight")?, vote: text(one, "vote")? })
+            Some(Vote {
+                member: text(one, "member")?,
+                weight: text(one, "weight")?,
+                vote: text(one, "vote")?,
+            })
         };
         Some(Decision {
             result: text(value, "result")?,
@@ -347,7 +351,8 @@ impl Member {
     }
 
     pub(super) fn json(&self) -> Json {
-        let mut json = json!({"id": self.id, "role": self.role, "status": self.status, "answer": self.answer()});
+        let mut json =
+            json!({"id": self.id, "role": self.role, "status": self.status, "answer": self.answer()});
         if let Some(message) = self.consulted.last().and_then(|one| one.message.as_ref()) {
             json["message"] = json!(message);
         }
