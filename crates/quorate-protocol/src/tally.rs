@@ -75,6 +75,12 @@ impl Tally {
         (self.total != Weight::default()).then(|| (&self.yes.0 * 2_u8).cmp(&self.total.0))
     }
 
+    /// The ratio as JSON, for showing: whole where it is whole.
+    pub fn ratio_json(&self) -> Json {
+        let ratio = self.ratio();
+        if ratio == 0.0 || ratio == 1.0 { Json::from(u8::from(ratio == 1.0)) } else { Json::from(ratio) }
+    }
+
     /// yes / total, rounded to six digits, for showing; 0 of nothing.
     pub fn ratio(&self) -> f64 {
         const DIGITS: u32 = 1_000_000;

@@ -97,7 +97,7 @@ impl Voting {
         let rule = at.map_or(&unwritten, |at| &case.setup.rules[at]);
         let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(case, &[], None).tally(&unwritten));
         let mut wants: Vec<Want> = self.passed_over(case, book, at);
-        let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio()});
+        let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
         let members: Vec<crate::Name> = match ruling.members.is_empty() {
             true => self.poll(case, &[], None).voters_of(rule).map(|one| one.member.clone()).collect(),
             false => ruling.members.clone(),
@@ -158,7 +158,7 @@ fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<St
         .collect();
     let mut decision = json!({
         "result": word,
-        "ratio": tally.ratio(),
+        "ratio": tally.ratio_json(),
         "yes": tally.yes.json(),
         "no": tally.no.json(),
         "abstain": tally.abstain.json(),
