@@ -57,3 +57,33 @@ pub enum Ends {
     #[default]
     No,
 }
+
+/// A program that registers nothing: for what asks it nothing, and for looking at shapes alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nothing;
+
+impl Host for Nothing {
+    fn rule(&self, _: &str) -> Option<RuleKind> {
+        None
+    }
+
+    fn rules(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn gathers(&self, _: &str) -> bool {
+        false
+    }
+
+    fn strategies(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn pattern(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn embeds(&self) -> bool {
+        false
+    }
+}

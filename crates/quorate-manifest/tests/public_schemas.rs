@@ -16,8 +16,6 @@ mod documents;
 mod examples;
 #[path = "public_schemas/judge.rs"]
 mod judge;
-#[path = "public_schemas/nobody.rs"]
-mod nobody;
 #[path = "public_schemas/part.rs"]
 mod part;
 #[path = "public_schemas/patterns.rs"]

@@ -1,41 +1,11 @@
 //! Personas as agents are told them, from manifests to prompts (Q3).
 
-use quorate_manifest::Host;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::known::Nothing;
 use quorate_manifest::persona::load::{Resolved, load};
 use quorate_manifest::round::{Opened, Options, Round};
 use quorate_manifest::workspace::{Memory, Spot};
 use quorate_playbook::persona::{json, prompt, sections};
 use serde_json::json;
-
-/// A program that knows nothing: personas ask it for nothing.
-struct Nothing;
-
-impl Host for Nothing {
-    fn rule(&self, _: &str) -> Option<RuleKind> {
-        None
-    }
-
-    fn rules(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn gathers(&self, _: &str) -> bool {
-        false
-    }
-
-    fn strategies(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn pattern(&self, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn embeds(&self) -> bool {
-        false
-    }
-}
 
 const HEAD: &str =
     "schema: persona/v1\nname: ada\ntitle: Ada\ndescription: Tries things out.\nversion: 1.0.0\n";

@@ -1,9 +1,11 @@
 //! Scripted members: executors whose answers are a function of the invocation, and who remember what they were asked.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
+use quorate_kernel::seat::Seat;
 
 /// What a member does when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,20 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    /// A seat with such a member in it.
+    pub fn seat(self: Arc<Self>) -> Seat {
+        Seat {
+            executor: self,
+            executor_name: "scripted".into(),
+            timeout: Duration::from_secs(5),
+            retries: 1,
+            role: "role".into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+        }
+    }
+
     /// With a script.
     pub fn new(script: impl Fn(&Invocation) -> Act + Send + Sync + 'static) -> Self {
         Scripted { script: Box::new(script), asked: Arc::default() }

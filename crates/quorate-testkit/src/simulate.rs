@@ -7,7 +7,6 @@ mod script;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use quorate_kernel::budget::Caps;
 use quorate_kernel::driver::{Convening, Error, Opening};
@@ -176,18 +175,8 @@ impl World {
         let executor = Arc::new(
             Scripted::new(move |invocation| script::act(seed, invocation)).remembering(asked.clone()),
         );
-        let seat = || Seat {
-            executor: executor.clone(),
-            executor_name: "scripted".into(),
-            timeout: Duration::from_secs(5),
-            retries: 1,
-            role: "role".into(),
-            persona: None,
-            context: Vec::new(),
-            weight: None,
-        };
         let members = self.setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
-        members.map(|member| (member, seat())).collect()
+        members.map(|member| (member, executor.clone().seat())).collect()
     }
 }
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::known::Nothing;
 use quorate_manifest::round::{Opened, Options, Round};
 use quorate_manifest::workspace::{Memory, Spot};
 use serde_json::Value;
 
-use super::nobody::Nobody;
 
 /// A file.
 pub(crate) struct Example {
@@ -42,7 +42,7 @@ impl Example {
     /// What the manifest says, read as a user's file: it is of the doctype, and nothing is said against it.
     pub(crate) fn manifest(&self, doctype: Doctype) -> Value {
         let workspace = Memory::new().with(&self.name, self.text.clone());
-        let round = Round::new(&workspace, &Nobody, Options::default());
+        let round = Round::new(&workspace, &Nothing, Options::default());
         let Opened::Layer(layer) = round.open(&Spot::new(&self.name).expect("a path")) else {
             panic!("{}: nobody knows what it is", self.name);
         };

@@ -7,6 +7,7 @@ use jsonschema::Validator;
 use quorate_diagnostics::{Refusal, codes};
 use quorate_manifest::doctype::{self, Doctype};
 use quorate_manifest::form::{Fault, Form, Misfit};
+use quorate_manifest::known::Nothing;
 use quorate_manifest::round::{Options, Read, Round};
 use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::workspace::{Memory, Spot};
@@ -14,7 +15,6 @@ use serde_json::Value;
 
 use super::change::shrunk;
 use super::deviations::{Deviation, undone};
-use super::nobody::Nobody;
 use super::text::{Style, read, without_nulls};
 use super::typed::fills_its_type;
 
@@ -182,7 +182,7 @@ impl Judge {
         let name = self.doctype.file_name().filter(|name| !name.ends_with(".toml")).unwrap_or("it.md");
         let file = if name.ends_with(".yaml") { text.to_owned() } else { format!("---\n{text}\n---\n") };
         let workspace = Memory::new().with(name, file);
-        let round = Round::new(&workspace, &Nobody, Options::default());
+        let round = Round::new(&workspace, &Nothing, Options::default());
         let Read::Layer(layer) = round.read(&Spot::new(name).expect("a name"), self.doctype) else {
             panic!("the file is there");
         };

@@ -1,7 +1,6 @@
 //! The runner fails where it should.
 
-use quorate_manifest::Host;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::known::Nothing;
 
 use super::run;
 
@@ -54,38 +53,9 @@ extends: ../a/PERSONA.md
 
 ";
 
-/// A program that knows nothing.
-struct Nobody;
-
-impl Host for Nobody {
-    fn rule(&self, _: &str) -> Option<RuleKind> {
-        None
-    }
-
-    fn rules(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn gathers(&self, _: &str) -> bool {
-        false
-    }
-
-    fn strategies(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn pattern(&self, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn embeds(&self) -> bool {
-        false
-    }
-}
-
 #[track_caller]
 fn check_all(document: &str, rest: &str, expected: &[&str]) {
-    let failures = run("d.md", &format!("{document}{rest}"), &Nobody);
+    let failures = run("d.md", &format!("{document}{rest}"), &Nothing);
     assert_eq!(failures.len(), expected.len(), "{failures:#?}");
     for (failure, part) in failures.iter().zip(expected) {
         assert!(failure.contains(part), "{failure}");

@@ -144,17 +144,7 @@ impl World {
         let (seed, infection) = (self.seed, self.infection.clone());
         let act = move |invocation: &_| script::act(seed, infection.as_ref(), invocation);
         let executor = Arc::new(Scripted::new(act).remembering(asked.clone()));
-        let seat = || Seat {
-            executor: executor.clone(),
-            executor_name: "scripted".into(),
-            timeout: Duration::from_secs(5),
-            retries: 1,
-            role: "role".into(),
-            persona: None,
-            context: Vec::new(),
-            weight: None,
-        };
-        self.setup.members.iter().map(|member| (member.id.clone(), seat())).collect()
+        self.setup.members.iter().map(|member| (member.id.clone(), executor.clone().seat())).collect()
     }
 }
 
