@@ -59,6 +59,23 @@ pub enum Event {
     },
 }
 
+/// Why the host did not do what it was asked to do: the run's time was over.
+pub const TIME_SPENT: &str = "the run's time is spent";
+
+impl Event {
+    /// Whether it says that the run's budget is spent: nothing more is begun then (X8).
+    pub fn is_over_budget(&self) -> bool {
+        let spent = |why: &Arc<str>| **why == *TIME_SPENT;
+        match self {
+            Event::Opened { .. } => false,
+            Event::Consulted { result, .. } => *result == Consultation::Absent(Absent::RunOverBudget),
+            Event::Gathered { result, .. } => result.as_ref().is_err_and(spent),
+            Event::Matched { result, .. } => result.as_ref().is_err_and(spent),
+            Event::Ruled { result, .. } => result.as_ref().is_err_and(spent),
+        }
+    }
+}
+
 /// A text that comes near a trait in meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Near {

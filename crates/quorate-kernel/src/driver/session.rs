@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{AbortHandle, Abortable, Aborted};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Name, Stamped};
+use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Name, Stamped, event};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
@@ -172,7 +172,7 @@ impl Session {
         self.denied.extend(std::mem::take(&mut self.under_way).into_values().map(UnderWay::drop_it));
         self.calls.clear();
         let errands = std::mem::take(&mut self.errands).into_values();
-        errands.map(|errand| Happened::Done(errand.failed("the run's time is spent"))).collect()
+        errands.map(|errand| Happened::Done(errand.failed(event::TIME_SPENT))).collect()
     }
 
     /// Feeds what happened, and does what follows from it.

@@ -8,7 +8,6 @@ use quorate_manifest::round::{Opened, Options, Round};
 use quorate_manifest::workspace::{Memory, Spot};
 use serde_json::Value;
 
-
 /// A file.
 pub(crate) struct Example {
     /// Its path from the folder of examples.

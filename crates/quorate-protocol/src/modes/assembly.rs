@@ -165,11 +165,19 @@ impl Assembly {
         }
     }
 
+    /// Whether an event answers something that was asked for and not taken back.
+    fn waits_for(&self, event: &Event) -> bool {
+        match event {
+            Event::Opened { .. } => false,
+            Event::Consulted { id, .. } => self.out.contains_key(id),
+            Event::Gathered { id, .. } => self.gathering.contains_key(id),
+            Event::Matched { candidate, .. } => self.matching.contains_key(candidate),
+            Event::Ruled { ticket, .. } => self.applying.contains(ticket),
+        }
+    }
+
     fn consulted(&mut self, id: &Name, result: &Consultation) -> Vec<Command> {
         let Some(seat) = self.out.remove(id) else { return Vec::new() };
-        if result == &Consultation::Absent(Absent::RunOverBudget) {
-            self.stage = Stage::Exhausted;
-        }
         let answer = match result {
             Consultation::Answered(answer) if self.schema().reads(answer) => Some(answer),
             // X5: an answer that cannot be read is none, and whoever gave it is missing like anybody else.
@@ -317,13 +325,16 @@ impl Assembly {
 impl Protocol for Assembly {
     fn advance(&mut self, stamped: &Stamped) -> Vec<Command> {
         self.case.now_ms = stamped.at_ms;
+        if self.stage == Stage::Running && self.waits_for(&stamped.event) && stamped.event.is_over_budget() {
+            self.stage = Stage::Exhausted;
+        }
         match (&stamped.event, self.stage) {
             (Event::Opened { run, inputs, overlays, .. }, Stage::Unopened) => {
                 self.open(run, inputs, overlays, stamped.at_ms)
             }
             (Event::Opened { .. }, _) | (_, Stage::Unopened | Stage::Over) => Vec::new(),
             (Event::Consulted { id, result }, _) => self.consulted(id, result),
-            (_, Stage::Exhausted) => Vec::new(),
+            (_, Stage::Exhausted) => self.exhausted(),
             (Event::Gathered { id, result }, _) => self.gathered(id, result),
             (Event::Matched { candidate, result }, _) => self.matched(candidate, result),
             (Event::Ruled { ticket, result }, _) => self.ruled(ticket, result),

@@ -288,7 +288,7 @@ fn a_missing_sentinel_escalates(simulated: &Simulated, world: &World) -> Result<
 /// X8: a run that ran out of its budget says so, and decides nothing.
 fn a_spent_budget_is_said(simulated: &Simulated, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
-    let spent = fed(simulated).values().any(|one| *one == Err(Absent::RunOverBudget));
+    let spent = simulated.history.fed.iter().any(|one| one.stamped.event.is_over_budget());
     let said = outcome.get("code") == Some(&json!("budget_exhausted"));
     // What was taken back before there was no call or no time left for it has changed nothing any more (seed 480951).
     let may_differ = world.setup.early_decision && !said;
