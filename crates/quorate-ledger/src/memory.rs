@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
 use quorate_protocol::Name;
 
-use crate::record::{Chain, Stored, leaf, seal};
+use crate::record::{Chain, Stored, Times, leaf, seal};
 
 /// A ledger in memory.
 #[derive(Debug, Default)]
@@ -49,8 +49,9 @@ impl Ledger for Memory {
         }
         let mut prev = records.last().map(|last| leaf(&last.head));
         let mut sealed = Vec::with_capacity(entries.len());
+        let mut times = Times::default();
         for (n, entry) in (from..).zip(entries) {
-            let stored = seal(&run, n, prev.as_deref(), entry)
+            let stored = seal(&run, n, prev.as_deref(), entry, &mut times)
                 .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
             prev = Some(leaf(&stored.head));
             sealed.push(stored);

@@ -17,19 +17,19 @@ pub const VERSION: u32 = 1;
 /// A record's head. Its fields stand in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Head {
+pub struct Head<Text = String> {
     /// RFC 3339, UTC, milliseconds.
-    pub at: String,
+    pub at: Text,
     /// SHA-256 of the data, hexadecimal.
-    pub data_sha256: String,
+    pub data_sha256: Text,
     /// The record's kind.
-    pub kind: String,
+    pub kind: Text,
     /// The record's number in the run, from 0.
     pub n: u64,
     /// The leaf of the record before it in the run, hexadecimal; null at 0.
-    pub prev: Option<String>,
+    pub prev: Option<Text>,
     /// The run.
-    pub run: String,
+    pub run: Text,
     /// The version of the wire form.
     pub v: u32,
 }
@@ -87,20 +87,34 @@ impl Prepared {
     ///
     /// # Errors
     /// When the head cannot be written as canonical JSON.
-    pub fn seal(self, run: &str, n: u64, prev: Option<&str>) -> Result<Stored, Unwritable> {
+    pub fn seal(
+        self,
+        run: &str,
+        n: u64,
+        prev: Option<&str>,
+        times: &mut Times,
+    ) -> Result<Stored, Unwritable> {
         let Prepared { kind, at_ms, data, data_sha256 } = self;
-        let head = Head {
-            v: VERSION,
-            kind: kind.to_owned(),
-            run: run.to_owned(),
-            n,
-            at: rfc3339(at_ms),
-            prev: prev.map(str::to_owned),
-            data_sha256,
-        };
+        let at = times.of(at_ms);
+        let head = Head { at, data_sha256: &data_sha256, kind, n, prev, run, v: VERSION };
         let head =
             serde_json::to_string(&head).map_err(|error| Unwritable { kind, why: error.to_string() })?;
         Ok(Stored { n, kind, head, data })
+    }
+}
+
+/// Times as heads have them. The records of one append mostly have the same, which is written once.
+#[derive(Debug, Default)]
+pub struct Times {
+    last: Option<(i64, String)>,
+}
+
+impl Times {
+    fn of(&mut self, at_ms: i64) -> &str {
+        if self.last.as_ref().is_none_or(|(same_ms, _)| *same_ms != at_ms) {
+            self.last = None;
+        }
+        &self.last.get_or_insert_with(|| (at_ms, rfc3339(at_ms))).1
     }
 }
 
@@ -108,8 +122,14 @@ impl Prepared {
 ///
 /// # Errors
 /// When the data has a number that canonical JSON would change: an integer past 2^53.
-pub fn seal(run: &str, n: u64, prev: Option<&str>, entry: Entry) -> Result<Stored, Unwritable> {
-    Prepared::of(entry)?.seal(run, n, prev)
+pub fn seal(
+    run: &str,
+    n: u64,
+    prev: Option<&str>,
+    entry: Entry,
+    times: &mut Times,
+) -> Result<Stored, Unwritable> {
+    Prepared::of(entry)?.seal(run, n, prev, times)
 }
 
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
@@ -141,7 +161,7 @@ impl<'a> Chain<'a> {
     pub fn take(&mut self, head: &str, data: Option<&str>) -> Result<Record, Error> {
         let n = self.next;
         let corrupt = |what: String| Error::Corrupt { run: self.run.clone(), n, what };
-        let read: Head = serde_json::from_str(head)
+        let read: Head<String> = serde_json::from_str(head)
             .map_err(|error| corrupt(format!("its head cannot be read: {error}")))?;
         if read.v != VERSION {
             return Err(corrupt(format!("its version is {}, and this program reads {VERSION}", read.v)));
@@ -198,7 +218,7 @@ mod tests {
     #[test]
     fn heads_are_canonical() {
         // D2
-        let stored = seal("r1", 7, Some("ab"), entry(json!({"a": 1}))).unwrap();
+        let stored = seal("r1", 7, Some("ab"), entry(json!({"a": 1})), &mut Times::default()).unwrap();
         let head: Json = serde_json::from_str(&stored.head).unwrap();
         assert_eq!(canonical::text(&head).unwrap(), stored.head);
     }
@@ -211,8 +231,9 @@ mod tests {
     fn records_chain_and_any_change_is_found() {
         // D2
         let run: Name = "r1".into();
-        let first = seal(&run, 0, None, entry(json!({"a": 1}))).expect("sealed");
-        let second = seal(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2}))).expect("sealed");
+        let first = seal(&run, 0, None, entry(json!({"a": 1})), &mut Times::default()).expect("sealed");
+        let second = seal(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2})), &mut Times::default())
+            .expect("sealed");
         let mut chain = Chain::new(&run);
         assert_eq!(
             chain.take(&first.head, Some(&first.data)).expect("fits").data,
@@ -232,13 +253,26 @@ mod tests {
 
     #[test]
     fn equal_bodies_have_different_hashes() {
-        let seal = || seal("r1", 0, None, entry(json!({"vote": "yes"}))).expect("sealed");
+        let seal =
+            || seal("r1", 0, None, entry(json!({"vote": "yes"})), &mut Times::default()).expect("sealed");
         assert_ne!(seal().head, seal().head);
     }
 
     #[test]
     fn an_integer_that_canonical_json_would_round_is_refused() {
-        assert!(seal("r1", 0, None, entry(json!({"deep": [{"n": 9_007_199_254_740_993_u64}]}))).is_err());
-        assert!(seal("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64}))).is_ok());
+        assert!(
+            seal(
+                "r1",
+                0,
+                None,
+                entry(json!({"deep": [{"n": 9_007_199_254_740_993_u64}]})),
+                &mut Times::default()
+            )
+            .is_err()
+        );
+        assert!(
+            seal("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64})), &mut Times::default())
+                .is_ok()
+        );
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::connection::{Connection, Tail, Tails};
 use super::index::Change;
-use crate::record::{Prepared, Stored, Unwritable, leaf};
+use crate::record::{Prepared, Stored, Times, Unwritable, leaf};
 
 type Reply = Result<u64, Error>;
 
@@ -141,8 +141,9 @@ async fn one(sqlite: &mut SqliteConnection, tails: &mut Tails, append: Ready) ->
         _ => return Ok(Err(Error::Moved { run })),
     };
     let mut sealed = Vec::with_capacity(entries.len());
+    let mut times = Times::default();
     for (n, entry) in (from..).zip(entries) {
-        match entry.seal(&run, n, leaf_before.as_deref()) {
+        match entry.seal(&run, n, leaf_before.as_deref(), &mut times) {
             Ok(stored) => {
                 leaf_before = Some(leaf(&stored.head));
                 sealed.push(stored);

@@ -240,6 +240,11 @@ impl Voting {
     }
 }
 
+/// A member's weight, as records have it.
+fn weight(case: &Case, seat: usize) -> &str {
+    case.member(seat).weight.as_deref().unwrap_or("1")
+}
+
 /// The invocation of a member.
 fn id(member: &str) -> Name {
     format!("{ASK}/{member}").into()
@@ -256,7 +261,7 @@ impl Mode for Voting {
         }
         let ask = |chair: &Chair| {
             let member = case.member(chair.seat);
-            let mut marks = vec![("weight", json!(chair.weight.text()))];
+            let mut marks = vec![("weight", json!(weight(case, chair.seat)))];
             marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
             Want::Ask(Ask {
                 id: id(&member.id),

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::super::assembly::{Book, Candidate, Case, Ending, Stand, Text, Want};
-use super::{Poll, State, Voting, id};
+use super::{Poll, State, Voting, id, weight};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
 use crate::rules::majority;
@@ -153,7 +153,7 @@ fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<St
                 (None, State::Cancelled) => "cancelled",
                 (None, _) => "missing",
             };
-            json!({"member": &*case.member(chair.seat).id, "weight": chair.weight.text(), "vote": vote})
+            json!({"member": &*case.member(chair.seat).id, "weight": weight(case, chair.seat), "vote": vote})
         })
         .collect();
     let mut decision = json!({
