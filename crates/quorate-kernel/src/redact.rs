@@ -40,24 +40,51 @@ impl Redactor {
         (clean, count)
     }
 
-    /// A member's output without secrets, also those that an escape in its JSON hides until it is read: an object
-    /// with such a one is written anew.
+    /// A member's output without secrets, also those that an escape in its JSON hides until it is read: an object with
+    /// one is written anew, before what stands around it is looked at. A pattern so cannot tear an object open.
     pub fn redact_output(&self, output: &str) -> (String, usize) {
-        let (mut clean, mut count) = self.redact(output);
-        if self.patterns.is_empty() || !clean.contains('\\') {
+        let mut clean = output.to_owned();
+        let mut count = 0;
+        if self.patterns.is_empty() {
             return (clean, count);
         }
-        for object in
-            answer::objects(&clean).unwrap_or_default().into_iter().map(str::to_owned).collect::<Vec<_>>()
-        {
-            let Ok(value) = serde_json::from_str(&object) else { continue };
-            let (value, found) = self.redact_json(value);
-            if found > 0 {
+        for object in answer::objects(output).unwrap_or_default() {
+            if let Some((text, found)) = self.redact_text_of_json(object) {
                 count += found;
-                clean = clean.replace(&object, &value.to_string());
+                clean = clean.replace(object, &text);
             }
         }
-        (clean, count)
+        let (clean, around) = self.redact(&clean);
+        (clean, count + around)
+    }
+
+    /// Lines of JSON without secrets, each value redacted as it reads; a line that is no JSON as it stands.
+    pub fn redact_lines(&self, text: &str) -> (String, usize) {
+        let mut count = 0;
+        let clean: Vec<String> = text
+            .split('\n')
+            .map(|line| match serde_json::from_str::<Json>(line).is_ok() {
+                true => self.redact_text_of_json(line).map_or_else(
+                    || line.to_owned(),
+                    |(clean, found)| {
+                        count += found;
+                        clean
+                    },
+                ),
+                false => {
+                    let (clean, found) = self.redact(line);
+                    count += found;
+                    clean
+                }
+            })
+            .collect();
+        (clean.join("\n"), count)
+    }
+
+    /// The text of a JSON value, written anew without its secrets; `None` where it has none, or is no JSON.
+    fn redact_text_of_json(&self, text: &str) -> Option<(String, usize)> {
+        let (value, found) = self.redact_json(serde_json::from_str(text).ok()?);
+        (found > 0).then(|| (value.to_string(), found))
     }
 
     /// A value without secrets in any of its strings, keys included.
@@ -106,6 +133,12 @@ mod tests {
         let escaped = r#"Here: {"would_block": false, "notes": "sk\u002dabc", "sk\u002dk": 1}"#;
         let (clean, count) = redactor.redact_output(escaped);
         assert_eq!((clean.contains("002d"), clean.contains("sk-"), count), (false, false, 2), "{clean}");
+        let greedy = Redactor::new(&["sk-.*".into()]).expect("a pattern");
+        let torn = r#"{"suggestion": "use sk-1"}"#;
+        assert_eq!(greedy.redact_output(torn), (r#"{"suggestion":"use [REDACTED]"}"#.into(), 1));
+        let lines = "{\"content\": \"I am \\u0073k-1\"}\nsk-2 is no JSON\n{\"content\": \"fine\"}";
+        let clean = "{\"content\":\"I am [REDACTED]\"}\n[REDACTED]\n{\"content\": \"fine\"}";
+        assert_eq!(greedy.redact_lines(lines), (clean.into(), 2));
         let answer = serde_json::json!({"notes": ["sk-1", {"deep": "of acme"}], "score": 4});
         let clean = serde_json::json!({"notes": ["[REDACTED]", {"deep": "of [REDACTED]"}], "score": 4});
         assert_eq!(redactor.redact_json(answer), (clean, 2));

@@ -4,6 +4,7 @@
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode, Resolved, resolved};
 use quorate_manifest::decimal::Decimal;
+use quorate_manifest::workspace::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
@@ -208,17 +209,28 @@ impl Setup {
     }
 }
 
-/// A8: the operators of the leaf's `appliesTo`, else the executor, else nobody in particular.
+/// A8: the operators of the leaf's `appliesTo`, else the executor, else nobody in particular; each in the scope of the
+/// layer that names it (M10).
 fn operators(resolved: &Resolved) -> Vec<String> {
-    let slug = |reference: &String| reference.strip_prefix("ws://operators/").map(str::to_owned);
-    let mut named: Vec<String> = resolved.applies_to.iter().filter_map(slug).collect();
+    let slug = |reference: &str, scope: &Scope| {
+        reference.strip_prefix("ws://operators/").map(|slug| operator(scope, slug))
+    };
+    let leaf = resolved.chain.leaf().spot.scope();
+    let mut named: Vec<String> = resolved.applies_to.iter().filter_map(|one| slug(one, leaf)).collect();
     if named.is_empty() {
-        named.extend(resolved.refs.get("executor").and_then(slug));
+        let chain = &resolved.chain;
+        let scope = chain.merged.key("executor").map(|node| chain.layer_of(node).spot.scope());
+        named.extend(resolved.refs.get("executor").zip(scope).and_then(|(one, scope)| slug(one, scope)));
     }
     if named.is_empty() {
         named.push(String::new());
     }
     named
+}
+
+/// An operator, as overlays name it: a tenant's with the tenant before it.
+pub fn operator(scope: &Scope, slug: &str) -> String {
+    scope.tenant().map_or_else(|| slug.to_owned(), |tenant| format!("{tenant}/{slug}"))
 }
 
 fn member(one: &resolved::Member) -> Member {

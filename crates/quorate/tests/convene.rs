@@ -327,7 +327,9 @@ fn a_run_that_changed_underneath_does_not_go_on() {
         place.run(&["resume", &run]).expect(5).says(with);
         place.write(file, before);
     }
-    place.run(&["resume", &run]).expect(0);
+    // X8: the cap that it was opened with holds until another is said.
+    place.run(&["resume", &run]).expect(3);
+    place.run(&["resume", &run, "--max-calls", "100"]).expect(0);
 }
 
 #[test]
@@ -350,4 +352,65 @@ fn what_is_not_due_is_not_convened() {
     let place = council("defaults: {triggerHeuristic: 'custom:mine'}\n");
     assert_eq!([due(&place, 1, "session"), due(&place, 1, "session")], [0, 5]);
     assert_eq!(due(&council(""), 1, "session"), 0);
+}
+
+#[test]
+fn a_tenants_overlays_are_woven_into_its_own_agents_alone() {
+    // M10, A8
+    let place = Place::new();
+    place.write(
+        "quorate.toml",
+        "defaults.executor = \"script\"\n[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n",
+    );
+    answers(&place, &json!({"_": advice(5, "Customer 4711 pays late.")}));
+    for scope in ["", "tenants/acme/", "tenants/beta/"] {
+        let who = scope.trim_matches('/').replace('/', "-");
+        place.write(
+            &format!("{scope}personas/bot/PERSONA.md"),
+            format!("---\nschema: persona/v1\nname: bot\ntitle: Bot\ndescription: Helps.\nversion: 1.0.0\n---\nI am {who}.\n"),
+        );
+        place.write(
+            &format!("{scope}operators/bot/OPERATOR.md"),
+            "---\nid: bot\nname: Bot\npersona: ws://personas/bot\n---\n",
+        );
+    }
+    let mentors = "---\nschema: assembly.workspace/v1\nname: mentors\ntitle: M\ndescription: M.\nversion: 1.0.0\nmode: advisory\n\
+                   executor: ws://operators/bot\nmembers:\n  - {id: mm, persona: ws://personas/bot, role: M, phase: session}\n\
+                   synthesis: {rules: [{id: all, kind: aggregate}]}\n---\n";
+    place.write("tenants/acme/mentors/ASSEMBLY.md", mentors);
+    place.write("talk.md", "user: hello\n");
+    place.run(&["convene", "tenants/acme/mentors", "--conversation", "talk.md"]).expect(0);
+    let woven = |below: &str| place.run_in(below, &["weave", "--persona", "bot"]).expect(0).stdout;
+    assert_eq!(woven("tenants/acme"), "I am tenants-acme.\n\nCustomer 4711 pays late.\n");
+    assert_eq!(
+        (woven("tenants/beta"), woven("")),
+        ("I am tenants-beta.\n".to_owned(), "I am .\n".to_owned())
+    );
+    let rooted = place.run(&["weave", "--persona", "bot", "--root", "tenants/beta"]).expect(0);
+    assert_eq!(rooted.stdout, "I am tenants-beta.\n");
+}
+
+#[test]
+fn what_an_escape_hides_is_redacted_too() {
+    // X10
+    let place = council("");
+    place.write("council.yaml", "deliberators:\n  - {id: a, prompt: builtin:skeptic}\n  - {id: b, prompt: builtin:evidence}\n  - {id: c, prompt: builtin:strategy}\nadjudicator: {prompt: builtin:adjudicator}\nlogging: {redact_patterns: ['M\u{fc}ller']}\n");
+    place.write("talk.jsonl", "{\"role\": \"user\", \"content\": \"I am M\\u00fcller\"}\n");
+    let plan = place
+        .run(&["convene", ".", "--conversation", "talk.jsonl", "--dry-run", "--format", "json"])
+        .expect(0)
+        .json();
+    let prompt = plan["first"][0]["prompt"].as_str().unwrap();
+    assert!(prompt.contains("I am [REDACTED]") && !prompt.contains("Müller"), "{prompt}");
+}
+
+#[test]
+fn a_vote_is_not_overridden_as_a_review_is() {
+    let place = Place::new();
+    write(&place, "voting", &[("ana", "")], "");
+    answers(&place, &json!({"ana": vote("yes")}));
+    convene(&place, "--proposal", &["--class", "typo"]).expect(0).says("");
+    place.run(&["override", &place.only_run(), "--verdict", "revise", "--reason", "x"]).expect(64);
+    let shown = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+    assert!(shown["notes"].to_string().contains("names the class `typo`"), "{}", shown["notes"]);
 }

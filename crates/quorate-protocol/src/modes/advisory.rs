@@ -310,6 +310,13 @@ impl Advisory {
     fn guidance(&self, case: &Case, book: &mut Book) -> Ending {
         let fragments = self.synthesis.fragments.iter().zip(&self.kept).filter(|(_, kept)| **kept);
         let fragments: Vec<Json> = fragments.map(|(one, _)| outcome::fragment(case, book, one)).collect();
+        let most = usize::from(case.setup.overlays.max_active);
+        if fragments.len() > most {
+            book.note(format!(
+                "{} fragments, of which at most {most} hold at once: the others go at once",
+                fragments.len()
+            ));
+        }
         let mut ending = Ending::done();
         ending.artifact.insert("fragments".into(), json!(fragments));
         ending.also = outcome::also(self, case, book);

@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::arguments::{PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
-use super::render;
+use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
@@ -43,7 +43,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let request = Request { persona: arguments.persona, assembly: arguments.assembly, root: arguments.root };
     match weave::weave(environment, &arguments.places.places(), &request, &Host::new()).await {
         Ok(woven) => {
-            terminal.talk(&render::diagnostics(&woven.report, format.into(), terminal.stderr));
+            terminal.talk(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
             match format {
                 Tabular::Human => {
                     terminal.talk(&render::weave::told(&woven));

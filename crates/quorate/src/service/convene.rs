@@ -166,7 +166,11 @@ pub async fn resume(
     }
     let called = recall(desk, &history, host)?;
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
-    let options = Options { executor: options.executor.clone().or(text("executor")), ..options.clone() };
+    let options = Options {
+        executor: options.executor.clone().or(text("executor")),
+        max_calls: options.max_calls.or(resume::max_calls(&history)),
+        ..options.clone()
+    };
     let sitting = Sitting::new(&desk.environment, &desk.workspace, &called, &options, host)?;
     let recorded = history.opened.get("fingerprint").cloned().unwrap_or(Json::Null);
     resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &recorded)?;

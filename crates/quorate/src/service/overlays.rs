@@ -113,13 +113,20 @@ fn overlay(
         operator: operator.to_owned(),
         run: history.run.to_string(),
         rule: text("rule")?,
-        text: text("text")?,
+        text: plain(&text("text")?),
         severity: small("severity")?,
         priority: small("priority")?,
         added_ms,
         expires_ms: timestamp::read(&text("expires")?)?,
         member,
     })
+}
+
+/// A text as an agent can be told it: no control characters but line breaks and tabs, none that turn its direction.
+fn plain(text: &str) -> String {
+    let turns =
+        |c: char| matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns(*c))).collect()
 }
 
 /// Appends to a stream what `decide` says of it, again when somebody else was faster.

@@ -8,6 +8,7 @@ use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
+use super::convene;
 use super::desk::Desk;
 use super::report::Report;
 use super::stop::{Class, Stop};
@@ -23,6 +24,12 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
         return Err(Stop::new(Class::Usage, codes::USAGE, body));
     }
     let history = desk.history(run).await?;
+    if convene::is_assembly(&history) {
+        let body =
+            Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
+                .help("convene it again, or decide otherwise where its outcome is used");
+        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+    }
     let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));

@@ -91,9 +91,15 @@ fn sitting(desk: &Desk, history: &History, options: &Options) -> Result<Sitting,
     let options = Options {
         executor: options.executor.clone().or(named),
         policy: options.policy.or(start.policy),
+        max_calls: options.max_calls.or(max_calls(history)),
         ..options.clone()
     };
     Sitting::new(desk, &options)
+}
+
+/// The cap on calls that a run was opened with, which holds until another is said (X8).
+pub(super) fn max_calls(history: &History) -> Option<u32> {
+    history.opened.get("max_calls").and_then(Json::as_u64).map(|cap| u32::try_from(cap).unwrap_or(u32::MAX))
 }
 
 /// A run's seed.

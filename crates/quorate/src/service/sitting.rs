@@ -200,6 +200,7 @@ impl Sitting {
             "inputs": [{"kind": input.kind.as_str(), "name": &*input.name, "sha256": entropy::sha256_hex(input.text.as_bytes())}],
             "priors": priors,
             "redactions": redactions,
+            "max_calls": self.caps.calls,
             "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model}],
             "config": path(desk.workspace.council_path.as_deref()),
             "files": desk.workspace.council.files,

@@ -1,6 +1,6 @@
 //! Weave: the prompt of a persona, with the overlays that hold.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
@@ -12,7 +12,7 @@ use quorate_manifest::round::{Read, Reference, Refs, Round};
 use quorate_manifest::workspace::{Scope, Spot};
 use quorate_playbook::persona::prompt;
 use quorate_playbook::weave::{Overlay, Woven, weave as into};
-use quorate_protocol::overlay;
+use quorate_protocol::{assembly, overlay};
 
 use super::environment::Environment;
 use super::host::Host;
@@ -57,13 +57,16 @@ pub async fn weave(
     request: &Request,
     host: &Host,
 ) -> Result<Prompt, Stop> {
-    let root = root_of(environment, request.root.as_deref(), &environment.directory);
+    let start = root_of(environment, request.root.as_deref(), &environment.directory);
+    let start = if request.root.is_some() { start } else { environment.directory.clone() };
+    let root = root_of(environment, None, &start);
+    let scope = scope(&root, &start);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let round = manifests.round(host);
     let written = &request.persona;
     let reference =
         if written.contains("://") { written.clone() } else { format!("ws://personas/{written}") };
-    let (base, mut report) = base(&round, &reference)?;
+    let (base, mut report) = base(&round, &scope, &reference)?;
     let workspace = workspace::load(environment, places, &root)?;
     report.absorb(workspace.report);
     let standing = match workspace.ledger.is_file() {
@@ -78,7 +81,7 @@ pub async fn weave(
     let for_it: Vec<overlay::Overlay> = match &request.assembly {
         Some(_) => standing,
         None => {
-            let operators = operators(&round, &reference);
+            let operators = operators(&round, &scope, &reference);
             standing.into_iter().filter(|one| operators.contains(&one.operator)).collect()
         }
     };
@@ -95,9 +98,16 @@ pub async fn weave(
     Ok(Prompt { persona: reference, woven, overlays: for_it, sha256, report })
 }
 
+/// The tenant that a directory lies in, or the workspace (M10).
+fn scope(root: &Path, start: &Path) -> Scope {
+    let below = start.strip_prefix(root).ok().and_then(Path::to_str).unwrap_or_default();
+    // A file there lies in the tenant's scope, the folder itself does not.
+    Spot::new(&format!("{below}/quorate.toml")).map_or(Scope::Workspace, |spot| spot.scope().clone())
+}
+
 /// The persona's own prompt.
-fn base(round: &Round<'_>, reference: &str) -> Result<(String, Report), Stop> {
-    let spot = Reference::read(reference).and_then(|read| read.spot(&Scope::Workspace).ok());
+fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<(String, Report), Stop> {
+    let spot = Reference::read(reference).and_then(|read| read.spot(scope).ok());
     let Some(spot) = spot else {
         let body = Body::new(format!("`{reference}` is no ref to a persona"));
         return Err(Stop::new(
@@ -121,16 +131,19 @@ fn base(round: &Round<'_>, reference: &str) -> Result<(String, Report), Stop> {
     }
 }
 
-/// The operators that are this persona.
-fn operators(round: &Round<'_>, reference: &str) -> Vec<String> {
-    let Ok(folder) = Spot::new("operators") else { return Vec::new() };
-    let listed = round.names(&folder);
+/// The operators of a scope that are this persona, as overlays name them.
+fn operators(round: &Round<'_>, scope: &Scope, reference: &str) -> Vec<String> {
+    let folder = match scope.folder() {
+        top if top.is_empty() => "operators".to_owned(),
+        tenant => format!("{tenant}/operators"),
+    };
+    let Ok(spot) = Spot::new(&folder) else { return Vec::new() };
     let is_it = |slug: &String| {
-        let spot = Spot::new(&format!("operators/{slug}/OPERATOR.md")).ok()?;
+        let spot = Spot::new(&format!("{folder}/{slug}/OPERATOR.md")).ok()?;
         let Read::Layer(layer) = round.read(&spot, Doctype::Operator) else { return None };
         let persona = operator::load::load(round, &layer).value?.persona?;
         let full = if persona.contains("://") { persona } else { format!("ws://personas/{persona}") };
-        (full == reference).then_some(())
+        (full == reference).then(|| assembly::operator(scope, slug))
     };
-    listed.into_iter().filter(|slug| is_it(slug).is_some()).collect()
+    round.names(&spot).iter().filter_map(is_it).collect()
 }

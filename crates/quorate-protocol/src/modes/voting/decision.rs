@@ -172,11 +172,25 @@ fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<St
     decision
 }
 
-/// The proposal's title: its first heading, else its first line that says something.
+/// The proposal's title: its first heading outside of code, else its first line that says something.
 fn title(proposal: &str) -> &str {
-    let mut lines = proposal.lines().map(str::trim).filter(|line| !line.is_empty());
-    let heading = lines.clone().find_map(|line| line.strip_prefix("# "));
-    heading.or_else(|| lines.next()).unwrap_or_default().trim()
+    let mut in_code = false;
+    let mut first = "";
+    for line in proposal.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if line.starts_with("```") || line.starts_with("~~~") {
+            in_code = !in_code;
+            continue;
+        }
+        let text = line.trim_start_matches('#');
+        let level = line.len() - text.len();
+        if !in_code && (1..=6).contains(&level) && text.starts_with(' ') {
+            return text.trim();
+        }
+        if first.is_empty() {
+            first = line;
+        }
+    }
+    first
 }
 
 /// The line that says what is resolved: `Resolution: …`, `Resolved: …`, also in bold.

@@ -54,7 +54,9 @@ pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due,
         "every-n-messages" => {
             let ours = called.view.resolved.metadata.get("quorate");
             let every = ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(MESSAGES);
-            let before = opened("messages").as_u64().unwrap_or(0);
+            // Another conversation is new from its first message on.
+            let same = opened("subject") == json!(called.subject.shown);
+            let before = opened("messages").as_u64().filter(|_| same).unwrap_or(0);
             let new = messages(called).saturating_sub(before);
             match new >= every {
                 true => Due::Yes,
@@ -72,11 +74,13 @@ pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due,
     })
 }
 
-/// The last run of an assembly.
+/// The last run of an assembly that came to something: one that nobody answered has looked at nothing.
 async fn last(desk: &Desk, assembly: &Name) -> Result<Option<quorate_kernel::history::History>, Stop> {
     for run in desk.store.of_type(assembly).await? {
         let history = desk.history(&run).await?;
-        if super::is_assembly(&history) {
+        let incomplete =
+            || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));
+        if super::is_assembly(&history) && !incomplete() {
             return Ok(Some(history));
         }
     }

@@ -151,7 +151,13 @@ impl Sitting {
 
     /// What the run is about, as it is recorded and shown to members.
     pub fn input(&self, called: &Called) -> (Part, usize) {
-        let (text, in_text) = self.redactor.redact(&called.subject.text);
+        let subject_text = &called.subject.text;
+        // What an escape in a line of JSON hides from a pattern is read by members.
+        let lines = called.subject.shown.to_ascii_lowercase().ends_with(".jsonl");
+        let (text, in_text) = match lines {
+            true => self.redactor.redact_lines(subject_text),
+            false => self.redactor.redact(subject_text),
+        };
         let (shown, in_name) = self.redactor.redact(&called.subject.shown);
         (Part::new(subject(self.setup.mode), &*shown, text), in_text + in_name)
     }
@@ -197,6 +203,7 @@ impl Sitting {
             "redactions": redactions,
             "executors": self.executors(),
             "executor": self.executor,
+            "max_calls": self.caps.calls,
             "manifest": manifest.to_string_lossy(),
             "root": called.view.root.to_string_lossy(),
             "config": path(desk.workspace.council_path.as_deref()),
