@@ -80,7 +80,7 @@ impl Fingerprint {
 
 /// What the fingerprint of an assembly is taken of.
 pub struct AssemblyParts<'a> {
-    /// The merged chain.
+    /// The texts of the chain's files, root first.
     pub manifest: Json,
     /// The members' prompts.
     pub prompts: Json,

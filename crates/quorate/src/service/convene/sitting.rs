@@ -66,7 +66,7 @@ impl Sitting {
             members: members::seat(environment, configuration, called, options, host)?,
             redactor,
             patterns,
-            manifest: called.view.resolved.chain.merged.to_exact_json(),
+            manifest: called.view.resolved.chain.layers.iter().map(|layer| json!(&*layer.text)).collect(),
             caps: Caps {
                 calls: options.max_calls.or(configuration.budget.calls),
                 wall: configuration.budget.wall,
