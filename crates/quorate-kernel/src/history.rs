@@ -22,8 +22,8 @@ pub struct History {
     pub opened_ms: i64,
     /// What was fed and holds, in order: consultations, and what the host did for the protocol.
     pub fed: Vec<Fed>,
-    /// The consultations among it, and those that came too late.
-    pub consultations: Vec<Map<String, Json>>,
+    /// Consultations that came too late to be fed.
+    pub late: Vec<Map<String, Json>>,
     /// What follows from it, as recorded: kind and body.
     pub facts: Vec<(String, Map<String, Json>)>,
     /// When the outcome was recorded, if there is one.
@@ -118,13 +118,12 @@ impl History {
         }
         let under_way: u32 = fold.under_way.values().map(|attempts| attempts + 1).sum();
         let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
-        let consultations = consultations(&fold.fed).chain(fold.late).collect();
         Ok(History {
             run: run.clone(),
             opened,
             opened_ms: first.at_ms,
             fed: fold.fed,
-            consultations,
+            late: fold.late,
             facts: fold.facts,
             decided_ms: fold.decided_ms,
             ended: fold.ended,
@@ -134,6 +133,12 @@ impl History {
             wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
             next,
         })
+    }
+
+    /// The bodies of all consultations: those that were fed, in order, then those that came too late.
+    pub fn consultations(&self) -> impl Iterator<Item = &Map<String, Json>> {
+        let is = |fed: &&Fed| matches!(fed.stamped.event, Event::Consulted { .. });
+        self.fed.iter().filter(is).map(|fed| &fed.data).chain(&self.late)
     }
 
     /// The outcome that holds, if there is one.
@@ -196,7 +201,7 @@ impl History {
                 self.fed.push(fed);
             }
         }
-        self.consultations = consultations(&self.fed).collect();
+        self.late.clear();
         self.facts.clear();
         self.decided_ms = None;
         self.ended = None;
@@ -220,11 +225,6 @@ fn asks(commands: Vec<Command>) -> impl Iterator<Item = Name> {
         Command::Invoke(invoke) => Some(invoke.id),
         command => Errand::of(command).map(|errand| errand.key()),
     })
-}
-
-fn consultations(fed: &[Fed]) -> impl Iterator<Item = Map<String, Json>> {
-    let is = |fed: &&Fed| matches!(fed.stamped.event, Event::Consulted { .. });
-    fed.iter().filter(is).map(|fed| fed.data.clone())
 }
 
 impl Fold {

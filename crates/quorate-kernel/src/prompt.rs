@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use quorate_diagnostics::text::turns_direction;
 use quorate_protocol::{Invoke, Json, Part, PartKind};
 
 use crate::form;
@@ -114,13 +115,7 @@ fn note(kind: PartKind) -> &'static str {
 
 /// A name as a JSON string, on one line.
 fn quoted(name: &str) -> String {
-    let name: String =
-        name.chars().map(|c| if c.is_control() || SEPARATORS.contains(&c) { ' ' } else { c }).collect();
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || turns_direction(c);
+    let name: String = name.chars().map(|c| if breaks(c) { ' ' } else { c }).collect();
     Json::String(name).to_string()
 }
-
-/// Characters that break lines or turn the direction of text without being controls.
-const SEPARATORS: [char; 12] = [
-    '\u{2028}', '\u{2029}', '\u{200E}', '\u{200F}', '\u{202A}', '\u{202B}', '\u{202C}', '\u{202D}',
-    '\u{202E}', '\u{2066}', '\u{2067}', '\u{2069}',
-];

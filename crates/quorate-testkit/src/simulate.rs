@@ -78,11 +78,7 @@ pub async fn simulate(seed: u64) -> Result<Simulated, Violation> {
 }
 
 fn consulted(history: &History) -> Vec<String> {
-    history
-        .consultations
-        .iter()
-        .filter_map(|data| data.get("invocation")?.as_str().map(str::to_owned))
-        .collect()
+    history.consultations().filter_map(|data| data.get("invocation")?.as_str().map(str::to_owned)).collect()
 }
 
 struct World {

@@ -409,7 +409,7 @@ fn a_vote_is_not_overridden_as_a_review_is() {
     let place = Place::new();
     write(&place, "voting", &[("ana", "")], "");
     answers(&place, &json!({"ana": vote("yes")}));
-    convene(&place, "--proposal", &["--class", "typo"]).expect(0).says("");
+    convene(&place, "--proposal", &["--class", "typo"]).expect(0);
     place.run(&["override", &place.only_run(), "--verdict", "revise", "--reason", "x"]).expect(64);
     let shown = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
     assert!(shown["notes"].to_string().contains("names the class `typo`"), "{}", shown["notes"]);

@@ -81,7 +81,7 @@ pub fn override_line(history: &History, at_ms: i64, data: &Map<String, Json>) ->
 }
 
 fn in_step<'a>(history: &'a History, step: &'a str) -> impl Iterator<Item = &'a Map<String, Json>> {
-    history.consultations.iter().filter(move |data| data.get("step").and_then(Json::as_str) == Some(step))
+    history.consultations().filter(move |data| data.get("step").and_then(Json::as_str) == Some(step))
 }
 
 /// One round's entries in roster order: the answer as it was given, with who gave it and how it ended.

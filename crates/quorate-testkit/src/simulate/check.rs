@@ -127,7 +127,7 @@ fn nothing_ships_without_enough_answers(simulated: &Simulated, setup: &Setup) ->
     }
     let mut valid: BTreeMap<&str, usize> = BTreeMap::new();
     let mut blocks = 0;
-    for data in simulated.history.consultations.iter().filter(|data| data.contains_key("answer")) {
+    for data in simulated.history.consultations().filter(|data| data.contains_key("answer")) {
         let step = data.get("step").and_then(Json::as_str).unwrap_or_default();
         *valid.entry(step).or_default() += 1;
         let last = if valid.contains_key("r2") { "r2" } else { "r1" };
@@ -137,7 +137,7 @@ fn nothing_ships_without_enough_answers(simulated: &Simulated, setup: &Setup) ->
         .iter()
         .filter(|(step, _)| step.starts_with('r'))
         .all(|(_, count)| *count >= setup.min_deliberators);
-    let second_blocks = simulated.history.consultations.iter().filter(|data| {
+    let second_blocks = simulated.history.consultations().filter(|data| {
         data.get("step").and_then(Json::as_str) == Some("r2")
             && data.get("answer").is_some_and(|answer| answer["would_block"] == Json::Bool(true))
     });

@@ -140,7 +140,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     if arguments.dry_run {
-        return match convene::plan(environment, &workspace, &called, &sitting).await {
+        return match convene::plan::of(environment, &workspace, &called, &sitting).await {
             Ok(plan) => {
                 terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
                 terminal.data(&render::convene::plan(&plan, format, terminal.stdout));

@@ -18,7 +18,7 @@ use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::runs::{self, Shown};
-use crate::service::stop::Stop;
+use crate::service::stop::{Class, Stop};
 use crate::service::{convene, resume};
 
 /// Go on with a run that was interrupted, crashed, or came to INCOMPLETE
@@ -49,21 +49,15 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    // Before anybody is asked.
-    if matches!(format, Format::Sarif | Format::Github)
-        && runs::is_assembly(&desk, &run).await.unwrap_or_default()
-    {
-        let exit = failed(&wordless(&run), &desk, Format::Human, terminal);
-        desk.close().await;
-        return exit;
-    }
     let progress = Arc::new(Progress::new(terminal.watched));
-    let resumed = or_interrupted(resumed(&desk, &run, &arguments.review, progress.clone())).await;
+    let resumed = or_interrupted(resumed(&desk, &run, &arguments.review, format, progress.clone())).await;
     progress.clear();
     let exit = match resumed {
         Err(Interrupted) => interrupted(&progress, &desk, terminal),
         Ok(Ok(Shown::Review(report))) => judged(&report, &desk, format, terminal),
         Ok(Ok(Shown::Assembly(report))) => decided(&report, &desk, format, terminal),
+        // What is wrong with the command line is told to whoever wrote it.
+        Ok(Err(stop)) if stop.class == Class::Usage => failed(&stop, &desk, Format::Human, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };
     desk.close().await;
@@ -74,9 +68,14 @@ async fn resumed(
     desk: &Desk,
     run: &Name,
     arguments: &ReviewArguments,
+    format: Format,
     progress: Arc<Progress>,
 ) -> Result<Shown, Stop> {
     if runs::is_assembly(desk, run).await? {
+        // Before anybody is asked.
+        if matches!(format, Format::Sarif | Format::Github) {
+            return Err(wordless(run));
+        }
         let options = arguments.answers.options();
         let report = convene::resume(desk, run, &options, &Host::new(), progress).await?;
         return Ok(Shown::Assembly(Box::new(report)));

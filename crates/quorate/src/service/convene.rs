@@ -27,7 +27,6 @@ use super::stop::{Class, Stop};
 use super::workspace::{self, Places, Workspace};
 use super::{overlays, replay, resume};
 use asked::Asked;
-use plan::Plan;
 use report::Report;
 use sitting::Sitting;
 
@@ -112,19 +111,6 @@ fn unsigned(view: &View) -> Result<(), Stop> {
     Err(Stop::report(Class::Configuration, report))
 }
 
-/// Says who would be asked what, and asks nobody; no ledger is made.
-///
-/// # Errors
-/// When the ledger that is there cannot be read.
-pub async fn plan(
-    environment: &Environment,
-    workspace: &Workspace,
-    called: &Called,
-    sitting: &Sitting,
-) -> Result<Plan, Stop> {
-    plan::of(environment, workspace, called, sitting).await
-}
-
 /// Convenes at an opened desk.
 ///
 /// # Errors
@@ -136,7 +122,7 @@ pub async fn convene(
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
     let run = sitting.hold(desk, called, observer).await?;
-    report::of(desk, &run).await
+    report::of(desk, &desk.history(&run).await?).await
 }
 
 /// Whether a run is an assembly's.
@@ -172,8 +158,7 @@ pub async fn resume(
         ..options.clone()
     };
     let sitting = Sitting::new(&desk.environment, &desk.workspace, &called, &options, host)?;
-    let recorded = history.opened.get("fingerprint").cloned().unwrap_or(Json::Null);
-    resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &recorded)?;
+    resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &resume::recorded(&history))?;
     let inputs = desk.inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {
@@ -183,7 +168,7 @@ pub async fn resume(
     let convening = sitting.convening(desk, run.clone(), seed, observer)?;
     convening.resume(&history, inputs, superseded).await?;
     desk.conclude(run).await?;
-    report::of(desk, run).await
+    report::of(desk, &desk.history(run).await?).await
 }
 
 /// What a run was called with, as it is now.
@@ -203,7 +188,7 @@ fn recall(desk: &Desk, history: &History, host: &Host) -> Result<Called, Stop> {
             shown: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
             path: None,
             text: "".into(),
-            sha256: history.opened["fingerprint"]["input"].as_str().unwrap_or_default().to_owned(),
+            sha256: resume::input_of(history),
         },
     };
     Ok(Called { view, request: setup.request, subject })

@@ -183,15 +183,22 @@ impl Desk {
     /// # Errors
     /// As [`Desk::history`].
     pub async fn report(&self, run: &Name) -> Result<super::report::Report, Stop> {
-        let history = self.history(run).await?;
+        self.report_of(&self.history(run).await?).await
+    }
+
+    /// The report of a review whose records were read.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn report_of(&self, history: &History) -> Result<super::report::Report, Stop> {
         let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
         let text = match artifact {
             Some((.., sha256)) => self.store.body(&sha256).await?,
             None => None,
         };
-        let mut report = super::report::Report::of(&history, text);
+        let mut report = super::report::Report::of(history, text);
         if report.verdict == Some(Verdict::Incomplete) {
-            let command = self.resume_command(run);
+            let command = self.resume_command(&history.run);
             report.notes.push(format!(
                 "Everything answered so far is kept: `{command}` asks again only for what is missing."
             ));

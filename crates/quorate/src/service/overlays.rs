@@ -1,6 +1,7 @@
 //! Overlays in the ledger: each assembly has one stream of them, beside the runs. What a run's fragments become, what is
 //! active, and what goes.
 
+use quorate_diagnostics::text::turns_direction;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::consultation::object;
 use quorate_kernel::entropy;
@@ -124,9 +125,7 @@ fn overlay(
 
 /// A text as an agent can be told it: no control characters but line breaks and tabs, none that turn its direction.
 fn plain(text: &str) -> String {
-    let turns =
-        |c: char| matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns(*c))).collect()
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns_direction(*c))).collect()
 }
 
 /// Appends to a stream what `decide` says of it, again when somebody else was faster.
@@ -178,7 +177,7 @@ pub struct Listed {
 pub async fn list(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Listed>, Stop> {
     let now_ms = desk.environment.clock.now_ms();
     let mut listed = Vec::new();
-    for stream in streams(desk, assembly).await? {
+    for stream in streams(&desk.store, assembly).await? {
         let (standing, _) = read(&desk.store, &stream).await?;
         let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| Listed { overlay, holds: true }));
@@ -188,10 +187,10 @@ pub async fn list(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Listed>, St
     Ok(listed)
 }
 
-async fn streams(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Name>, Stop> {
+async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Stop> {
     match assembly {
         Some(assembly) => Ok(vec![stream(assembly)]),
-        None => Ok(desk.store.streams(STREAMS).await?),
+        None => Ok(store.streams(STREAMS).await?),
     }
 }
 
@@ -242,7 +241,7 @@ pub async fn expire(desk: &Desk, prefix: &str) -> Result<Overlay, Stop> {
 /// When the ledger does not answer.
 pub async fn sweep(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Evicted>, Stop> {
     let mut evicted = Vec::new();
-    for stream in streams(desk, assembly).await? {
+    for stream in streams(&desk.store, assembly).await? {
         let leaving = |standing: &Standing, now_ms| (Vec::new(), standing.leaving(&[], usize::MAX, now_ms));
         evicted.extend(write(desk, &stream, leaving).await?);
     }
@@ -254,12 +253,8 @@ pub async fn sweep(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Evicted>, 
 /// # Errors
 /// When the ledger does not answer.
 pub async fn holding(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Stop> {
-    let streams = match assembly {
-        Some(assembly) => vec![stream(assembly)],
-        None => store.streams(STREAMS).await?,
-    };
     let mut all = Vec::new();
-    for stream in streams {
+    for stream in streams(store, assembly).await? {
         all.extend(read(store, &stream).await?.0.all().iter().cloned());
     }
     Ok(all)

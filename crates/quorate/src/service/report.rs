@@ -299,7 +299,7 @@ fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberat
 
 fn answer(history: &History, step: &str, member: &str) -> Answer {
     let is = |data: &&Map<String, Json>| string(data, "step") == step && string(data, "member") == member;
-    let Some(data) = history.consultations.iter().find(is) else {
+    let Some(data) = history.consultations().find(is) else {
         return Answer { status: "not_asked".to_owned(), ..Answer::default() };
     };
     Answer {
@@ -326,7 +326,7 @@ fn finding(value: &Json) -> Option<Finding> {
 pub(super) fn tokens(history: &History) -> Option<(u64, u64)> {
     let spent = |key: &str| {
         let all: Vec<u64> =
-            history.consultations.iter().filter_map(|data| data.get("spent")?.get(key)?.as_u64()).collect();
+            history.consultations().filter_map(|data| data.get("spent")?.get(key)?.as_u64()).collect();
         (!all.is_empty()).then(|| all.iter().sum::<u64>())
     };
     match (spent("tokens_in"), spent("tokens_out")) {

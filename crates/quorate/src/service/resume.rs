@@ -114,15 +114,25 @@ pub(super) fn seed(history: &History) -> Result<[u8; 32], Stop> {
 }
 
 fn same(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), Stop> {
-    let recorded = history.opened.get("fingerprint").cloned().unwrap_or(Json::Null);
+    let recorded = recorded(history);
     let artifact_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &desk.environment.directory)?.sha256
         }
         // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
-        None => recorded["input"].as_str().unwrap_or_default().to_owned(),
+        None => input_of(history),
     };
     unchanged(&history.run, &sitting.fingerprint(desk, &artifact_sha256), &recorded)
+}
+
+/// The fingerprint that a run was opened with.
+pub(super) fn recorded(history: &History) -> Json {
+    history.opened.get("fingerprint").cloned().unwrap_or(Json::Null)
+}
+
+/// The hash of what a run was opened on.
+pub(super) fn input_of(history: &History) -> String {
+    recorded(history)["input"].as_str().unwrap_or_default().to_owned()
 }
 
 /// X7: whoever resumes must ask the same members about the same text.

@@ -115,8 +115,9 @@ pub async fn is_assembly(desk: &Desk, run: &Name) -> Result<bool, Stop> {
 /// # Errors
 /// As [`is_assembly`].
 pub async fn shown(desk: &Desk, run: &Name) -> Result<Shown, Stop> {
-    Ok(match is_assembly(desk, run).await? {
-        true => Shown::Assembly(Box::new(convene::report::of(desk, run).await?)),
-        false => Shown::Review(Box::new(desk.report(run).await?)),
+    let history = desk.history(run).await?;
+    Ok(match convene::is_assembly(&history) {
+        true => Shown::Assembly(Box::new(convene::report::of(desk, &history).await?)),
+        false => Shown::Review(Box::new(desk.report_of(&history).await?)),
     })
 }

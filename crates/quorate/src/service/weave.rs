@@ -19,7 +19,7 @@ use super::host::Host;
 use super::manifests::{Manifests, missing, root_of};
 use super::overlays;
 use super::stop::{Class, Stop};
-use super::workspace::{self, Places};
+use super::workspace::{self, Places, absolute};
 
 /// What is to be woven.
 #[derive(Debug, Clone, Default)]
@@ -57,10 +57,7 @@ pub async fn weave(
     request: &Request,
     host: &Host,
 ) -> Result<Prompt, Stop> {
-    let start = root_of(environment, request.root.as_deref(), &environment.directory);
-    let start = if request.root.is_some() { start } else { environment.directory.clone() };
-    let root = root_of(environment, None, &start);
-    let scope = scope(&root, &start);
+    let (root, scope) = place(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let round = manifests.round(host);
     let written = &request.persona;
@@ -98,11 +95,20 @@ pub async fn weave(
     Ok(Prompt { persona: reference, woven, overlays: for_it, sha256, report })
 }
 
-/// The tenant that a directory lies in, or the workspace (M10).
-fn scope(root: &Path, start: &Path) -> Scope {
-    let below = start.strip_prefix(root).ok().and_then(Path::to_str).unwrap_or_default();
+/// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no
+/// workspace of its own.
+fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
+    let start =
+        said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));
+    let root = root_of(environment, None, &start);
+    let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
     // A file there lies in the tenant's scope, the folder itself does not.
-    Spot::new(&format!("{below}/quorate.toml")).map_or(Scope::Workspace, |spot| spot.scope().clone())
+    let scope =
+        Spot::new(&format!("{below}/PERSONA.md")).map_or(Scope::Workspace, |spot| spot.scope().clone());
+    match (&scope, said) {
+        (Scope::Workspace, Some(_)) => (start, scope),
+        _ => (root, scope),
+    }
 }
 
 /// The persona's own prompt.

@@ -73,8 +73,10 @@ fn aligned(row: &[String; 6], widths: &[usize; 5], width: usize) -> String {
 
 /// How long an overlay still holds.
 fn left(overlay: &Overlay, now_ms: i64) -> String {
-    let hours = (overlay.expires_ms - now_ms).max(0) / 3_600_000;
-    if hours >= 48 { format!("{} d", hours / 24) } else { format!("{hours} h") }
+    // What holds for fourteen days holds for as many a second later.
+    let minutes = (overlay.expires_ms - now_ms).max(0) / 60_000;
+    let hours = (minutes + 30) / 60;
+    if hours >= 48 { format!("{} d", (hours + 12) / 24) } else { format!("{hours} h") }
 }
 
 /// One of them.

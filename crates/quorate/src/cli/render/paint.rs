@@ -3,6 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use quorate_diagnostics::render::{Colour, Look};
+use quorate_diagnostics::text::turns_direction;
 use quorate_protocol::policy::Verdict;
 
 /// What a word means, where colour can say it too.
@@ -113,9 +114,7 @@ pub(super) fn clean(text: &str) -> String {
             '\n' => shown.push('\n'),
             '\t' => shown.push(' '),
             '\r' | '\u{feff}' | '\u{E0000}'..='\u{E007F}' => {}
-            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
-                shown.extend(c.escape_unicode());
-            }
+            c if turns_direction(c) => shown.extend(c.escape_unicode()),
             c if c.is_control() => shown.extend(c.escape_default()),
             c => shown.push(c),
         }

@@ -68,11 +68,11 @@ pub struct Later {
     pub when: String,
 }
 
-/// Makes the plan.
+/// Says who would be asked what, and asks nobody; no ledger is made.
 ///
 /// # Errors
 /// When the ledger that is there cannot be read.
-pub(super) async fn of(
+pub async fn of(
     environment: &Environment,
     workspace: &Workspace,
     called: &Called,

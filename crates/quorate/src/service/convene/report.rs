@@ -9,8 +9,8 @@ use quorate_kernel::history::History;
 use quorate_kernel::replay::replay as derive;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::assembly::display::Grouping;
+use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, Request, Setup};
-use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
 pub use parts::{Consulted, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation, Vote};
@@ -99,23 +99,22 @@ pub struct Report {
 /// The report of a run.
 ///
 /// # Errors
-/// When its records are not there, not whole, or corrupt.
-pub async fn of(desk: &Desk, run: &Name) -> Result<Report, Stop> {
-    let history = desk.history(run).await?;
-    let setup = overlays::setup(&history).ok_or_else(|| replay::unknown(&history))?;
+/// When the texts that it follows from are not kept any more, or another version of the mode wrote it.
+pub async fn of(desk: &Desk, history: &History) -> Result<Report, Stop> {
+    let setup = overlays::setup(history).ok_or_else(|| replay::unknown(history))?;
     // Where only the hash of an outcome is kept, it follows again from what was answered.
     let artifact = match setup.overlays.enabled || history.outcome().is_none() {
         true => None,
         false => {
             let mut protocol = sitting::protocol(&setup)?;
-            derive(&history, desk.inputs(&history).await?, &mut protocol);
+            derive(history, desk.inputs(history).await?, &mut protocol);
             protocol.artifact().and_then(Json::as_object).cloned()
         }
     };
-    let mut report = Report::read(&history, &setup, artifact);
+    let mut report = Report::read(history, &setup, artifact);
     report.at = desk.ledger_flag();
     if report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete") {
-        let command = desk.resume_command(run);
+        let command = format!("quorate resume {}{}", report.run, report.at);
         report.notes.push(format!(
             "Everything answered so far is kept: `{command}` asks again only for what is missing."
         ));
@@ -173,7 +172,7 @@ impl Report {
             synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
             rollup: outcome.get("rollup").and_then(Rollup::read),
             nodes: listed("nodes").iter().filter_map(Node::read).collect(),
-            members: grouped(history, setup.members.iter().map(|one| Member::read(one, history)).collect()),
+            members: grouped(history, Member::all(&setup.members, history)),
             declared: setup.rules.clone(),
             rules: listed("rules").iter().filter_map(Rule::read).collect(),
             violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),

@@ -1,5 +1,7 @@
 //! The parts of an assembly's report.
 
+use std::collections::BTreeMap;
+
 use quorate_kernel::history::History;
 use quorate_protocol::{Json, assembly};
 use serde_json::{Map, json};
@@ -329,10 +331,18 @@ impl Node {
 }
 
 impl Member {
-    pub(super) fn read(member: &assembly::Member, history: &History) -> Member {
-        let own = |data: &&Map<String, Json>| data.get("member").and_then(Json::as_str) == Some(&*member.id);
-        let consulted: Vec<Consulted> =
-            history.consultations.iter().filter(own).map(Consulted::read).collect();
+    /// All members of a roster, with what their consultations say.
+    pub(super) fn all(roster: &[assembly::Member], history: &History) -> Vec<Member> {
+        let mut by_member: BTreeMap<&str, Vec<Consulted>> = BTreeMap::new();
+        for data in history.consultations() {
+            let member = data.get("member").and_then(Json::as_str).unwrap_or_default();
+            by_member.entry(member).or_default().push(Consulted::read(data));
+        }
+        let of = |one: &assembly::Member| Member::of(one, by_member.remove(&*one.id).unwrap_or_default());
+        roster.iter().map(of).collect()
+    }
+
+    fn of(member: &assembly::Member, consulted: Vec<Consulted>) -> Member {
         let status = consulted.last().map_or_else(|| "not_asked".to_owned(), |last| last.status.clone());
         Member {
             id: member.id.to_string(),
