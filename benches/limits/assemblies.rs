@@ -218,6 +218,7 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(Convening, Opening), 
         persona: None,
         context: Vec::new(),
         weight: None,
+        speaking: None,
     };
     let seats: BTreeMap<Name, Seat> =
         setup.members.iter().map(|member| (member.id.clone(), seat.clone())).collect();

@@ -18,6 +18,7 @@ fn executor(kind: &str, dir: &Path, block: Value) -> Arc<dyn Executor> {
         retries: 0,
         dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
+        servers: Default::default(),
     };
     new(&settings).expect("settings that fit")
 }

@@ -5,6 +5,7 @@ mod complaint;
 
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::turn::Turn;
 
 use crate::{form, strict_json};
 use complaint::complaint;
@@ -21,6 +22,10 @@ const COMPLAINTS: usize = 6;
 /// The complaints to quote in a re-prompt, in the order found; never empty.
 pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, Vec<String>> {
     let whole = output.trim();
+    if !schema.structured() {
+        let said = output.trim_end().trim_start_matches(['\r', '\n']);
+        return if whole.is_empty() { Err(vec!["nothing was said".to_owned()]) } else { Ok(Turn::said(said)) };
+    }
     let candidates = objects(whole)?;
     let alone = candidates.len() == 1 && candidates[0].len() == whole.len();
     let mut fitting: Vec<Json> = Vec::new();

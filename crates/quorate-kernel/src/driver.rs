@@ -1,7 +1,6 @@
 //! The driver: runs a protocol against the world (SEMANTICS X7). It feeds events, appends what follows, syncs when,
 //! and only when, commands follow, and then performs them.
 
-mod call;
 mod session;
 
 use std::collections::{BTreeMap, VecDeque};

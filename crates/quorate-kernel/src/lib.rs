@@ -6,9 +6,11 @@
 pub mod answer;
 pub mod ask;
 pub mod budget;
+mod call;
 pub mod canonical;
 pub mod clock;
 pub mod consultation;
+pub mod conversation;
 pub mod driver;
 pub mod entropy;
 mod form;

@@ -1,7 +1,13 @@
 //! Ports: what the kernel wants of the world, each a trait whose text is the adapter author's manual.
 
+pub mod dispatcher;
+pub mod effectors;
 pub mod embedder;
 pub mod executor;
 pub mod gather;
 pub mod ledger;
+pub mod lifecycle;
 pub mod rule;
+pub mod state;
+pub mod substrate;
+pub mod telemetry;

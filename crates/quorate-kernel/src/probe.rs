@@ -40,6 +40,7 @@ pub fn question(timeout: Duration) -> Invocation {
         persona: None,
         form: invoke.schema,
         schema: Arc::new(invoke.schema.json()),
+        speaking: None,
         deadline: tokio::time::Instant::now() + timeout,
     }
 }

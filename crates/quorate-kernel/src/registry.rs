@@ -1,27 +1,86 @@
 //! The registry: maps the kinds that manifests name to constructors. The kernel itself matches on no kind.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::ports::executor::{Executor, Refused, Settings};
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use crate::conversation::Participant;
+use crate::ports::dispatcher::Dispatcher;
+use crate::ports::executor::{Executor, Refused, Servers, Settings};
+use crate::ports::state::State;
+use crate::ports::substrate::Substrate;
+use crate::seat::Seat;
 
 /// Builds an executor from its settings.
-pub type Constructor = fn(&Settings) -> Result<Arc<dyn Executor>, Refused>;
+pub type Constructor = Arc<dyn Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync>;
+
+/// Builds another port's adapter from its block.
+pub type Builder<Port> = Arc<dyn Fn(&Build<'_>) -> Result<Arc<Port>, Refused> + Send + Sync>;
+
+/// What an adapter is built from: its block of the manifest, verbatim, and where it is built.
+pub struct Build<'a> {
+    /// The block, with its `kind`.
+    pub block: &'a Map<String, Json>,
+    /// The directory of the manifest; relative paths are relative to it.
+    pub dir: &'a Path,
+    /// The manifest's id.
+    pub runtime: &'a str,
+    /// Who takes part.
+    pub participants: &'a [Participant],
+    /// The MCP servers that the host has configured.
+    pub servers: &'a Servers,
+    /// Executors, for adapters that ask somebody.
+    pub seats: &'a dyn Seats,
+}
+
+/// Gives executors to adapters that ask somebody.
+pub trait Seats {
+    /// The executor of a name (a table of `quorate.toml`, a ready-made one, a kind), or the default one, with these
+    /// keys set beside its own.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it refuses its settings.
+    fn seat(&self, name: Option<&str>, block: Map<String, Json>) -> Result<Seat, Refused>;
+}
 
 /// All kinds that this program knows.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub struct Registry {
-    executors: BTreeMap<&'static str, Constructor>,
+    executors: BTreeMap<String, Constructor>,
     presets: BTreeMap<&'static str, &'static str>,
     runtimes: BTreeMap<&'static str, Constructor>,
     command: Option<&'static str>,
     fallback: Option<&'static str>,
+    substrates: BTreeMap<String, Builder<dyn Substrate>>,
+    dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
+    states: BTreeMap<String, Builder<dyn State>>,
+    state_fallback: Option<&'static str>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("executors", &self.executors.keys())
+            .field("substrates", &self.substrates.keys())
+            .field("dispatchers", &self.dispatchers.keys())
+            .field("states", &self.states.keys())
+            .finish_non_exhaustive()
+    }
 }
 
 /// A kind was registered twice.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the executor kind `{0}` is registered twice")]
-pub struct Duplicate(pub &'static str);
+#[error("the {port} kind `{kind}` is registered twice")]
+pub struct Duplicate {
+    /// The port.
+    pub port: &'static str,
+    /// The kind.
+    pub kind: String,
+}
 
 impl Registry {
     /// Nothing registered.
@@ -33,11 +92,48 @@ impl Registry {
     ///
     /// # Errors
     /// When the kind is there already.
-    pub fn executor(&mut self, kind: &'static str, new: Constructor) -> Result<(), Duplicate> {
-        match self.executors.insert(kind, new) {
-            None => Ok(()),
-            Some(_) => Err(Duplicate(kind)),
-        }
+    pub fn executor(
+        &mut self,
+        kind: &str,
+        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync + 'static,
+    ) -> Result<(), Duplicate> {
+        add(&mut self.executors, "executor", kind, Arc::new(new))
+    }
+
+    /// Adds a substrate kind.
+    ///
+    /// # Errors
+    /// When the kind is there already.
+    pub fn substrate(
+        &mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Substrate>, Refused> + Send + Sync + 'static,
+    ) -> Result<(), Duplicate> {
+        add(&mut self.substrates, "substrate", kind, Arc::new(new))
+    }
+
+    /// Adds a dispatcher kind.
+    ///
+    /// # Errors
+    /// When the kind is there already.
+    pub fn dispatcher(
+        &mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> + Send + Sync + 'static,
+    ) -> Result<(), Duplicate> {
+        add(&mut self.dispatchers, "dispatcher", kind, Arc::new(new))
+    }
+
+    /// Adds a state kind.
+    ///
+    /// # Errors
+    /// When the kind is there already.
+    pub fn state(
+        &mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn State>, Refused> + Send + Sync + 'static,
+    ) -> Result<(), Duplicate> {
+        add(&mut self.states, "state", kind, Arc::new(new))
     }
 
     /// Adds a ready-made executor that can be named without a table in `quorate.toml`: the block of `kind` is then
@@ -56,14 +152,43 @@ impl Registry {
         self.fallback = Some(kind);
     }
 
+    /// Says which kind keeps state where the manifest says none (K9).
+    pub fn state_fallback(&mut self, kind: &'static str) {
+        self.state_fallback = Some(kind);
+    }
+
     /// Adds a `runtime.type` of the public `council.yaml`, whose block has other keys than ours.
-    pub fn runtime_type(&mut self, name: &'static str, new: Constructor) {
-        self.runtimes.insert(name, new);
+    pub fn runtime_type(
+        &mut self,
+        name: &'static str,
+        new: fn(&Settings) -> Result<Arc<dyn Executor>, Refused>,
+    ) {
+        self.runtimes.insert(name, Arc::new(new));
     }
 
     /// The constructor of an executor kind.
     pub fn executor_kind(&self, kind: &str) -> Option<Constructor> {
-        self.executors.get(kind).copied()
+        self.executors.get(kind).cloned()
+    }
+
+    /// The builder of a substrate kind.
+    pub fn substrate_kind(&self, kind: &str) -> Option<Builder<dyn Substrate>> {
+        self.substrates.get(kind).cloned()
+    }
+
+    /// The builder of a dispatcher kind.
+    pub fn dispatcher_kind(&self, kind: &str) -> Option<Builder<dyn Dispatcher>> {
+        self.dispatchers.get(kind).cloned()
+    }
+
+    /// The builder of a state kind.
+    pub fn state_kind(&self, kind: &str) -> Option<Builder<dyn State>> {
+        self.states.get(kind).cloned()
+    }
+
+    /// The kind that keeps state where the manifest says none.
+    pub fn state_fallback_kind(&self) -> Option<&'static str> {
+        self.state_fallback
     }
 
     /// The kind behind a ready-made executor.
@@ -83,12 +208,27 @@ impl Registry {
 
     /// The constructor of a public runtime type; the executor kinds serve as runtime types too.
     pub fn runtime(&self, name: &str) -> Option<Constructor> {
-        self.runtimes.get(name).copied().or_else(|| self.executor_kind(name))
+        self.runtimes.get(name).cloned().or_else(|| self.executor_kind(name))
     }
 
     /// All executor kinds, sorted.
-    pub fn executor_kinds(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.executors.keys().copied()
+    pub fn executor_kinds(&self) -> impl Iterator<Item = &str> + '_ {
+        self.executors.keys().map(String::as_str)
+    }
+
+    /// All substrate kinds, sorted.
+    pub fn substrate_kinds(&self) -> impl Iterator<Item = &str> + '_ {
+        self.substrates.keys().map(String::as_str)
+    }
+
+    /// All dispatcher kinds, sorted.
+    pub fn dispatcher_kinds(&self) -> impl Iterator<Item = &str> + '_ {
+        self.dispatchers.keys().map(String::as_str)
+    }
+
+    /// All state kinds, sorted.
+    pub fn state_kinds(&self) -> impl Iterator<Item = &str> + '_ {
+        self.states.keys().map(String::as_str)
     }
 
     /// All ready-made executors, sorted.
@@ -97,9 +237,24 @@ impl Registry {
     }
 
     /// All names that a `runtime.type` can have, sorted.
-    pub fn runtime_types(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let mut all: Vec<_> = self.runtimes.keys().chain(self.executors.keys()).copied().collect();
+    pub fn runtime_types(&self) -> impl Iterator<Item = &str> + '_ {
+        let mut all: Vec<&str> = self.runtimes.keys().copied().chain(self.executor_kinds()).collect();
         all.sort_unstable();
         all.into_iter()
+    }
+}
+
+fn add<T>(
+    kinds: &mut BTreeMap<String, T>,
+    port: &'static str,
+    kind: &str,
+    new: T,
+) -> Result<(), Duplicate> {
+    match kinds.contains_key(kind) {
+        true => Err(Duplicate { port, kind: kind.to_owned() }),
+        false => {
+            kinds.insert(kind.to_owned(), new);
+            Ok(())
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorate_protocol::{Json, Part};
 
+use crate::conversation::Speaking;
 use crate::ports::executor::Executor;
 
 /// Somebody who can be asked, with everything that is the member's own.
@@ -26,4 +27,6 @@ pub struct Seat {
     pub context: Vec<Part>,
     /// Recorded with its consultations.
     pub weight: Option<f64>,
+    /// The conversation, where it is asked for a turn in one.
+    pub speaking: Option<Arc<Speaking>>,
 }

@@ -32,6 +32,10 @@ pub struct Configuration {
     pub early_decision: bool,
     /// `[assemblies.*]` by name.
     pub assemblies: BTreeMap<String, AssemblyTable>,
+    /// `[mcp.*]`, MCP servers by id, verbatim for whoever connects.
+    pub servers: BTreeMap<String, Block>,
+    /// `[runtimes.*]` by the manifest's id.
+    pub runtimes: BTreeMap<String, RuntimeTable>,
     /// `[budget]`.
     pub budget: Budget,
 }
@@ -43,6 +47,15 @@ pub struct AssemblyTable {
     pub executor: Option<(String, Place)>,
     /// `[assemblies.<name>.members.<id>] executor`, and where it stands.
     pub members: BTreeMap<String, (String, Place)>,
+}
+
+/// One `[runtimes.<id>]` table: who answers for its participants.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RuntimeTable {
+    /// `executor`: for all of them, and where it stands.
+    pub executor: Option<(String, Place)>,
+    /// `[runtimes.<id>.participants.<id>] executor`, and where it stands.
+    pub participants: BTreeMap<String, (String, Place)>,
 }
 
 /// One `[executors.<name>]` table.

@@ -4,6 +4,7 @@ pub mod adjudicator;
 pub mod advice;
 pub mod deliberator;
 pub mod message;
+pub mod turn;
 pub mod vote;
 
 use crate::Json;
@@ -23,18 +24,32 @@ pub enum Schema {
     Ballot,
     /// A peer's.
     Message,
+    /// A participant's turn as plain text.
+    Said,
+    /// A participant's turn with what goes with it.
+    Turn,
+    /// A choice of who speaks next.
+    Selection,
 }
 
 impl Schema {
     /// All forms.
-    pub const ALL: [Schema; 6] = [
+    pub const ALL: [Schema; 9] = [
         Schema::FirstAnswer,
         Schema::SecondAnswer,
         Schema::Adjudication,
         Schema::Advice,
         Schema::Ballot,
         Schema::Message,
+        Schema::Said,
+        Schema::Turn,
+        Schema::Selection,
     ];
+
+    /// Whether the answer is a JSON object; else it is the text itself.
+    pub fn structured(self) -> bool {
+        self != Schema::Said
+    }
 
     /// The JSON Schema (2020-12).
     pub fn json(self) -> Json {
@@ -45,6 +60,8 @@ impl Schema {
             Schema::Advice => advice::schema(),
             Schema::Ballot => vote::schema(),
             Schema::Message => message::schema(),
+            Schema::Said | Schema::Turn => turn::schema(),
+            Schema::Selection => turn::selection_schema(),
         }
     }
 
@@ -57,6 +74,8 @@ impl Schema {
             Schema::Advice => advice::Advice::read(answer).is_some(),
             Schema::Ballot => vote::Ballot::read(answer).is_some(),
             Schema::Message => message::Message::read(answer).is_some(),
+            Schema::Said | Schema::Turn => turn::Turn::read(answer).is_some(),
+            Schema::Selection => turn::selection(answer).is_some(),
         }
     }
 
@@ -69,6 +88,9 @@ impl Schema {
             Schema::Advice => &["severity"],
             Schema::Ballot => &["vote"],
             Schema::Message => &["message"],
+            Schema::Said => &[],
+            Schema::Turn => &["content"],
+            Schema::Selection => &["next"],
         }
     }
 }

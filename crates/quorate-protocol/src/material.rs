@@ -33,6 +33,13 @@ pub enum PartKind {
     ChildrenOutputs,
     /// A document that the operator gives one member to judge by: a voice corpus, a goals document.
     Context,
+    /// The last turns of the conversation that a participant is in: a JSON array of `{id, participant, at, content}`,
+    /// oldest first. The last one is to be answered.
+    Turns,
+    /// What a participant has remembered, a JSON object.
+    State,
+    /// Those who can be chosen to speak next: a JSON array of `{id, name, role, capabilities}`.
+    Roster,
 }
 
 impl PartKind {
@@ -52,6 +59,9 @@ impl PartKind {
             PartKind::Transcript => "transcript",
             PartKind::ChildrenOutputs => "children-outputs",
             PartKind::Context => "context",
+            PartKind::Turns => "turns",
+            PartKind::State => "state",
+            PartKind::Roster => "roster",
         }
     }
 

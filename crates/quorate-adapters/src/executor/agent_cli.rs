@@ -3,7 +3,6 @@
 //! that are known by name (`presets`), what their output means (`output`, `limits`), which variables they get
 //! (`environment`), and how one is started, watched and ended (`spawn`, `call`, `family`, `mark`, `guard`).
 
-pub(in crate::executor) mod block;
 mod call;
 mod clock;
 mod command;

@@ -8,7 +8,7 @@ use quorate_kernel::registry::Registry;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::agent_cli::block::Block;
+use crate::block::Block;
 use super::{agent_cli, rubric};
 
 /// The key that names the runtime. Whoever called us has read it.
@@ -110,6 +110,7 @@ mod tests {
             retries: 0,
             dir: "/".into(),
             block: block.as_object().cloned().unwrap_or_default(),
+            servers: Default::default(),
         };
         registry.runtime(kind).unwrap()(&settings).map(|executor| executor.about())
     }

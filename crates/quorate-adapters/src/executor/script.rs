@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
 use tokio::time::{Instant, sleep_until};
 
-use super::agent_cli::block::Block;
+use crate::block::Block;
 use answer::{Answer, Saying};
 use source::Source;
 

@@ -49,6 +49,7 @@ impl Animal {
             retries: 0,
             dir: Path::new(env!("CARGO_MANIFEST_DIR")).to_owned(),
             block,
+            servers: Default::default(),
         };
         Animal { name: name.into(), marker, executor: agent_cli::new(&settings).expect("the block is fine") }
     }
@@ -81,6 +82,7 @@ impl Animal {
             persona: None,
             form: Schema::FirstAnswer,
             schema: Arc::new(json!({"type": "object"})),
+            speaking: None,
             deadline: tokio::time::Instant::now() + timeout,
         };
         self.executor.invoke(invocation).await

@@ -12,7 +12,7 @@ use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Nam
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::call::{self, Asked, Recorder, Table};
+use crate::call::{self, Asked, Recorder, Table};
 use super::{Concluded, Convening, Error};
 use crate::budget::Calls;
 use crate::consultation::{self, Ended, Spent, object};

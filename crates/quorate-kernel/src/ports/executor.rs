@@ -19,6 +19,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
 
+use crate::conversation::Speaking;
+
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
 pub struct Invocation {
@@ -44,6 +46,8 @@ pub struct Invocation {
     pub form: answers::Schema,
     /// The JSON Schema of the answer.
     pub schema: Arc<Json>,
+    /// The conversation, where the answer is to be a turn in one.
+    pub speaking: Option<Arc<Speaking>>,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
 }
@@ -57,6 +61,8 @@ pub struct Reply {
     pub model: Option<String>,
     /// What it cost, where the other side says so.
     pub usage: Usage,
+    /// The turn, where the other side has put what was said into the conversation itself.
+    pub posted: Option<Name>,
 }
 
 /// What one attempt cost, as far as it is known.
@@ -112,6 +118,12 @@ pub trait Executor: Send + Sync {
         Json::Null
     }
 
+    /// The form of its turns in a conversation: [`answers::Schema::Said`], or [`answers::Schema::Turn`] where it gives
+    /// metadata and state with what it says.
+    fn turns(&self) -> answers::Schema {
+        answers::Schema::Said
+    }
+
     /// Asks once.
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure>;
 }
@@ -129,7 +141,12 @@ pub struct Settings {
     pub dir: std::path::PathBuf,
     /// Everything else, verbatim, for the adapter.
     pub block: serde_json::Map<String, Json>,
+    /// The MCP servers that the host has configured, by id, each with its table verbatim.
+    pub servers: Servers,
 }
+
+/// MCP servers by id, each with its table of `quorate.toml` verbatim.
+pub type Servers = Arc<std::collections::BTreeMap<String, serde_json::Map<String, Json>>>;
 
 /// Why an adapter refuses its block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use quorate_diagnostics::codes;
+use quorate_diagnostics::{Place, codes};
 
-use super::{AssemblyTable, Budget, Configuration, ExecutorTable, executor};
+use super::{AssemblyTable, Block, Budget, Configuration, ExecutorTable, RuntimeTable, executor};
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
 /// Keys of the format that this version does not read, by the path of the table that they stand in.
 const NOT_YET: [(&str, &[&str]); 2] = [("", &["governance"]), ("budget", &["tokens", "money", "prices"])];
+
+/// The name of an executor, and where it stands.
+type Named = (String, Place);
 
 /// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {
@@ -38,6 +41,8 @@ fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
             .unwrap_or_default(),
         assemblies: fields.optional("assemblies").map(|field| assemblies(&field)).unwrap_or_default(),
         executors: fields.optional("executors").map(|field| executors(&field)).unwrap_or_default(),
+        servers: fields.optional("mcp").map(|field| servers(&field)).unwrap_or_default(),
+        runtimes: fields.optional("runtimes").map(|field| runtimes(&field)).unwrap_or_default(),
         budget: fields.optional("budget").map(|field| budget(&field)).unwrap_or_default(),
     };
     fields.finish_with(|key| not_yet("", key));
@@ -59,17 +64,42 @@ fn assemblies(field: &Field<'_>) -> BTreeMap<String, AssemblyTable> {
 }
 
 fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
+    let (executor, members) = who_answers(field, "members")?;
+    Some(AssemblyTable { executor, members })
+}
+
+/// MCP servers; what their keys mean is the client's to say.
+fn servers(field: &Field<'_>) -> BTreeMap<String, Block> {
+    let tables = field.entries().unwrap_or_default();
+    let read = |(id, field): (&str, Field<'_>)| {
+        let fields = field.fields()?;
+        Some((id.to_owned(), executor::block(&field, &fields)))
+    };
+    tables.into_iter().filter_map(read).collect()
+}
+
+fn runtimes(field: &Field<'_>) -> BTreeMap<String, RuntimeTable> {
+    let tables = field.entries().unwrap_or_default();
+    let read = |(id, field): (&str, Field<'_>)| {
+        let (executor, participants) = who_answers(&field, "participants")?;
+        Some((id.to_owned(), RuntimeTable { executor, participants }))
+    };
+    tables.into_iter().filter_map(read).collect()
+}
+
+/// `executor`, and a table of those for whom somebody else answers.
+fn who_answers(field: &Field<'_>, each: &'static str) -> Option<(Option<Named>, BTreeMap<String, Named>)> {
     let mut fields = field.fields()?;
     let executor = fields.optional("executor").and_then(|f| Some((f.some_text()?.to_owned(), f.place())));
-    let members = fields.optional("members").and_then(|field| field.entries()).unwrap_or_default();
-    let members = members.into_iter().filter_map(|(id, field)| Some((id.to_owned(), executor_of(&field)?)));
-    let table = AssemblyTable { executor, members: members.collect() };
+    let named = fields.optional(each).and_then(|field| field.entries()).unwrap_or_default();
+    let named = named.into_iter().filter_map(|(id, field)| Some((id.to_owned(), executor_of(&field)?)));
+    let named = named.collect();
     fields.finish();
-    Some(table)
+    Some((executor, named))
 }
 
 /// A table whose one key is `executor`.
-fn executor_of(field: &Field<'_>) -> Option<(String, quorate_diagnostics::Place)> {
+fn executor_of(field: &Field<'_>) -> Option<Named> {
     let mut fields = field.fields()?;
     let executor = fields.optional("executor").and_then(|f| Some((f.some_text()?.to_owned(), f.place())));
     fields.finish();

@@ -24,8 +24,30 @@ pub(crate) struct Configuration {
     pub early_decision: Option<bool>,
     /// Who answers for the members of an assembly, by the assembly's name.
     pub assemblies: Option<BTreeMap<String, Assembly>>,
+    /// MCP servers, by a name of your choice.
+    pub mcp: Option<BTreeMap<String, Server>>,
+    /// Who answers for the participants of a runtime, by the manifest's id.
+    pub runtimes: Option<BTreeMap<String, Runtime>>,
     /// What one run may use up.
     pub budget: Option<Budget>,
+}
+
+/// An MCP server: `url` with `token`, the name of the variable that holds it, or `command` with `args`.
+#[derive(JsonSchema)]
+pub(crate) struct Server {
+    #[schemars(flatten)]
+    pub block: Map<String, Value>,
+}
+
+/// Who answers for the participants of a runtime.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Runtime {
+    /// The executor of all of them.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: Option<String>,
+    /// Single participants, by their ids.
+    pub participants: Option<BTreeMap<String, Defaults>>,
 }
 
 /// Who answers for the members of an assembly.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_adapters::default_registry;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::ports::executor::{Executor, Refused, Settings};
+use quorate_kernel::ports::executor::{Executor, Refused, Servers, Settings};
 use quorate_kernel::registry::{Constructor, Registry};
 use quorate_manifest::council::Council;
 use quorate_manifest::host::{Configuration, ExecutorTable};
@@ -105,7 +105,7 @@ pub fn by_name(
         return Err(Stop::configuration(codes::KIND_UNKNOWN, body));
     };
     let settings =
-        Settings { name: name.to_owned(), timeout: TIMEOUT, retries: 0, dir: host.dir.clone(), block };
+        Settings { name: name.to_owned(), timeout: TIMEOUT, retries: 0, dir: host.dir.clone(), block, servers: Servers::default() };
     let build = Build { new, kind: kind.to_owned(), settings };
     build.finish(|refused| {
         let mut report = Report::new();
@@ -163,6 +163,7 @@ fn build(
         retries: table.retries.unwrap_or(0),
         dir: dir.to_owned(),
         block: table.block.json.clone(),
+        servers: Servers::default(),
     };
     Build { new, kind, settings }.finish(|refused| {
         let code = match refused.key.as_deref() {

@@ -128,6 +128,7 @@ impl Sitting {
             persona: None,
             context,
             weight,
+            speaking: None,
         };
         let context = |one: &Deliberator| {
             let part = |file: &quorate_manifest::council::ContextFile| {

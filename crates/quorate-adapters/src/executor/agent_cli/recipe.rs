@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::{Failure, Invocation, Refused, Settings};
 
-use super::block::{Block, listed, nearest};
+use crate::block::{Block, listed, nearest};
 use super::environment::{Base, Environment};
 use super::files::AnswerFiles;
 use super::output::Output;

@@ -14,6 +14,7 @@ fn read(block: Value) -> Result<Recipe, Refused> {
         retries: 0,
         dir: "/".into(),
         block: block.as_object().cloned().unwrap_or_default(),
+        servers: Default::default(),
     })
 }
 

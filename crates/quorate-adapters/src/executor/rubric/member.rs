@@ -63,6 +63,7 @@ impl Wanted {
             Schema::Ballot => Some(Wanted::Ballot),
             Schema::Message => Some(Wanted::Message),
             Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => None,
+            Schema::Said | Schema::Turn | Schema::Selection => None,
         }
     }
 }

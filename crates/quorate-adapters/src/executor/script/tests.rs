@@ -18,6 +18,7 @@ fn settings(dir: &Path, block: Value) -> Settings {
         retries: 0,
         dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
+        servers: Default::default(),
     }
 }
 
@@ -45,6 +46,7 @@ async fn ask(executor: &dyn Executor, step: &str, member: &str, attempt: u32) ->
         persona: None,
         form: Schema::FirstAnswer,
         schema: Arc::new(json!({})),
+        speaking: None,
         deadline: Instant::now() + Duration::from_millis(200),
     };
     executor.invoke(invocation).await.map(|reply| reply.text)

@@ -50,6 +50,7 @@ impl Seated {
             persona: Some(self.persona.clone()),
             context: Vec::new(),
             weight: None,
+            speaking: None,
         }
     }
 }

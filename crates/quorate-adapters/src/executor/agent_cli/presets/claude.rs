@@ -60,7 +60,7 @@ pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoRepl
         (None, Some(result)) => result.to_owned(),
         (None, None) => return Err(NoReply::Reported(subtype(envelope).to_owned())),
     };
-    Ok(Reply { text, model: model(envelope), usage: usage(envelope) })
+    Ok(Reply { text, model: model(envelope), usage: usage(envelope), posted: None })
 }
 
 fn subtype(envelope: &Json) -> &str {

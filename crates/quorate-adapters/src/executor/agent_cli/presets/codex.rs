@@ -108,7 +108,7 @@ pub(in crate::executor::agent_cli) fn read(
         return Err(NoReply::Reported(error));
     }
     let text = last_message.or(message).ok_or(NoReply::Malformed)?;
-    Ok(Reply { text, model: None, usage })
+    Ok(Reply { text, usage, ..Reply::default() })
 }
 
 fn agent_message(event: &Json) -> Option<String> {

@@ -41,7 +41,7 @@ pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoRepl
     }
     let text = envelope.get("response").and_then(Json::as_str).ok_or(NoReply::Malformed)?.to_owned();
     let (model, usage) = spent(&envelope);
-    Ok(Reply { text, model, usage })
+    Ok(Reply { text, model, usage, posted: None })
 }
 
 /// Tokens of all models together, and the model that wrote most: a small one may route before it.

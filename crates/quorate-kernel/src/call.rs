@@ -27,46 +27,46 @@ use crate::seat::Seat;
 const GRACE: Duration = Duration::from_millis(2_500);
 
 /// An invocation under way.
-pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Result<Ended, Error>> + Send>>;
+pub(crate) type Future = Pin<Box<dyn std::future::Future<Output = Result<Ended, Error>> + Send>>;
 
 /// Something that was under way and ended.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Call(Name, Box<Asked>),
     Errand(Name, Box<Done>),
 }
 
 /// An invocation that ended, with the record of its last attempt still to be written.
-pub(super) struct Asked {
-    pub(super) attempt: Option<Attempt>,
-    pub(super) ended: consultation::Ended,
+pub(crate) struct Asked {
+    pub(crate) attempt: Option<Attempt>,
+    pub(crate) ended: consultation::Ended,
 }
 
 /// What all invocations of a run share.
-pub(super) struct Table {
-    pub(super) run: Name,
-    pub(super) layout: Layout,
-    pub(super) calls: Calls,
-    pub(super) redactor: Redactor,
-    pub(super) observer: Arc<dyn Observer>,
-    pub(super) clock: Arc<dyn Clock>,
+pub(crate) struct Table {
+    pub(crate) run: Name,
+    pub(crate) layout: Layout,
+    pub(crate) calls: Calls,
+    pub(crate) redactor: Redactor,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// Appends to one run, one at a time.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     ledger: Arc<dyn Ledger>,
     run: Name,
     next: Arc<Mutex<u64>>,
 }
 
 impl Recorder {
-    pub(super) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
+    pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
         Recorder { ledger, run, next: Arc::new(Mutex::new(next)) }
     }
 
     /// Appends in a task of its own: the invocations of a run are polled by turns, so one that waited here while it
     /// held the lock could keep the driver from ever polling it again; and one that is dropped here must not leave
     /// the count behind what was written.
-    pub(super) async fn append(
+    pub(crate) async fn append(
         self: &Arc<Self>,
         entries: Vec<Entry>,
         bodies: Vec<Body>,
@@ -84,14 +84,14 @@ impl Recorder {
         })
     }
 
-    pub(super) async fn next(&self) -> u64 {
+    pub(crate) async fn next(&self) -> u64 {
         *self.next.lock().await
     }
 }
 
 /// Asks until there is an answer or a reason why there is none. The first call is reserved already; `made` counts the
 /// calls, for whoever drops this on the way.
-pub(super) async fn call(
+pub(crate) async fn call(
     table: Arc<Table>,
     recorder: Arc<Recorder>,
     invoke: Invoke,
@@ -139,7 +139,7 @@ pub(super) async fn call(
                 asking.spent.calls += 1;
                 made.store(asking.spent.calls, Ordering::Relaxed);
                 let prompt = match &why {
-                    Why::RePrompt(complaints) => table.layout.again(&first_prompt, complaints).into(),
+                    Why::RePrompt(complaints) => table.layout.again(invoke.schema, &first_prompt, complaints).into(),
                     Why::First | Why::Retry => first_prompt.clone(),
                 };
                 let invocation = Invocation {
@@ -154,6 +154,7 @@ pub(super) async fn call(
                     persona: seat.persona.clone(),
                     form: invoke.schema,
                     schema: schema.clone(),
+                    speaking: seat.speaking.clone(),
                     deadline,
                 };
                 let called = Instant::now();

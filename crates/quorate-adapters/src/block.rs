@@ -5,13 +5,13 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 /// A block whose keys are all known.
-pub(in crate::executor) struct Block<'a> {
+pub(crate) struct Block<'a> {
     keys: &'a Map<String, Json>,
 }
 
 impl<'a> Block<'a> {
     /// The block, if it has no other keys than `known`.
-    pub(in crate::executor) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, Refused> {
+    pub(crate) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, Refused> {
         match keys.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(Block { keys }),
             Some(unknown) => Err(Refused::key(unknown, format!("unknown key `{unknown}`")).with_help(
@@ -24,7 +24,7 @@ impl<'a> Block<'a> {
     }
 
     /// A text that is not empty.
-    pub(in crate::executor) fn text(&self, key: &str) -> Result<Option<&'a str>, Refused> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, Refused> {
         match self.value(key) {
             None => Ok(None),
             Some(Json::String(text)) if text.trim().is_empty() => {
@@ -36,7 +36,7 @@ impl<'a> Block<'a> {
     }
 
     /// A list of texts; absent is an empty list.
-    pub(in crate::executor) fn texts(&self, key: &str) -> Result<Vec<String>, Refused> {
+    pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, Refused> {
         let Some(value) = self.value(key) else { return Ok(Vec::new()) };
         let Json::Array(items) = value else { return Err(wrong_type(key, "a list of texts", value)) };
         items
@@ -52,7 +52,7 @@ impl<'a> Block<'a> {
     }
 
     /// A yes or no; absent is no.
-    pub(in crate::executor) fn flag(&self, key: &str) -> Result<bool, Refused> {
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, Refused> {
         match self.value(key) {
             None => Ok(false),
             Some(Json::Bool(flag)) => Ok(*flag),
@@ -66,7 +66,7 @@ impl<'a> Block<'a> {
 }
 
 /// The name that was probably meant.
-pub(in crate::executor) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate))
@@ -76,7 +76,7 @@ pub(in crate::executor) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<
 }
 
 /// Names for a message: `` `a`, `b` ``.
-pub(in crate::executor) fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

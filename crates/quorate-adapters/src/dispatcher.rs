@@ -1,0 +1,1 @@
+//! Dispatchers: who speaks next.

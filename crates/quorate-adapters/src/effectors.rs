@@ -1,0 +1,1 @@
+//! Effectors: which tools participants have.

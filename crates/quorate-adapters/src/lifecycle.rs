@@ -1,0 +1,1 @@
+//! Lifecycles: who wants to know what happens.

@@ -1,0 +1,1 @@
+//! Stores of state: what participants remember.

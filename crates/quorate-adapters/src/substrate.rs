@@ -1,0 +1,1 @@
+//! Substrates: where a conversation lives.

@@ -1,0 +1,160 @@
+//! A conversation: turns, who takes them, and what an executor gets to see of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+/// One turn, as a substrate has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// Its id; the substrate decides the form.
+    pub id: Name,
+    /// Who took it: a participant's id, or any other name.
+    pub participant: Name,
+    /// When, as RFC 3339, as it was written.
+    pub timestamp: Arc<str>,
+    /// What was said.
+    pub content: Arc<str>,
+    /// What its author added.
+    pub meta: Map<String, Json>,
+    /// What ties it to the turn that it answers; only a runtime's own turns have one.
+    pub stamp: Option<Stamp>,
+}
+
+/// A turn that is to be appended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTurn {
+    /// Who takes it.
+    pub participant: Name,
+    /// What is said; not empty.
+    pub content: Arc<str>,
+    /// When, as RFC 3339 in UTC with milliseconds. A substrate may move it on, or set its own.
+    pub timestamp: String,
+    /// What its author adds.
+    pub meta: Map<String, Json>,
+    /// Its key, and what a restart needs to know.
+    pub stamp: Option<Stamp>,
+}
+
+/// What a runtime writes with its own turns, so that everything else can be made good from the conversation alone
+/// (SEMANTICS K5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
+    pub key: Name,
+    /// The manifest's id.
+    pub runtime: Name,
+    /// The turn that this one answers. Whatever came before it is settled.
+    pub trigger: Name,
+    /// The participant's whole state from now on, where the turn changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Map<String, Json>>,
+}
+
+/// The id of an invocation of a turn, which is also the key of the turn that comes of it.
+pub fn key(trigger: &str, participant: &str) -> Name {
+    format!("turn/{trigger}/{participant}").into()
+}
+
+/// One who takes part, as the manifest has it, with what is absent filled in (SEMANTICS K9).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Participant {
+    /// Its id.
+    pub id: Name,
+    /// The kind of its executor.
+    pub executor: String,
+    /// What it is called and mentioned by; its id unless said.
+    pub display_name: String,
+    /// `meta`, verbatim.
+    pub meta: Map<String, Json>,
+    /// What it may use.
+    pub tools: Tools,
+}
+
+impl Participant {
+    /// A text of `meta`.
+    pub fn meta_text(&self, key: &str) -> Option<&str> {
+        self.meta.get(key).and_then(Json::as_str)
+    }
+
+    /// The texts of a list in `meta`.
+    pub fn meta_texts(&self, key: &str) -> Vec<&str> {
+        self.meta.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
+    }
+}
+
+/// The tools of a participant. Nothing enforces them but its executor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tools {
+    /// Names of tools; `None` where the manifest says nothing of this participant.
+    pub allowed: Option<Vec<String>>,
+    /// Ids of MCP servers whose tools it may use.
+    pub servers: Vec<String>,
+}
+
+/// What an executor gets to know of the conversation that it is asked in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Speaking {
+    /// Who is to speak.
+    pub participant: Participant,
+    /// The window, oldest first; the last one is the trigger.
+    pub recent: Vec<Turn>,
+    /// The participant's state.
+    pub state: Map<String, Json>,
+    /// What the substrate calls the conversation, where it has a name for it elsewhere.
+    pub conversation: Option<String>,
+}
+
+impl Speaking {
+    /// The turn that is answered.
+    pub fn trigger(&self) -> Option<&Turn> {
+        self.recent.last()
+    }
+}
+
+/// What a substrate can do beyond keeping turns (AIP-48). Whoever needs one asks for it first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// Texts refer to participants as `@name`.
+    Mentions,
+    /// Turns can carry reactions.
+    Reactions,
+    /// Turns have a scope of who sees them.
+    Visibility,
+    /// Authors are told apart beyond the participant's id.
+    Identity,
+    /// Several processes can append at once and no turn is lost.
+    MultiWriter,
+    /// Everybody reads the same order.
+    Ordered,
+}
+
+impl Capability {
+    /// All of them.
+    pub const ALL: [Capability; 6] = [
+        Capability::Mentions,
+        Capability::Reactions,
+        Capability::Visibility,
+        Capability::Identity,
+        Capability::MultiWriter,
+        Capability::Ordered,
+    ];
+
+    /// The seed's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Capability::Mentions => "mentions",
+            Capability::Reactions => "reactions",
+            Capability::Visibility => "visibility",
+            Capability::Identity => "identity",
+            Capability::MultiWriter => "multi-writer",
+            Capability::Ordered => "ordered",
+        }
+    }
+}
+
+/// A set of capabilities.
+pub type Capabilities = BTreeSet<Capability>;

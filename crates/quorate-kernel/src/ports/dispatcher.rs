@@ -1,0 +1,81 @@
+//! The dispatcher port: who speaks next.
+//!
+//! # For adapter authors
+//!
+//! A dispatcher looks at a window of the conversation and names participants. What an adapter owes:
+//!
+//! - It never names the author of the last turn; the kernel takes that name out in any case, unless the manifest sets
+//!   `dispatcher.reentry`.
+//! - None is normal: the runtime is idle. Several speak in one cycle, from the same window.
+//! - The same window gives the same names, as far as what it asks does. It keeps nothing between calls: where it left
+//!   off follows from the window.
+//! - What it needs of the substrate it looks up in [`Input::capabilities`]; without it, it names nobody.
+//! - Whom it wants to ask, it asks through [`Input::ask`], which is where deadlines, budgets and records are.
+//!
+//! `quorate_testkit::conformance::dispatcher` checks the first four.
+
+use async_trait::async_trait;
+use quorate_protocol::{Absent, Json, Name, Part, answers};
+
+use crate::conversation::{Capabilities, Participant, Turn};
+
+/// What a dispatcher sees.
+pub struct Input<'a> {
+    /// The window, oldest first; the last one is the trigger. Never empty.
+    pub window: &'a [Turn],
+    /// All participants, in the manifest's order.
+    pub participants: &'a [Participant],
+    /// What the substrate can do.
+    pub capabilities: &'a Capabilities,
+    /// How to ask an executor.
+    pub ask: &'a dyn Ask,
+}
+
+impl Input<'_> {
+    /// The turn that is to be dispatched.
+    pub fn trigger(&self) -> Option<&Turn> {
+        self.window.last()
+    }
+}
+
+/// A question that a dispatcher has.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What the one who is asked is told to be.
+    pub role: String,
+    /// What is wanted, in a sentence or two.
+    pub task: String,
+    /// What it is shown.
+    pub parts: Vec<Part>,
+    /// The form of the answer.
+    pub form: answers::Schema,
+}
+
+/// Asks through the executor port.
+#[async_trait]
+pub trait Ask: Send + Sync {
+    /// The answer of a seat, which the dispatcher got when it was built.
+    async fn ask(&self, seat: &crate::seat::Seat, question: Question) -> Result<Json, Absent>;
+}
+
+/// Why a dispatcher names nobody although it should have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(pub String);
+
+/// Decides who speaks next. See the module's text for the contract.
+#[async_trait]
+pub trait Dispatcher: Send + Sync {
+    /// Its kind.
+    fn kind(&self) -> &'static str;
+
+    /// Who speaks next, in order, each once.
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error>;
+
+    /// What a person should know about this roster before it runs: names that select each other, nobody who could
+    /// ever be named. Shown by `check` as warnings.
+    fn cautions(&self, participants: &[Participant]) -> Vec<String> {
+        let _ = participants;
+        Vec::new()
+    }
+}

@@ -1,0 +1,44 @@
+//! The lifecycle port: who wants to know what happens in a conversation.
+//!
+//! # For adapter authors
+//!
+//! Hooks are advisory. The kernel starts them in the order of what happens and waits for none of them: a hook that
+//! fails, hangs or panics is recorded, and the conversation goes on. Each has [`DEADLINE`] to end.
+//!
+//! `quorate_testkit::conformance::lifecycle` checks that a hook's trouble stays its own.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::conversation::Turn;
+
+/// How long a hook may take before it is given up.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why a hook failed, for a person.
+pub type Failed = String;
+
+/// Wants to know what happens. See the module's text for the contract.
+#[async_trait]
+pub trait Lifecycle: Send + Sync {
+    /// Its kind.
+    fn kind(&self) -> &'static str;
+
+    /// A turn was appended.
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+        let _ = turn;
+        Ok(())
+    }
+
+    /// The dispatcher chose a participant.
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), Failed> {
+        let _ = (target, by);
+        Ok(())
+    }
+
+    /// Nobody is next.
+    async fn on_idle(&self) -> Result<(), Failed> {
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! The state port: what a participant remembers between its turns.
+//!
+//! # For adapter authors
+//!
+//! - A participant that has none has the empty object.
+//! - [`State::write`] replaces the whole. Who reads during a write, or after a crash in the middle of one, gets the old
+//!   or the new, never a mixture.
+//! - Ids are any text; two of them never share an entry, whatever the store does to names.
+//!
+//! `quorate_testkit::conformance::state` checks it.
+
+use async_trait::async_trait;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Error {
+    /// What was attempted, and what came of it.
+    pub what: String,
+    /// Where it comes from.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// Something failed.
+    pub fn new(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Error { what: what.into(), source: Some(source.into()) }
+    }
+}
+
+/// Keeps one object for each participant. See the module's text for the contract.
+#[async_trait]
+pub trait State: Send + Sync {
+    /// Its kind.
+    fn kind(&self) -> &'static str;
+
+    /// What a participant remembers.
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error>;
+
+    /// Replaces what a participant remembers.
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error>;
+}

@@ -1,0 +1,118 @@
+//! The substrate port: where a conversation lives.
+//!
+//! # For adapter authors
+//!
+//! A substrate is append-only, and it is the only thing inside a cycle that lasts: everything else is made good from
+//! it. What an adapter owes:
+//!
+//! - [`Substrate::append`] keeps the turn before it returns, in the order of its calls, with the content byte for byte
+//!   as given. A turn with a stamp is taken once for each key: who appends a second one gets the first back, with
+//!   `fresh` false, also from another process and after a restart. A substrate that cannot keep stamps says so with
+//!   [`Keeps::Turns`].
+//! - [`Substrate::read`] gives the turns strictly newer than `since`, oldest first, at most `limit`, and costs as much
+//!   as what it gives, not as much as the conversation. Without `since` it begins with the first turn.
+//! - A `since` that is not there any more is as good as none: everything is given, and [`Page::known`] is false. Only a
+//!   substrate that cannot see everything refuses with [`Error::Unknown`]; it must never pretend that a window is all.
+//! - [`Substrate::window`] gives up to `count` turns that end with `at`, oldest first.
+//! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;
+//!   it must not stay silent. It waits for a notification where the other side has one.
+//! - Only capabilities that hold are declared.
+//! - Ids are opaque to everybody else, hold no white space, and never change.
+//!
+//! `quorate_testkit::conformance::substrate` checks all of it, by declared capability.
+
+use async_trait::async_trait;
+use quorate_protocol::Name;
+
+use crate::conversation::{Capabilities, NewTurn, Turn};
+
+/// Turns that were read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// The turns, oldest first.
+    pub turns: Vec<Turn>,
+    /// Whether `since` was there; true where none was given.
+    pub known: bool,
+}
+
+/// A turn that was appended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// It, or the one that has its key already.
+    pub turn: Turn,
+    /// Whether it was appended by this call.
+    pub fresh: bool,
+}
+
+/// What a substrate keeps of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// The turn with its metadata and its stamp.
+    Stamps,
+    /// The author and the content alone. Restarts then depend on the ledger.
+    Turns,
+}
+
+/// What a substrate says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// Its kind.
+    pub kind: &'static str,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// What it keeps.
+    pub keeps: Keeps,
+    /// Which conversation it is, the same after a restart: the cursor is kept by it. A path, an address with an id.
+    pub place: String,
+    /// What executors that work elsewhere have to call the conversation.
+    pub conversation: Option<String>,
+}
+
+/// Why a substrate did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The turn cannot be kept as it is.
+    #[error("{0}")]
+    Refused(String),
+    /// It cannot be said what is newer than `since`.
+    #[error("{0}")]
+    Unknown(String),
+    /// The store, or the other side, does not answer as it should. Trying again may help.
+    #[error("{what}")]
+    Unavailable {
+        /// What was attempted.
+        what: String,
+        /// What came of it.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl Error {
+    /// Something failed.
+    pub fn unavailable(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Error::Unavailable { what: what.into(), source: Some(source.into()) }
+    }
+}
+
+/// A conversation. See the module's text for the contract.
+#[async_trait]
+pub trait Substrate: Send + Sync {
+    /// What it is.
+    fn about(&self) -> About;
+
+    /// Appends a turn.
+    async fn append(&self, turn: NewTurn) -> Result<Appended, Error>;
+
+    /// At most `limit` turns newer than `since`, oldest first.
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error>;
+
+    /// Up to `count` turns that end with `at`, oldest first; none where `at` is not there.
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error>;
+
+    /// Returns when there may be something that the last [`Substrate::read`] did not give.
+    async fn changed(&self) -> Result<(), Error>;
+}

@@ -1,0 +1,157 @@
+//! The telemetry port: one structured event at each boundary of a cycle.
+//!
+//! # For adapter authors
+//!
+//! A sink must not block and cannot fail: what it cannot pass on at once, it keeps. Every event has its cycle, so that
+//! spans can be rebuilt from the events alone.
+
+use quorate_protocol::Name;
+use serde::Serialize;
+
+/// An event and its circumstances.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// The cycle: a number that counts up in one process.
+    pub cycle: u64,
+    /// When, as RFC 3339.
+    pub at: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened. Durations are in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind")]
+pub enum What {
+    /// A cycle begins, for one trigger.
+    #[serde(rename = "cycle.started")]
+    CycleStarted {
+        /// The trigger.
+        trigger: Name,
+        /// Its author.
+        by: Name,
+    },
+    /// New turns were read.
+    #[serde(rename = "substrate.read")]
+    SubstrateRead {
+        /// The substrate's kind.
+        substrate: &'static str,
+        /// How many turns are new.
+        turns: usize,
+        /// How long it took.
+        ms: u64,
+    },
+    /// The dispatcher has decided.
+    #[serde(rename = "dispatch.decided")]
+    DispatchDecided {
+        /// The dispatcher's kind.
+        dispatcher: &'static str,
+        /// Who is to speak.
+        selected: Vec<Name>,
+        /// How long it took.
+        ms: u64,
+    },
+    /// The dispatcher failed; nobody is selected.
+    #[serde(rename = "dispatch.failed")]
+    DispatchFailed {
+        /// The dispatcher's kind.
+        dispatcher: &'static str,
+        /// Why.
+        error: String,
+    },
+    /// A participant is asked.
+    #[serde(rename = "participant.started")]
+    ParticipantStarted {
+        /// Who.
+        participant: Name,
+        /// The name of its executor.
+        executor: String,
+    },
+    /// A participant has spoken.
+    #[serde(rename = "participant.finished")]
+    ParticipantFinished {
+        /// Who.
+        participant: Name,
+        /// How long it took.
+        ms: u64,
+        /// The length of what it said, in bytes.
+        bytes: usize,
+    },
+    /// A participant has not spoken.
+    #[serde(rename = "participant.failed")]
+    ParticipantFailed {
+        /// Who.
+        participant: Name,
+        /// The status word of its consultation.
+        status: &'static str,
+        /// Why, for a person.
+        error: String,
+    },
+    /// A turn was appended.
+    #[serde(rename = "substrate.appended")]
+    SubstrateAppended {
+        /// The turn.
+        turn: Name,
+        /// Whose it is.
+        participant: Name,
+    },
+    /// A participant's state was written.
+    #[serde(rename = "state.written")]
+    StateWritten {
+        /// Whose.
+        participant: Name,
+    },
+    /// A participant's state could not be read or written.
+    #[serde(rename = "state.failed")]
+    StateFailed {
+        /// Whose.
+        participant: Name,
+        /// Why.
+        error: String,
+    },
+    /// A hook failed.
+    #[serde(rename = "hook.failed")]
+    HookFailed {
+        /// Which: `onTurnEnd`, `onMention`, `onIdle`.
+        hook: &'static str,
+        /// Why.
+        error: String,
+    },
+    /// Too many turns of participants in a row without a person's: the trigger is passed over.
+    #[serde(rename = "guard.hit")]
+    GuardHit {
+        /// The trigger.
+        trigger: Name,
+        /// How many turns in a row.
+        turns: usize,
+    },
+    /// Nobody is next.
+    #[serde(rename = "cycle.idle")]
+    CycleIdle {
+        /// The trigger that nobody answers.
+        trigger: Name,
+    },
+    /// The cycle is over.
+    #[serde(rename = "cycle.finished")]
+    CycleFinished {
+        /// How many turns were appended.
+        appended: usize,
+        /// How many participants failed.
+        failed: usize,
+        /// How long it took.
+        ms: u64,
+    },
+    /// The ledger and the conversation differed; the conversation holds.
+    #[serde(rename = "ledger.differs")]
+    LedgerDiffers {
+        /// What was made good.
+        what: String,
+    },
+}
+
+/// Takes events. See the module's text for the contract.
+pub trait Telemetry: Send + Sync {
+    /// An event happened.
+    fn emit(&self, event: &Event);
+}
