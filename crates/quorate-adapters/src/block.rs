@@ -60,6 +60,28 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// A whole number from 1 on.
+    pub(crate) fn count(&self, key: &str) -> Result<Option<usize>, Refused> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let count = value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        match (count, value) {
+            (Some(count), _) => Ok(Some(count)),
+            (None, Json::Number(number)) => {
+                Err(Refused::key(key, format!("`{key}` must be a whole number from 1 on, not {number}")))
+            }
+            (None, other) => Err(wrong_type(key, "a whole number", other)),
+        }
+    }
+
+    /// A table.
+    pub(crate) fn table(&self, key: &str) -> Result<Option<&'a Map<String, Json>>, Refused> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Json::Object(table)) => Ok(Some(table)),
+            Some(other) => Err(wrong_type(key, "a table", other)),
+        }
+    }
+
     fn value(&self, key: &str) -> Option<&'a Json> {
         self.keys.get(key).filter(|value| !value.is_null())
     }
@@ -116,5 +138,12 @@ mod tests {
         assert_eq!(block.text("model").unwrap(), None);
         assert_eq!(block.text("cwd").unwrap_err().message, "`cwd` is empty");
         assert!(!block.flag("env_clear").unwrap());
+        assert_eq!(block.count("command").unwrap(), Some(3));
+        let keys = json!({"a": 0, "b": -1, "c": 1.5, "d": "1", "e": null});
+        let block = Block::of(keys.as_object().unwrap(), &["a", "b", "c", "d", "e"]).unwrap();
+        for key in ["a", "b", "c", "d"] {
+            assert!(block.count(key).unwrap_err().message.contains("must be a whole number"), "{key}");
+        }
+        assert_eq!(block.count("e").unwrap(), None);
     }
 }

@@ -2,7 +2,9 @@
 
 use quorate_kernel::registry::{Duplicate, Registry};
 
+use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
 use crate::executor::{agent_cli, public_runtimes, rubric, script};
+use crate::{state, substrate};
 
 /// All adapters of this crate.
 ///
@@ -13,9 +15,19 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.executor(rubric::KIND, rubric::new)?;
     registry.executor(agent_cli::KIND, agent_cli::new)?;
     registry.executor(script::KIND, script::new)?;
+    registry.dispatcher(mention::KIND, mention::new)?;
+    registry.dispatcher(round_robin::KIND, round_robin::new)?;
+    registry.dispatcher(capability_match::KIND, capability_match::new)?;
+    registry.dispatcher(llm_router::KIND, llm_router::new)?;
+    registry.dispatcher(fixed::KIND, fixed::new)?;
+    registry.substrate(substrate::memory::KIND, substrate::memory::new)?;
+    registry.state(state::fs::KIND, state::fs::new)?;
+    registry.state(state::memory::KIND, state::memory::new)?;
+    registry.state_fallback(state::fs::KIND);
     for preset in agent_cli::PRESETS {
         registry.preset(preset.name, agent_cli::KIND);
     }
+    registry.bare(agent_cli::KIND, agent_cli::BARE);
     registry.fallback(rubric::KIND);
     registry.command(agent_cli::KIND);
     public_runtimes::register(&mut registry);

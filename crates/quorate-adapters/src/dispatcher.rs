@@ -1,1 +1,57 @@
-//! Dispatchers: who speaks next.
+//! Dispatchers: who speaks next. One file for each kind; here is what all of them do with their block and the roster.
+
+pub mod capability_match;
+pub mod fixed;
+pub mod llm_router;
+pub mod mention;
+pub mod round_robin;
+
+use quorate_kernel::conversation::Participant;
+use quorate_kernel::ports::dispatcher::{COMMON, Input};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::registry::Build;
+
+use crate::block::{Block, listed, nearest};
+
+/// The key that lets somebody answer itself.
+const REENTRY: &str = "reentry";
+/// How many turns of the conversation are shown.
+const WINDOW: &str = "window";
+/// The window where the block says none; the kernel's.
+const WINDOW_TURNS: usize = 30;
+/// How many turns of participants may follow each other.
+const MAX_AGENT_TURNS: &str = "maxAgentTurns";
+/// That number where the block says none; the kernel's.
+const AGENT_TURNS: usize = 20;
+
+/// A dispatcher's block: the keys that all have, and its own.
+fn block<'a>(build: &Build<'a>, own: &[&str]) -> Result<Block<'a>, Refused> {
+    let known: Vec<&str> = COMMON.into_iter().chain(own.iter().copied()).collect();
+    Block::of(build.block, &known)
+}
+
+/// Those who may be chosen, in the manifest's order: all but the author of the last turn, unless reentry is allowed.
+fn candidates<'a>(input: &Input<'a>, reentry: bool) -> impl Iterator<Item = &'a Participant> + use<'a> {
+    let author = input.window.last().map(|turn| turn.participant.clone()).filter(|_| !reentry);
+    input.participants.iter().filter(move |one| author.as_deref() != Some(&*one.id))
+}
+
+/// A list of participants in a block, each once.
+fn ids(build: &Build<'_>, block: &Block<'_>, key: &str) -> Result<Vec<String>, Refused> {
+    let ids = block.texts(key)?;
+    let known: Vec<&str> = build.participants.iter().map(|one| &*one.id).collect();
+    for (at, id) in ids.iter().enumerate() {
+        if !known.contains(&id.as_str()) {
+            let help = match nearest(id, &known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the participants are {}", listed(&known)),
+            };
+            return Err(Refused::key(key, format!("`{id}` takes no part")).with_help(help));
+        }
+        if ids[..at].contains(id) {
+            return Err(Refused::key(key, format!("`{id}` stands there twice"))
+                .with_help("name each participant once"));
+        }
+    }
+    Ok(ids)
+}

@@ -1,1 +1,3 @@
 //! Effectors: which tools participants have.
+
+pub mod manifest;

@@ -6,8 +6,12 @@ pub mod dispatcher;
 pub mod effectors;
 pub mod executor;
 pub mod lifecycle;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 pub mod process;
+pub mod provisioning;
 pub mod state;
+pub(crate) mod stem;
 pub mod substrate;
 
 pub use default_registry::default_registry;

@@ -1,1 +1,4 @@
 //! Lifecycles: who wants to know what happens.
+
+pub mod command;
+pub mod recorder;

@@ -1,1 +1,73 @@
-//! Substrates: where a conversation lives.
+//! Substrates: where a conversation lives. One file or folder for each kind; here is what all of them do with a turn,
+//! so that a transcript has the same ids wherever it is kept.
+
+pub mod memory;
+pub(crate) mod watch;
+
+use quorate_kernel::clock;
+use quorate_kernel::conversation::NewTurn;
+use quorate_kernel::ports::substrate::Error;
+use quorate_protocol::Name;
+use sha2::{Digest, Sha256};
+
+/// How many hexadecimal digits an id has.
+const DIGITS: usize = 12;
+
+/// Refuses what a journal could not hold. Every substrate refuses it, so that a manifest can change its substrate.
+fn admit(turn: &NewTurn) -> Result<(), Error> {
+    let participant = &*turn.participant;
+    if participant.is_empty() {
+        return Err(Error::Refused("a turn needs an author: the participant's id is empty".into()));
+    }
+    // What the public reader takes for white space, and what is white space to us.
+    let hostile = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
+    if participant.contains(hostile) {
+        return Err(Error::Refused(format!(
+            "the participant's id {participant:?} holds white space, which the header of a turn cannot hold; \
+             use `-` instead"
+        )));
+    }
+    let timestamp = &turn.timestamp;
+    if timestamp.contains(hostile) || clock::parse_rfc3339(timestamp).is_none() {
+        return Err(Error::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")));
+    }
+    if turn.content.is_empty() {
+        return Err(Error::Refused(format!("the turn of `{participant}` is empty; a turn says something")));
+    }
+    Ok(())
+}
+
+/// The id of a turn, which follows from what it is (SEMANTICS K5).
+fn id(participant: &str, timestamp: &str, content: &str) -> Name {
+    let mut hash = Sha256::new();
+    for part in [participant.as_bytes(), b"\0", timestamp.as_bytes(), b"\0", content.as_bytes()] {
+        hash.update(part);
+    }
+    let mut id = String::with_capacity(2 + DIGITS);
+    id.push_str("t_");
+    for byte in &hash.finalize()[..DIGITS / 2] {
+        for nibble in [byte >> 4, byte & 15] {
+            id.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+        }
+    }
+    id.into()
+}
+
+/// One millisecond later: where a turn goes on to whose id is taken.
+fn later(timestamp: &str) -> Result<String, Error> {
+    clock::parse_rfc3339(timestamp)
+        .map(|at| clock::rfc3339(at + 1))
+        .ok_or_else(|| Error::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_public_formula() {
+        // printf 'reviewer\0002026-05-23T10:00:00Z\000hello' | sha256sum
+        assert_eq!(&*id("reviewer", "2026-05-23T10:00:00Z", "hello"), "t_e29ade760981");
+        assert_eq!(later("2026-05-23T10:00:00.999Z").unwrap(), "2026-05-23T10:00:01.000Z");
+    }
+}

@@ -1,10 +1,12 @@
 //! One invocation as a future: the calls, waits and records that [`Ask`] wants, under one deadline.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use quorate_protocol::{Absent, Consultation, Invoke, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -108,6 +110,7 @@ pub(crate) async fn call(
         spent: Spent::default(),
         redactions: 0,
         model: None,
+        posted: None,
     };
     let mut next = Next::Call(Why::First);
     let mut last: Option<Attempt> = None;
@@ -158,9 +161,13 @@ pub(crate) async fn call(
                     deadline,
                 };
                 let called = Instant::now();
-                let replied =
-                    tokio::time::timeout_at(deadline + GRACE, seat.executor.invoke(invocation)).await;
-                let replied = replied.unwrap_or(Err(Failure::TimedOut));
+                // Whoever panics has failed, and nobody else.
+                let invoked = AssertUnwindSafe(seat.executor.invoke(invocation)).catch_unwind();
+                let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
+                    Ok(Ok(replied)) => replied,
+                    Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
+                    Err(_) => Err(Failure::TimedOut),
+                };
                 let (step, attempt) =
                     asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, called.elapsed());
                 next = step;
@@ -176,6 +183,7 @@ struct Asking {
     spent: Spent,
     redactions: usize,
     model: Option<String>,
+    posted: Option<Name>,
 }
 
 impl Asking {
@@ -192,6 +200,7 @@ impl Asking {
             Ok(reply) => {
                 self.spent.call(reply.usage);
                 self.model = reply.model.or(self.model.take());
+                self.posted = reply.posted.or(self.posted.take());
                 ("said", reply.text, true)
             }
             Err(Failure::TimedOut) => ("timed_out", String::new(), false),
@@ -229,6 +238,7 @@ impl Asking {
             model: self.model.clone(),
             spent: Spent { took, ..self.spent },
             redactions: self.redactions,
+            posted: self.posted.clone(),
         }
     }
 }

@@ -96,6 +96,8 @@ pub struct Ended {
     pub spent: Spent,
     /// How many secrets were taken out.
     pub redactions: usize,
+    /// The turn, where the other side has put what was said into the conversation itself.
+    pub posted: Option<Name>,
 }
 
 impl Ended {
@@ -109,6 +111,7 @@ impl Ended {
             model: None,
             spent,
             redactions: 0,
+            posted: None,
         }
     }
 

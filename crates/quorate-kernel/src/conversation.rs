@@ -49,6 +49,9 @@ pub struct Stamp {
     pub runtime: Name,
     /// The turn that this one answers. Whatever came before it is settled.
     pub trigger: Name,
+    /// Who was selected for the trigger, in order, where it was not this participant alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub selected: Vec<Name>,
     /// The participant's whole state from now on, where the turn changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Map<String, Json>>,

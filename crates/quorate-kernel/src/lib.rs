@@ -25,3 +25,4 @@ pub mod registry;
 pub mod replay;
 pub mod seat;
 pub mod strict_json;
+pub mod turn;

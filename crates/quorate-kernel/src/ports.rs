@@ -7,6 +7,7 @@ pub mod executor;
 pub mod gather;
 pub mod ledger;
 pub mod lifecycle;
+pub mod provisioning;
 pub mod rule;
 pub mod state;
 pub mod substrate;

@@ -55,6 +55,7 @@ pub struct Registry {
     runtimes: BTreeMap<&'static str, Constructor>,
     command: Option<&'static str>,
     fallback: Option<&'static str>,
+    bare: BTreeMap<&'static str, &'static str>,
     substrates: BTreeMap<String, Builder<dyn Substrate>>,
     dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
     states: BTreeMap<String, Builder<dyn State>>,
@@ -152,6 +153,11 @@ impl Registry {
         self.fallback = Some(kind);
     }
 
+    /// Says which ready-made executor a participant has whose manifest names this kind and nothing else.
+    pub fn bare(&mut self, kind: &'static str, preset: &'static str) {
+        self.bare.insert(kind, preset);
+    }
+
     /// Says which kind keeps state where the manifest says none (K9).
     pub fn state_fallback(&mut self, kind: &'static str) {
         self.state_fallback = Some(kind);
@@ -194,6 +200,11 @@ impl Registry {
     /// The kind behind a ready-made executor.
     pub fn preset_kind(&self, name: &str) -> Option<&'static str> {
         self.presets.get(name).copied()
+    }
+
+    /// The ready-made executor of a participant whose manifest names this kind and nothing else.
+    pub fn bare_preset(&self, kind: &str) -> Option<&'static str> {
+        self.bare.get(kind).copied()
     }
 
     /// The kind that a table means which names a `command` and no kind.

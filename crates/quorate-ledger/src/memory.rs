@@ -69,6 +69,15 @@ impl Ledger for Memory {
         state.runs.get(run).into_iter().flatten().map(|one| chain.take(&one.head, Some(&one.data))).collect()
     }
 
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+        let state = self.lock();
+        let all = state.runs.get(run).map(Vec::as_slice).unwrap_or_default();
+        let first = all.len().saturating_sub(count as usize);
+        let before = first.checked_sub(1).and_then(|at| all.get(at)).map(|one| &*one.head);
+        let mut chain = Chain::after(run, first as u64, before);
+        all[first..].iter().map(|one| chain.take(&one.head, Some(&one.data))).collect()
+    }
+
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
         Ok(self.lock().bodies.get(sha256).cloned())
     }

@@ -154,6 +154,11 @@ impl<'a> Chain<'a> {
         Chain { run, next: 0, prev: None }
     }
 
+    /// In the middle of a run: what comes next is number `next`, after a record with this head.
+    pub fn after(run: &'a Name, next: u64, head: Option<&str>) -> Self {
+        Chain { run, next, prev: head.map(leaf) }
+    }
+
     /// Takes the next record of the run.
     ///
     /// # Errors

@@ -230,6 +230,23 @@ impl Ledger for Store {
         rows.iter().map(record).collect()
     }
 
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+        let mut connection = self.connection().await;
+        // One more, for the hash that the first of them names.
+        let rows = sqlx::query("SELECT n, head, data FROM record WHERE run = ? ORDER BY n DESC LIMIT ?")
+            .bind(&**run)
+            .bind(i64::from(count) + 1)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| self.error(error))?;
+        drop(connection);
+        let before = rows.get(count as usize).map(|row| row.get::<&str, _>(1));
+        let rows = &rows[..rows.len().min(count as usize)];
+        let first = rows.last().map_or(0, |row| row.get::<i64, _>(0));
+        let mut chain = Chain::after(run, u64::try_from(first).unwrap_or_default(), before);
+        rows.iter().rev().map(|row| chain.take(row.get(1), row.get::<Option<&str>, _>(2))).collect()
+    }
+
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
         let mut connection = self.connection().await;
         let row = sqlx::query("SELECT text FROM body WHERE sha256 = ?")

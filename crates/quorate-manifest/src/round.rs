@@ -113,6 +113,14 @@ impl<'w> Round<'w> {
         format!("{}{}", self.options.prefix, spot.in_workspace())
     }
 
+    /// The bytes of a file that is no manifest.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`].
+    pub fn bytes(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
+        self.workspace.read(spot)
+    }
+
     /// Says that something will be at a ref of a scope before the round ends, though it is not there yet.
     pub fn plan(&self, scope: &Scope, reference: String) {
         self.planned.borrow_mut().insert((scope.clone(), reference));

@@ -1,10 +1,11 @@
-//! One spanned tree for everything that is read, whether it was YAML or TOML.
+//! One spanned tree for everything that is read, whether it was YAML, TOML or JSON.
 //!
-//! A tree knows kinds and places and no meaning. Parsing lives in [`yaml`] and [`toml`], typed reading with
-//! diagnostics in [`reader`], the way from bytes to a tree in [`mod@open`].
+//! A tree knows kinds and places and no meaning. Parsing lives in [`yaml`], [`toml`] and [`json`], typed
+//! reading with diagnostics in [`reader`], the way from bytes to a tree in [`mod@open`].
 
 mod deserialize;
 mod emit;
+pub mod json;
 pub mod open;
 pub mod reader;
 pub mod toml;

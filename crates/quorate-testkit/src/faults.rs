@@ -101,6 +101,10 @@ impl Ledger for Mortal {
         self.memory.records(run).await
     }
 
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+        self.memory.tail(run, count).await
+    }
+
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
         self.memory.body(sha256).await
     }

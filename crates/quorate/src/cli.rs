@@ -12,18 +12,23 @@ mod fmt;
 mod init;
 mod interrupt;
 mod locks;
+mod log;
 mod man;
 mod overlays;
 mod override_run;
 pub mod progress;
+mod provision;
 pub mod render;
 mod replay;
 mod resolve;
 mod resume;
 mod review;
+mod run;
 mod runs;
+mod say;
 mod schema;
 mod show;
+mod state;
 mod sweep;
 mod terminal;
 mod weave;
@@ -62,6 +67,10 @@ enum Command {
     Review(review::Arguments),
     Convene(convene::Arguments),
     Sweep(sweep::Arguments),
+    Run(run::Arguments),
+    Say(say::Arguments),
+    Log(log::Arguments),
+    State(state::Arguments),
     Audit(audit::Arguments),
     Runs(runs::Arguments),
     Show(show::Arguments),
@@ -70,6 +79,7 @@ enum Command {
     Override(override_run::Arguments),
     Overlays(overlays::Arguments),
     Weave(weave::Arguments),
+    Provision(provision::Arguments),
     Init(init::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
@@ -117,6 +127,10 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Review(arguments) => review::run(arguments, environment, terminal).await,
         Command::Convene(arguments) => convene::run(arguments, environment, terminal).await,
         Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
+        Command::Run(arguments) => run::run(arguments, environment, terminal).await,
+        Command::Say(arguments) => say::run(arguments, environment, terminal).await,
+        Command::Log(arguments) => log::run(arguments, environment, terminal).await,
+        Command::State(arguments) => state::run(arguments, environment, terminal).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
@@ -125,6 +139,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
         Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
         Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
+        Command::Provision(arguments) => provision::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
         Command::Schema(arguments) => schema::run(&arguments, terminal),

@@ -6,6 +6,8 @@
 mod call;
 mod clock;
 mod command;
+#[cfg(feature = "mcp")]
+pub(crate) mod companion;
 mod ending;
 mod environment;
 mod family;
@@ -13,6 +15,7 @@ mod files;
 pub mod guard;
 mod limits;
 mod mark;
+pub(crate) mod once;
 mod output;
 mod pipes;
 mod presets;
@@ -27,7 +30,7 @@ use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
 
 pub use call::settle;
-pub use presets::{PRESETS, Preset};
+pub use presets::{BARE, PRESETS, Preset};
 use recipe::Recipe;
 
 /// The kind that `quorate.toml` names.

@@ -4,8 +4,8 @@
 //!
 //! A dispatcher looks at a window of the conversation and names participants. What an adapter owes:
 //!
-//! - It never names the author of the last turn; the kernel takes that name out in any case, unless the manifest sets
-//!   `dispatcher.reentry`.
+//! - It never names the author of the last turn, unless its block sets `reentry`; without that the kernel takes the
+//!   name out in any case.
 //! - None is normal: the runtime is idle. Several speak in one cycle, from the same window.
 //! - The same window gives the same names, as far as what it asks does. It keeps nothing between calls: where it left
 //!   off follows from the window.
@@ -18,6 +18,10 @@ use async_trait::async_trait;
 use quorate_protocol::{Absent, Json, Name, Part, answers};
 
 use crate::conversation::{Capabilities, Participant, Turn};
+
+/// The keys that every dispatcher's block may have. The kernel reads them; an adapter takes them for known, and honours
+/// `reentry` where it chooses.
+pub const COMMON: [&str; 4] = ["kind", "reentry", "maxAgentTurns", "window"];
 
 /// What a dispatcher sees.
 pub struct Input<'a> {

@@ -43,6 +43,8 @@ pub enum Kind {
     Override,
     /// Everything that follows from the outcome is done.
     RunEnded,
+    /// A trigger of a conversation is settled. In the runtime's own stream.
+    Turn,
 }
 
 impl Kind {
@@ -63,6 +65,7 @@ impl Kind {
             Kind::OverlayEvicted => "overlay.evicted",
             Kind::Override => "override",
             Kind::RunEnded => "run.ended",
+            Kind::Turn => "turn",
         }
     }
 }
@@ -176,6 +179,9 @@ pub trait Ledger: Send + Sync {
 
     /// All records of a run in order; none for a run that is not there.
     async fn records(&self, run: &Name) -> Result<Vec<Record>, Error>;
+
+    /// The last records of a run, in order, at most `count`; costs as much as it gives.
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error>;
 
     /// A body by its hash; `None` where it is not (or no longer) kept.
     async fn body(&self, sha256: &str) -> Result<Option<std::sync::Arc<str>>, Error>;

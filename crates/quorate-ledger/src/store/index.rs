@@ -43,7 +43,8 @@ impl Change {
             | Kind::LockCheck
             | Kind::Violation
             | Kind::OverlayAdded
-            | Kind::OverlayEvicted => None,
+            | Kind::OverlayEvicted
+            | Kind::Turn => None,
         }
     }
 

@@ -49,11 +49,16 @@ fn participants<'l>(round: &Round<'_>, layer: &'l Layer, report: &mut Report) ->
     ids
 }
 
-/// A role that ends like a file name is a path, relative to the manifest (K9).
+/// Whether a role is the path of a file, relative to the manifest; else it is the text itself (K9).
+pub fn is_role_file(role: &str) -> bool {
+    !role.contains('\n') && ROLE_FILES.iter().any(|end| role.ends_with(end))
+}
+
+/// A role that is a file has to be there.
 fn role(round: &Round<'_>, layer: &Layer, participant: &Node, at: usize, report: &mut Report) {
     let Some(node) = participant.key("role") else { return };
     let Some(path) = node.as_str().map(str::trim) else { return };
-    if path.contains('\n') || !ROLE_FILES.iter().any(|end| path.ends_with(end)) {
+    if !is_role_file(path) {
         return;
     }
     let why = match layer.spot.beside(path) {

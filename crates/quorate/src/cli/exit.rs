@@ -16,6 +16,8 @@ impl Exit {
     pub(super) const DONE: Exit = Exit(0);
     /// Skipped because of its tier, or not due.
     pub(super) const SKIPPED: Exit = Exit(6);
+    /// Somebody who was asked has not answered.
+    pub(super) const INCOMPLETE: Exit = Exit(3);
     /// Interrupted.
     pub(super) const INTERRUPTED: Exit = Exit(130);
     /// The result could not be written.

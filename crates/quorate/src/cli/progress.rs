@@ -5,6 +5,7 @@ mod council;
 mod lines;
 mod pulse;
 mod screen;
+pub mod swarm;
 mod sweep;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,6 +4,7 @@
 pub mod audit;
 mod brief;
 pub mod convene;
+pub mod conversation;
 pub mod doctor;
 mod escape;
 mod github;
@@ -14,6 +15,7 @@ pub mod locks;
 mod markdown;
 pub mod overlays;
 pub(super) mod paint;
+pub mod provision;
 pub mod replay;
 pub mod resolve;
 pub mod runs;

@@ -57,6 +57,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         since_ms,
         judged: if arguments.force { Judged::Again } else { Judged::Skipped },
         mode: if arguments.dry_run { Mode::DryRun } else { Mode::Hold },
+        only: sweep::Only::default(),
         jobs: usize::from(arguments.jobs),
         options: arguments.review.options(),
     };

@@ -50,6 +50,14 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, Stop> {
             (file.display().to_string(), Some(path), bytes)
         }
     };
+    of(shown, path, bytes)
+}
+
+/// An artifact of bytes that were read, or of why they could not be. `path` is the file, if there is one.
+///
+/// # Errors
+/// As [`read`].
+pub fn of(shown: String, path: Option<PathBuf>, bytes: std::io::Result<Vec<u8>>) -> Result<Artifact, Stop> {
     let bytes = bytes.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Stop::not_found(
             codes::ARTIFACT_MISSING,

@@ -67,6 +67,25 @@ impl Confined {
         })
     }
 
+    /// At most `limit + 1` bytes of a regular file, so that the caller sees that it is too large.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`], but for [`Error::TooLarge`].
+    pub fn read_up_to(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+        let file = open(&self.root, path).map_err(meaning)?;
+        let kind = match file.metadata().map_err(Error::Unreadable)? {
+            found if found.is_file() => None,
+            found if found.is_dir() => Some(io::ErrorKind::IsADirectory.into()),
+            _ => Some(io::Error::other("it is not a regular file")),
+        };
+        if let Some(error) = kind {
+            return Err(Error::Unreadable(error));
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
+        Ok(bytes)
+    }
+
     fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Dir>>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -74,6 +74,20 @@ pub fn call(
     request: &Request,
     host: &Host,
 ) -> Result<(Called, Workspace), Stop> {
+    call_on(environment, places, request, host, |subject| artifact::read(subject, &environment.directory))
+}
+
+/// As [`call`], with another way to read what it is about.
+///
+/// # Errors
+/// As [`call`], and what `read` refuses.
+pub fn call_on(
+    environment: &Environment,
+    places: &Places,
+    request: &Request,
+    host: &Host,
+    read: impl FnOnce(&Subject) -> Result<Artifact, Stop>,
+) -> Result<(Called, Workspace), Stop> {
     let resolving = resolve::Request {
         path: request.path.clone(),
         root: request.root.clone(),
@@ -82,7 +96,7 @@ pub fn call(
     let mut view = resolve::resolve(environment, &resolving, host).map_err(unusable)?;
     unsigned(&view)?;
     let (asks, subject) = request.asked.of(view.resolved.mode)?;
-    let subject = artifact::read(&subject, &environment.directory)?;
+    let subject = read(&subject)?;
     asked::readable(&asks, &subject)?;
     let start = resolve::path_of(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();

@@ -34,6 +34,11 @@ pub struct Chosen {
     pub settings: Json,
 }
 
+/// The MCP servers of a configuration, as adapters get them.
+pub fn servers(host: &Configuration) -> Servers {
+    Arc::new(host.servers.iter().map(|(id, block)| (id.clone(), block.json.clone())).collect())
+}
+
 /// All adapters that ship.
 ///
 /// # Panics
@@ -89,10 +94,26 @@ pub fn by_name(
     name: &str,
     place: Option<&Place>,
 ) -> Result<Chosen, Stop> {
+    by_name_with(registry, host, name, place, Map::new())
+}
+
+/// As [`by_name`], with keys set beside those of the table.
+///
+/// # Errors
+/// As [`choose`].
+pub fn by_name_with(
+    registry: &Registry,
+    host: &Configuration,
+    name: &str,
+    place: Option<&Place>,
+    extra: Map<String, Json>,
+) -> Result<Chosen, Stop> {
     if let Some(table) = host.executors.get(name) {
-        return by_table(registry, table, name, &host.dir);
+        let mut table = table.clone();
+        table.block.json.extend(extra);
+        return by_table(registry, &table, name, host);
     }
-    let (kind, block) = match registry.preset_kind(name) {
+    let (kind, mut block) = match registry.preset_kind(name) {
         Some(kind) => (kind, Map::from_iter([("preset".to_owned(), json!(name))])),
         None => (name, Map::new()),
     };
@@ -104,8 +125,15 @@ pub fn by_name(
         };
         return Err(Stop::configuration(codes::KIND_UNKNOWN, body));
     };
-    let settings =
-        Settings { name: name.to_owned(), timeout: TIMEOUT, retries: 0, dir: host.dir.clone(), block, servers: Servers::default() };
+    block.extend(extra);
+    let settings = Settings {
+        name: name.to_owned(),
+        timeout: TIMEOUT,
+        retries: 0,
+        dir: host.dir.clone(),
+        block,
+        servers: servers(host),
+    };
     let build = Build { new, kind: kind.to_owned(), settings };
     build.finish(|refused| {
         let mut report = Report::new();
@@ -114,7 +142,12 @@ pub fn by_name(
     })
 }
 
-fn by_table(registry: &Registry, table: &ExecutorTable, name: &str, dir: &Path) -> Result<Chosen, Stop> {
+fn by_table(
+    registry: &Registry,
+    table: &ExecutorTable,
+    name: &str,
+    host: &Configuration,
+) -> Result<Chosen, Stop> {
     let block = &table.block.json;
     let preset = block.get("preset").and_then(Json::as_str).and_then(|preset| registry.preset_kind(preset));
     let implied = preset.or_else(|| registry.command_kind().filter(|_| block.contains_key("command")));
@@ -134,7 +167,7 @@ fn by_table(registry: &Registry, table: &ExecutorTable, name: &str, dir: &Path) 
             .help(format!("the kinds are {known}"));
         return Err(refuse(codes::KIND_UNKNOWN, body, table));
     };
-    build(new, kind, name, table, dir, codes::EXECUTOR_INVALID)
+    build(new, kind, name, table, (&host.dir, servers(host)), codes::EXECUTOR_INVALID)
 }
 
 fn by_runtime(registry: &Registry, table: &ExecutorTable, dir: &Path) -> Result<Chosen, Stop> {
@@ -146,7 +179,7 @@ fn by_runtime(registry: &Registry, table: &ExecutorTable, dir: &Path) -> Result<
         let body = Body::new(format!("there is no runtime type `{kind}`")).at(place.clone());
         return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), table));
     };
-    build(new, kind.clone(), kind, table, dir, codes::RUNTIME_UNSUPPORTED)
+    build(new, kind.clone(), kind, table, (dir, Servers::default()), codes::RUNTIME_UNSUPPORTED)
 }
 
 fn build(
@@ -154,7 +187,7 @@ fn build(
     kind: String,
     name: &str,
     table: &ExecutorTable,
-    dir: &Path,
+    (dir, servers): (&Path, Servers),
     code: RefusalCode,
 ) -> Result<Chosen, Stop> {
     let settings = Settings {
@@ -163,7 +196,7 @@ fn build(
         retries: table.retries.unwrap_or(0),
         dir: dir.to_owned(),
         block: table.block.json.clone(),
-        servers: Servers::default(),
+        servers,
     };
     Build { new, kind, settings }.finish(|refused| {
         let code = match refused.key.as_deref() {
@@ -209,7 +242,8 @@ fn refuse(code: RefusalCode, body: Body, table: &ExecutorTable) -> Stop {
     Stop::report(Class::Configuration, report)
 }
 
-fn help(body: Body, help: Option<String>) -> Body {
+/// Adds what to do, where something is said of it.
+pub(super) fn help(body: Body, help: Option<String>) -> Body {
     match help {
         Some(help) => body.help(help),
         None => body,

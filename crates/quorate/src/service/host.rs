@@ -2,16 +2,25 @@
 //! library adds to them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use quorate_kernel::hosted::Hosted;
+use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::executor::{Executor, Refused, Settings};
 use quorate_kernel::ports::gather::Gather;
+use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::rule::Rule;
+use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::registry::{Build, Duplicate, Registry};
 use quorate_manifest::known::RuleKind;
 use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
 use regex::RegexBuilder;
+
+use super::executor;
 
 /// How large a compiled trait may get, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
@@ -22,6 +31,18 @@ pub struct Host {
     rules: Rules,
     gathers: BTreeSet<String>,
     hosted: Hosted,
+    registry: Registry,
+    lifecycles: Lifecycles,
+}
+
+/// Lifecycles of a program that uses the library.
+#[derive(Clone, Default)]
+struct Lifecycles(Vec<Arc<dyn Lifecycle>>);
+
+impl fmt::Debug for Lifecycles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|one| one.kind())).finish()
+    }
 }
 
 /// A gather strategy that cannot be registered.
@@ -39,7 +60,13 @@ impl Host {
     /// What is built in.
     pub fn new() -> Self {
         let gathers = gather::BUILT_IN.map(str::to_owned).into();
-        Host { rules: Rules::built_in(), gathers, hosted: Hosted::default() }
+        Host {
+            rules: Rules::built_in(),
+            gathers,
+            hosted: Hosted::default(),
+            registry: executor::registry(),
+            lifecycles: Lifecycles::default(),
+        }
     }
 
     /// Adds a kind of synthesis rule, and what it does.
@@ -72,6 +99,75 @@ impl Host {
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.hosted.embedder = Some(embedder);
         self
+    }
+
+    /// Adds a kind of executor, for participants of a runtime.
+    ///
+    /// # Errors
+    /// When there is one of that kind.
+    pub fn with_executor(
+        mut self,
+        kind: &str,
+        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync + 'static,
+    ) -> Result<Self, Duplicate> {
+        self.registry.executor(kind, new)?;
+        Ok(self)
+    }
+
+    /// Adds a kind of substrate.
+    ///
+    /// # Errors
+    /// When there is one of that kind.
+    pub fn with_substrate(
+        mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Substrate>, Refused> + Send + Sync + 'static,
+    ) -> Result<Self, Duplicate> {
+        self.registry.substrate(kind, new)?;
+        Ok(self)
+    }
+
+    /// Adds a kind of dispatcher.
+    ///
+    /// # Errors
+    /// When there is one of that kind.
+    pub fn with_dispatcher(
+        mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> + Send + Sync + 'static,
+    ) -> Result<Self, Duplicate> {
+        self.registry.dispatcher(kind, new)?;
+        Ok(self)
+    }
+
+    /// Adds a kind of store for what participants remember.
+    ///
+    /// # Errors
+    /// When there is one of that kind.
+    pub fn with_state(
+        mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn State>, Refused> + Send + Sync + 'static,
+    ) -> Result<Self, Duplicate> {
+        self.registry.state(kind, new)?;
+        Ok(self)
+    }
+
+    /// Tells somebody what happens in the conversations of runtimes, beside the hooks of their manifests.
+    #[must_use]
+    pub fn with_lifecycle(mut self, lifecycle: Arc<dyn Lifecycle>) -> Self {
+        self.lifecycles.0.push(lifecycle);
+        self
+    }
+
+    /// The adapters, by port and kind.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Whoever is told what happens.
+    pub fn lifecycles(&self) -> &[Arc<dyn Lifecycle>] {
+        &self.lifecycles.0
     }
 
     /// What only the host can do for a run.

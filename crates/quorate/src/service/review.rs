@@ -62,9 +62,21 @@ pub async fn open(
     subject: &Subject,
 ) -> Result<(Desk, Artifact), Stop> {
     let artifact = artifact::read(subject, &environment.directory)?;
+    Ok((open_for(environment, places, &artifact).await?, artifact))
+}
+
+/// Opens the desk for an artifact that was read.
+///
+/// # Errors
+/// When configuration or ledger are unusable.
+pub async fn open_for(
+    environment: &Environment,
+    places: &Places,
+    artifact: &Artifact,
+) -> Result<Desk, Stop> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
-    Ok((Desk::open_to_work(environment.clone(), workspace).await?, artifact))
+    Desk::open_to_work(environment.clone(), workspace).await
 }
 
 /// Reviews an artifact at an opened desk.

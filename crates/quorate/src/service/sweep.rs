@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observe::Nobody;
 use quorate_protocol::modes::council::outcome;
@@ -29,10 +30,32 @@ pub struct Request {
     pub judged: Judged,
     /// Whether anybody is asked.
     pub mode: Mode,
+    /// Which of the watched files count.
+    pub only: Only,
     /// How many reviews are held at once.
     pub jobs: usize,
     /// How each is held.
     pub options: Options,
+}
+
+/// Which of the watched files count; all of them unless said.
+#[derive(Debug, Clone, Default)]
+pub struct Only {
+    /// Those that lie below this directory, symlinks followed.
+    pub below: Option<PathBuf>,
+    /// Those whose path from the working directory matches.
+    pub pattern: Option<GlobMatcher>,
+}
+
+impl Only {
+    fn counts(&self, desk: &Desk, path: &Path) -> bool {
+        let inside = |dir: &PathBuf| {
+            let real = |path: &Path| path.canonicalize().ok();
+            real(path).zip(real(dir)).is_some_and(|(path, dir)| path.starts_with(dir))
+        };
+        let named = |pattern: &GlobMatcher| pattern.is_match(shown(&desk.environment, path));
+        self.below.as_ref().is_none_or(inside) && self.pattern.as_ref().is_none_or(named)
+    }
 }
 
 /// What happens to content that this very council has judged.
@@ -179,7 +202,9 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
     }
     let own = [&desk.workspace.log, &desk.workspace.ledger];
     files.retain(|one| {
-        request.since_ms.is_none_or(|since| one.changed_ms >= since) && !own.contains(&&one.path)
+        request.since_ms.is_none_or(|since| one.changed_ms >= since)
+            && !own.contains(&&one.path)
+            && request.only.counts(desk, &one.path)
     });
     Ok(files)
 }

@@ -82,6 +82,13 @@ pub async fn weave(
             standing.into_iter().filter(|one| operators.contains(&one.operator)).collect()
         }
     };
+    let woven = woven(&base, &for_it, environment.clock.now_ms());
+    let sha256 = sha256_hex(woven.prompt.as_bytes());
+    Ok(Prompt { persona: reference, woven, overlays: for_it, sha256, report })
+}
+
+/// A base prompt with overlays of advisory runs in it.
+pub(super) fn woven(base: &str, overlays: &[overlay::Overlay], now_ms: i64) -> Woven {
     let given = |one: &overlay::Overlay| Overlay {
         id: one.overlay.clone(),
         text: one.text.clone(),
@@ -89,10 +96,8 @@ pub async fn weave(
         written_ms: one.added_ms,
         expires_ms: one.expires_ms,
     };
-    let given: Vec<Overlay> = for_it.iter().map(given).collect();
-    let woven = into(&base, &given, environment.clock.now_ms());
-    let sha256 = sha256_hex(woven.prompt.as_bytes());
-    Ok(Prompt { persona: reference, woven, overlays: for_it, sha256, report })
+    let given: Vec<Overlay> = overlays.iter().map(given).collect();
+    into(base, &given, now_ms)
 }
 
 /// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no
@@ -112,7 +117,7 @@ fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
 }
 
 /// The persona's own prompt.
-fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<(String, Report), Stop> {
+pub(super) fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<(String, Report), Stop> {
     let spot = Reference::read(reference).and_then(|read| read.spot(scope).ok());
     let Some(spot) = spot else {
         let body = Body::new(format!("`{reference}` is no ref to a persona"));
@@ -138,7 +143,7 @@ fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<(String, Re
 }
 
 /// The operators of a scope that are this persona, as overlays name them.
-fn operators(round: &Round<'_>, scope: &Scope, reference: &str) -> Vec<String> {
+pub(super) fn operators(round: &Round<'_>, scope: &Scope, reference: &str) -> Vec<String> {
     let folder = match scope.folder() {
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),

@@ -115,7 +115,8 @@ fn take<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, Stop> {
     }
 }
 
-pub(super) fn absolute(directory: &Path, path: &Path) -> PathBuf {
+/// A path as it is from a directory.
+pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
     let joined = directory.join(path);
     std::path::absolute(&joined).unwrap_or(joined)
 }

@@ -107,10 +107,11 @@ static LIVE: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
 /// Counts an attempt for as long as anything of it may run.
-struct Live;
+#[derive(Debug)]
+pub(super) struct Live;
 
 impl Live {
-    fn enter() -> Self {
+    pub(super) fn enter() -> Self {
         *LIVE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Live
     }

@@ -104,7 +104,13 @@ pub(super) fn judge(
     }
 }
 
-fn unsuccessful(output: Output, status: std::process::ExitStatus, stdout: &[u8], stderr: &[u8]) -> String {
+/// How a command ended that did not succeed, with what it says of it.
+pub(super) fn unsuccessful(
+    output: Output,
+    status: std::process::ExitStatus,
+    stdout: &[u8],
+    stderr: &[u8],
+) -> String {
     use std::os::unix::process::ExitStatusExt;
     let what = match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),

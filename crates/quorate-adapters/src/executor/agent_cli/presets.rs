@@ -15,6 +15,9 @@ use super::output::Output;
 /// All presets, sorted.
 pub const PRESETS: &[Preset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, ollama::PRESET];
 
+/// The preset of a participant that says nothing more, as the public kernel has it.
+pub const BARE: &str = claude::PRESET.name;
+
 /// How one CLI is called without a person in front of it.
 #[derive(Debug)]
 pub struct Preset {

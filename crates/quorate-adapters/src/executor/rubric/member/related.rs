@@ -1,6 +1,6 @@
 //! Words that belong to a subject though they do not name it, so that a persona that speaks of tax hears of deductions.
 
-use super::stems::stem;
+use crate::stem::stem;
 
 /// A subject, by words that name it, and the words that belong to it.
 const SUBJECTS: &[(&str, &str)] = &[

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::related;
-use super::stems::{is_empty, is_generic, stem};
+use super::stems::{is_empty, is_generic};
 use super::text::Text;
 use crate::executor::rubric::document::Word;
+use crate::stem::stem;
 
 /// What a persona has to do with a topic, the heaviest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

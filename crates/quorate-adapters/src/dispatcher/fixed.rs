@@ -1,0 +1,46 @@
+//! The `fixed` dispatcher: always the same participants, in the order of `next`, whatever was said. It is what a test
+//! or a demonstration takes in place of one that decides.
+
+use async_trait::async_trait;
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::registry::Build;
+use quorate_protocol::Name;
+use std::sync::Arc;
+
+use super::{REENTRY, block, candidates, ids};
+
+/// The kind that manifests name.
+pub const KIND: &str = "fixed";
+
+/// Builds the dispatcher from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or `next` names nobody or somebody who takes no part.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+    let block = block(build, &["next"])?;
+    let next = ids(build, &block, "next")?;
+    if next.is_empty() {
+        return Err(
+            Refused::key("next", "`next` names nobody").with_help("list the ids of those who speak next")
+        );
+    }
+    Ok(Arc::new(Fixed { next: next.into_iter().map(Name::from).collect(), reentry: block.flag(REENTRY)? }))
+}
+
+struct Fixed {
+    next: Vec<Name>,
+    reentry: bool,
+}
+
+#[async_trait]
+impl Dispatcher for Fixed {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+        let may = |id: &&Name| candidates(&input, self.reentry).any(|one| one.id == **id);
+        Ok(self.next.iter().filter(may).cloned().collect())
+    }
+}

@@ -1,0 +1,140 @@
+//! The `llm-router` dispatcher: somebody is asked who speaks next.
+//!
+//! `executor` names who is asked (the default one unless said), `model` its model; `instructions` says in words how to
+//! choose. It is shown the window and the roster, and answers with ids. Code checks them: an id that is not on the
+//! roster means that the answer is none, and nobody is selected; so does an answer that is no selection. The author of
+//! the last turn is neither on offer nor taken. When nobody could be asked at all, that is an error.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Participant;
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::registry::Build;
+use quorate_kernel::seat::Seat;
+use quorate_protocol::answers::{Schema, turn};
+use quorate_protocol::{Absent, Json, Name, Part, PartKind};
+use serde_json::{Map, json};
+
+use super::{REENTRY, block, candidates};
+use crate::executor::rubric;
+
+/// The kind that manifests name.
+pub const KIND: &str = "llm-router";
+
+const ROLE: &str = "# Router\n\nYou decide who speaks next in a conversation, and say nothing in it yourself. Choose from \
+    those who can be chosen: those whose part it is to answer the last turn, and no more than it needs; usually that is \
+    one. Choose nobody where the last turn calls for nobody, or where you are not sure.";
+const TASK: &str = "Say who is to answer the last turn, by id.";
+
+/// Builds the dispatcher from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or there is no such executor.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+    let block = block(build, &["executor", "model", "instructions"])?;
+    let mut own = Map::new();
+    if let Some(model) = block.text("model")? {
+        own.insert("model".to_owned(), json!(model));
+    }
+    let role = match block.text("instructions")? {
+        Some(instructions) => format!("{ROLE}\n\n{}", instructions.trim()),
+        None => ROLE.to_owned(),
+    };
+    let seat = build.seats.seat(block.text("executor")?, own)?;
+    Ok(Arc::new(Router { seat, role, reentry: block.flag(REENTRY)? }))
+}
+
+struct Router {
+    seat: Seat,
+    role: String,
+    reentry: bool,
+}
+
+#[async_trait]
+impl Dispatcher for Router {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+        let on_offer: Vec<&Participant> = candidates(&input, self.reentry).collect();
+        if on_offer.is_empty() {
+            return Ok(Vec::new());
+        }
+        let question = Question {
+            role: self.role.clone(),
+            task: TASK.to_owned(),
+            parts: vec![
+                Part::new(PartKind::Turns, "", turns(&input).to_string()),
+                Part::new(PartKind::Roster, "", roster(&on_offer).to_string()),
+            ],
+            form: Schema::Selection,
+        };
+        let answer = match input.ask.ask(&self.seat, question).await {
+            Ok(answer) => answer,
+            // It was asked, and what it said is no choice.
+            Err(Absent::SchemaFailed) => return Ok(Vec::new()),
+            Err(absent) => return Err(self.unanswered(absent)),
+        };
+        let chosen = turn::selection(&answer).unwrap_or_default();
+        let known = |id: &String| input.participants.iter().any(|one| *one.id == **id);
+        if !chosen.iter().all(known) {
+            return Ok(Vec::new());
+        }
+        let mut next: Vec<Name> = Vec::new();
+        for id in chosen {
+            if on_offer.iter().any(|one| *one.id == *id) && !next.iter().any(|one| **one == *id) {
+                next.push(id.into());
+            }
+        }
+        Ok(next)
+    }
+
+    fn cautions(&self, _: &[Participant]) -> Vec<String> {
+        if self.seat.executor.about().kind != rubric::KIND {
+            return Vec::new();
+        }
+        vec![format!(
+            "`{}` reads prose by rule and cannot choose who speaks; name another `executor` in the dispatcher's block",
+            self.seat.executor_name
+        )]
+    }
+}
+
+impl Router {
+    fn unanswered(&self, absent: Absent) -> Error {
+        let name = &self.seat.executor_name;
+        Error(match absent {
+            Absent::TimedOut => format!("`{name}` did not say in time who speaks next"),
+            Absent::OverBudget | Absent::RunOverBudget => {
+                format!("there is no budget left to ask `{name}` who speaks next")
+            }
+            Absent::Failed | Absent::SchemaFailed | Absent::Cancelled => {
+                format!("`{name}` could not be asked who speaks next")
+            }
+        })
+    }
+}
+
+fn turns(input: &Input<'_>) -> Json {
+    let turns = input.window.iter().map(|turn| {
+        json!({"id": turn.id, "participant": turn.participant, "at": turn.timestamp, "content": turn.content})
+    });
+    turns.collect()
+}
+
+/// Those who can be chosen. What a participant can do is said where its manifest says it.
+fn roster(on_offer: &[&Participant]) -> Json {
+    let entries = on_offer.iter().map(|one| {
+        let mut entry =
+            Map::from_iter([("id".to_owned(), json!(one.id)), ("name".to_owned(), json!(one.display_name))]);
+        let capabilities = one.meta_texts("capabilities");
+        if !capabilities.is_empty() {
+            entry.insert("capabilities".to_owned(), json!(capabilities));
+        }
+        Json::Object(entry)
+    });
+    entries.collect()
+}

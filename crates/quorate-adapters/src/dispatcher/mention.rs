@@ -1,0 +1,91 @@
+//! The `mention` dispatcher (SEMANTICS K4): whoever the last turn mentions, in the manifest's order. What a mention is
+//! stands in `mention/parser.rs`.
+//!
+//! `boundary: word` in the block asks of every mention that no word goes on behind it, so that `@Reviewer` does not
+//! select a `Rev`.
+
+pub mod parser;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::{Capability, Participant};
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::registry::Build;
+use quorate_protocol::Name;
+
+use super::{REENTRY, block, candidates};
+use parser::{Boundary, first_word, mentions};
+
+/// The kind that manifests name.
+pub const KIND: &str = "mention";
+
+const WORD: &str = "word";
+
+/// Builds the dispatcher from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or a `boundary` other than `word`.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+    let block = block(build, &["boundary"])?;
+    let boundary = match block.text("boundary")? {
+        None => Boundary::Anything,
+        Some(WORD) => Boundary::Word,
+        Some(other) => {
+            return Err(Refused::key("boundary", format!("there is no boundary `{other}`"))
+                .with_help("`word`, or leave it out: then a mention may go on as it likes"));
+        }
+    };
+    Ok(Arc::new(Mention { boundary, reentry: block.flag(REENTRY)? }))
+}
+
+struct Mention {
+    boundary: Boundary,
+    reentry: bool,
+}
+
+#[async_trait]
+impl Dispatcher for Mention {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+        let Some(trigger) = input.trigger() else { return Ok(Vec::new()) };
+        if !input.capabilities.contains(&Capability::Mentions) {
+            return Ok(Vec::new());
+        }
+        let mentioned = |one: &&Participant| mentions(&trigger.content, &one.display_name, self.boundary);
+        Ok(candidates(&input, self.reentry).filter(mentioned).map(|one| one.id.clone()).collect())
+    }
+
+    /// Names that cannot be written without selecting somebody else too.
+    fn cautions(&self, participants: &[Participant]) -> Vec<String> {
+        let mut cautions = Vec::new();
+        for (at, one) in participants.iter().enumerate() {
+            for other in &participants[at + 1..] {
+                let said = caution(one, other, self.boundary).or_else(|| caution(other, one, self.boundary));
+                cautions.extend(said);
+            }
+        }
+        cautions
+    }
+}
+
+/// What to say where whoever writes `meant`'s name selects `also` too.
+fn caution(meant: &Participant, also: &Participant, boundary: Boundary) -> Option<String> {
+    let name = &*meant.display_name;
+    let written = [Some(name), first_word(name)].into_iter().flatten();
+    let said = written.map(|name| format!("@{name}")).find(|said| mentions(said, &also.display_name, boundary))?;
+    let help = match boundary {
+        Boundary::Anything if !mentions(&said, &also.display_name, Boundary::Word) => {
+            "set `boundary: word` in the dispatcher's block, or give one of them another displayName"
+        }
+        _ => "give one of them another displayName",
+    };
+    Some(format!(
+        "`{said}`, which is how `{}` is mentioned, also selects `{}` ({}); {help}",
+        meant.id, also.id, also.display_name
+    ))
+}

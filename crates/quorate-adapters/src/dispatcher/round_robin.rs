@@ -1,0 +1,87 @@
+//! The `round-robin` dispatcher: everybody in turn.
+//!
+//! Each turn of somebody who takes no part (a person's) is followed by one full round: one turn of everybody, one
+//! after the other, in the order of `order` (the manifest's, unless said); then the runtime is idle. `turns` says how
+//! many of them speak instead: with `turns: 1` each turn of a person is answered by whoever comes next. It goes on
+//! behind the last one that spoke in the window, and starts with the first where none has.
+//!
+//! Where it left off follows from the window alone, and therefore:
+//!
+//! - a round has to fit in the window; else the block is refused;
+//! - a round longer than `maxAgentTurns` is cut short by that guard, which is a caution;
+//! - a participant that fails says nothing, so that nothing follows it: the round ends there, and the next person's
+//!   turn goes on behind the last one that did speak.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::{Participant, Turn};
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::registry::Build;
+use quorate_protocol::Name;
+
+use super::{AGENT_TURNS, MAX_AGENT_TURNS, REENTRY, WINDOW, WINDOW_TURNS, block, candidates, ids};
+
+/// The kind that manifests name.
+pub const KIND: &str = "round-robin";
+
+/// Builds the dispatcher from its block.
+///
+/// # Errors
+/// When the block has an unknown key, `order` names somebody who takes no part, or a round does not fit in the window.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+    let block = block(build, &["order", "turns"])?;
+    let mut order: Vec<Name> = ids(build, &block, "order")?.into_iter().map(Name::from).collect();
+    if order.is_empty() {
+        order = build.participants.iter().map(|one| one.id.clone()).collect();
+    }
+    let turns = block.count("turns")?;
+    let limit = turns.unwrap_or(order.len());
+    let window = block.count(WINDOW)?.unwrap_or(WINDOW_TURNS);
+    if limit > window {
+        let key = if turns.is_some() { "turns" } else { WINDOW };
+        let what = format!("a round of {limit} turns does not fit in a window of {window}");
+        return Err(Refused::key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`")));
+    }
+    let guard = block.count(MAX_AGENT_TURNS)?.unwrap_or(AGENT_TURNS);
+    Ok(Arc::new(RoundRobin { order, limit, guard, reentry: block.flag(REENTRY)? }))
+}
+
+struct RoundRobin {
+    order: Vec<Name>,
+    limit: usize,
+    guard: usize,
+    reentry: bool,
+}
+
+#[async_trait]
+impl Dispatcher for RoundRobin {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+        let takes_part = |turn: &&Turn| input.participants.iter().any(|one| one.id == turn.participant);
+        let spoken = input.window.iter().rev().take_while(takes_part).count();
+        if spoken >= self.limit {
+            return Ok(Vec::new());
+        }
+        let place = |turn: &Turn| self.order.iter().position(|id| *id == turn.participant);
+        let from = input.window.iter().rev().find_map(place).map_or(0, |last| last + 1);
+        let may = |id: &&Name| candidates(&input, self.reentry).any(|one| one.id == **id);
+        let next = self.order.iter().cycle().skip(from).take(self.order.len()).find(may);
+        Ok(next.cloned().into_iter().collect())
+    }
+
+    fn cautions(&self, _: &[Participant]) -> Vec<String> {
+        if self.limit <= self.guard {
+            return Vec::new();
+        }
+        vec![format!(
+            "a round has {} turns, and after {} turns without a person's the runtime stops; set `{MAX_AGENT_TURNS}: {}` \
+             in the dispatcher's block",
+            self.limit, self.guard, self.limit
+        )]
+    }
+}

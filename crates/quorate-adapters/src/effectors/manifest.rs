@@ -1,0 +1,86 @@
+//! The `manifest` effectors: what the manifest's `effectors` say, with the MCP servers that the host has configured.
+//!
+//! Several entries for one participant add up. A participant without an entry has whatever its executor gives it; one
+//! with an entry has the tools that are named, and no others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_kernel::conversation::Tools;
+use quorate_kernel::ports::effectors::Effectors;
+use quorate_kernel::ports::executor::Servers;
+
+const KIND: &str = "manifest";
+
+/// The effectors of a manifest: its entries in their order, each a participant and what it may use, with the servers
+/// that are there. An entry says which tools are allowed; `None` there means none.
+pub fn new(bindings: Vec<(String, Tools)>, servers: &Servers) -> Arc<dyn Effectors> {
+    let mut bound = Bound::default();
+    for (participant, tools) in bindings {
+        let own = bound.tools.entry(participant.clone()).or_default();
+        add(own.allowed.get_or_insert_default(), tools.allowed.unwrap_or_default());
+        let (known, unknown) = tools.servers.into_iter().partition(|id| servers.contains_key(id));
+        add(&mut own.servers, known);
+        add(&mut bound.unknown, unknown.into_iter().map(|id| (participant.clone(), id)).collect());
+    }
+    Arc::new(bound)
+}
+
+#[derive(Debug, Default)]
+struct Bound {
+    tools: BTreeMap<String, Tools>,
+    unknown: Vec<(String, String)>,
+}
+
+/// Adds what is not there yet.
+fn add<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {
+    for one in more {
+        if !list.contains(&one) {
+            list.push(one);
+        }
+    }
+}
+
+impl Effectors for Bound {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn tools(&self, participant: &str) -> Tools {
+        self.tools.get(participant).cloned().unwrap_or_default()
+    }
+
+    /// Pairs of a participant and a server, in the manifest's order.
+    fn unknown(&self) -> Vec<(String, String)> {
+        self.unknown.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(participant: &str, tools: &[&str], servers: &[&str]) -> (String, Tools) {
+        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        (participant.to_owned(), Tools { allowed: Some(owned(tools)), servers: owned(servers) })
+    }
+
+    #[test]
+    fn entries_add_up_and_servers_that_nobody_configured_are_named_and_not_passed_on() {
+        let servers: Servers = Arc::new(BTreeMap::from([("github".to_owned(), Default::default())]));
+        let bound = new(
+            vec![
+                binding("a", &["Read", "Grep"], &["github", "gone"]),
+                binding("b", &[], &[]),
+                binding("a", &["Read", "Bash"], &["gone", "github"]),
+            ],
+            &servers,
+        );
+        let a = bound.tools("a");
+        assert_eq!(a.allowed.as_deref(), Some(&["Read", "Grep", "Bash"].map(str::to_owned)[..]));
+        assert_eq!(a.servers, ["github"]);
+        assert_eq!(bound.tools("b").allowed, Some(Vec::new()), "an empty list allows nothing");
+        assert_eq!(bound.tools("c").allowed, None, "nothing is said of it");
+        assert_eq!(bound.unknown(), [("a".to_owned(), "gone".to_owned())]);
+    }
+}

@@ -1,0 +1,68 @@
+//! A command that is told something and answers nothing, such as a hook: it is started, given one text on stdin,
+//! watched and ended as a member is, and only whether it succeeded matters.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::ports::executor::{Failure, Refused};
+
+use super::call::{self, Ending};
+use super::clock;
+use super::command;
+use super::environment::{Base, Environment};
+use super::output::{Output, unsuccessful};
+use super::pipes::STDOUT_CAP;
+use super::spawn::Launch;
+
+/// How such a command is started.
+#[derive(Debug)]
+pub(crate) struct Once {
+    command: String,
+    args: Vec<String>,
+    environment: Environment,
+    dir: PathBuf,
+}
+
+impl Once {
+    /// A command, looked for as an executor's is; it runs in `dir`, and `env` names what it gets to see beside the base
+    /// set.
+    ///
+    /// # Errors
+    /// When an entry of `env` is not a name.
+    pub(crate) fn new(
+        command: &str,
+        args: Vec<String>,
+        env: Vec<String>,
+        dir: &Path,
+    ) -> Result<Self, Refused> {
+        let environment = Environment::new(env, Base::Kept)?;
+        Ok(Once { command: command.to_owned(), args, environment, dir: dir.to_owned() })
+    }
+
+    /// Tells it a text, and waits for its end. Dropping the future ends it.
+    ///
+    /// # Errors
+    /// When it does not succeed within `timeout`, for a person.
+    pub(crate) async fn tell(&self, text: Arc<str>, timeout: Duration) -> Result<(), String> {
+        let launch = Launch {
+            program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
+            arguments: self.args.iter().map(Into::into).collect(),
+            variables: self.environment.variables(),
+            cwd: self.dir.clone(),
+        };
+        let says = |what: &str| Err(format!("`{}` {what}", self.command));
+        let late = format!("did not end within {} ms", timeout.as_millis());
+        let ended = match call::run(launch, text, clock::now() + timeout).await {
+            Ok(ended) => ended,
+            Err(Failure::TimedOut) => return says(&late),
+            Err(Failure::Failed { message }) => return Err(message),
+        };
+        match ended.ending {
+            Ending::Exited(status) if status.success() => Ok(()),
+            Ending::Exited(status) => says(&unsuccessful(Output::Text, status, &ended.stdout, &ended.stderr)),
+            Ending::DeadlinePassed => says(&late),
+            Ending::Flooded => says(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)),
+        }
+    }
+}

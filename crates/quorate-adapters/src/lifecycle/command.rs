@@ -1,0 +1,133 @@
+//! The `command` lifecycle: a manifest's `hooks`, each a command that is told of an event.
+//!
+//! ```yaml
+//! hooks:
+//!   onTurnEnd: {command: ./notify.sh, args: [--quiet], env: [SLACK_TOKEN], timeout_ms: 3000}
+//!   onIdle: {command: notify-send}
+//! ```
+//!
+//! The command gets the event as one line of JSON on stdin: `{hook, runtime}`, and with it `{turn}` at the end of a
+//! turn, `{target, by}` where a participant was chosen. A turn is `{id, participant, at, content, meta}`. What the
+//! command prints is ignored; another exit code than 0 is a failure, which is recorded and changes nothing. A `command`
+//! with a `/` is relative to the manifest, any other is looked for on `PATH`; it runs in the manifest's directory, sees
+//! the variables that every member sees and those that `env` names, and is ended with all that it started when its time
+//! is over.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Turn;
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::lifecycle::{DEADLINE, Failed, Lifecycle};
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+use crate::block::Block;
+use crate::executor::agent_cli::once::Once;
+
+const KIND: &str = "command";
+
+const TURN_END: &str = "onTurnEnd";
+const MENTION: &str = "onMention";
+const IDLE: &str = "onIdle";
+/// How long a hook may take unless it says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The lifecycle of a manifest's `hooks`; none where there is no hook. Relative paths are relative to `dir`.
+///
+/// # Errors
+/// When there is an unknown hook or key, a value of the wrong type, or no command. The refusal's key is relative to
+/// `hooks`, for example `onIdle.command`.
+pub fn new(
+    hooks: &Map<String, Json>,
+    dir: &Path,
+    runtime: &str,
+) -> Result<Option<Arc<dyn Lifecycle>>, Refused> {
+    let block = Block::of(hooks, &[TURN_END, MENTION, IDLE])?;
+    let hook = |name: &'static str| {
+        let read = block.table(name)?.map(|keys| Hook::read(keys, dir));
+        read.transpose().map_err(|refused| Refused {
+            key: Some(refused.key.map_or(name.to_owned(), |key| format!("{name}.{key}"))),
+            ..refused
+        })
+    };
+    let commands = Commands {
+        runtime: runtime.to_owned(),
+        turn_end: hook(TURN_END)?,
+        mention: hook(MENTION)?,
+        idle: hook(IDLE)?,
+    };
+    let any = [&commands.turn_end, &commands.mention, &commands.idle].iter().any(|hook| hook.is_some());
+    Ok(any.then(|| Arc::new(commands) as Arc<dyn Lifecycle>))
+}
+
+struct Commands {
+    runtime: String,
+    turn_end: Option<Hook>,
+    mention: Option<Hook>,
+    idle: Option<Hook>,
+}
+
+struct Hook {
+    command: Once,
+    timeout: Duration,
+}
+
+impl Hook {
+    fn read(keys: &Map<String, Json>, dir: &Path) -> Result<Self, Refused> {
+        let block = Block::of(keys, &["command", "args", "env", "timeout_ms"])?;
+        let command = block.text("command")?.ok_or_else(|| {
+            Refused::key("command", "`command` is missing").with_help("the program that is told of the event")
+        })?;
+        let timeout = match block.count("timeout_ms")? {
+            None => TIMEOUT,
+            Some(ms) => Duration::from_millis(ms as u64),
+        };
+        if timeout > DEADLINE {
+            let what = format!("a hook has at most {} ms", DEADLINE.as_millis());
+            return Err(Refused::key("timeout_ms", what)
+                .with_help("what takes longer, hand over to a service that runs on its own"));
+        }
+        Ok(Hook { command: Once::new(command, block.texts("args")?, block.texts("env")?, dir)?, timeout })
+    }
+}
+
+impl Commands {
+    async fn tell(&self, hook: Option<&Hook>, name: &str, with: Json) -> Result<(), Failed> {
+        let Some(hook) = hook else { return Ok(()) };
+        let mut event = json!({"hook": name, "runtime": self.runtime});
+        if let (Some(event), Json::Object(with)) = (event.as_object_mut(), with) {
+            event.extend(with);
+        }
+        hook.command.tell(format!("{event}\n").into(), hook.timeout).await
+    }
+}
+
+fn written(turn: &Turn) -> Json {
+    json!({
+        "id": turn.id, "participant": turn.participant, "at": turn.timestamp, "content": turn.content,
+        "meta": turn.meta,
+    })
+}
+
+#[async_trait]
+impl Lifecycle for Commands {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+        self.tell(self.turn_end.as_ref(), TURN_END, json!({"turn": written(turn)})).await
+    }
+
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), Failed> {
+        let with = json!({"target": target, "by": written(by)});
+        self.tell(self.mention.as_ref(), MENTION, with).await
+    }
+
+    async fn on_idle(&self) -> Result<(), Failed> {
+        self.tell(self.idle.as_ref(), IDLE, json!({})).await
+    }
+}

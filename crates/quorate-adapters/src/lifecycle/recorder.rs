@@ -1,0 +1,64 @@
+//! The `recorder` lifecycle: it remembers what happened, in order, for whoever asks. It lives in memory, and takes the
+//! place of hooks in tests and in programs that look on from inside.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Turn;
+use quorate_kernel::ports::lifecycle::{Failed, Lifecycle};
+use quorate_protocol::Name;
+
+const KIND: &str = "recorder";
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Happened {
+    /// A turn was appended.
+    TurnEnd(Turn),
+    /// A participant was chosen.
+    Mention {
+        /// Who.
+        target: Name,
+        /// For which turn.
+        by: Turn,
+    },
+    /// Nobody was next.
+    Idle,
+}
+
+/// Remembers.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    happened: Mutex<Vec<Happened>>,
+}
+
+impl Recorder {
+    /// What has happened so far.
+    pub fn happened(&self) -> Vec<Happened> {
+        self.happened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, happened: Happened) -> Result<(), Failed> {
+        self.happened.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Lifecycle for Recorder {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+        self.add(Happened::TurnEnd(turn.clone()))
+    }
+
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), Failed> {
+        self.add(Happened::Mention { target: target.into(), by: by.clone() })
+    }
+
+    async fn on_idle(&self) -> Result<(), Failed> {
+        self.add(Happened::Idle)
+    }
+}

@@ -1,0 +1,58 @@
+//! The MCP client that substrate, executor and state share. This file owns the one thing that they all do, calling a
+//! tool; the parts are in `mcp/`: what a table of `quorate.toml` says (`server`), how a server is reached
+//! (`transport`), the connection and its repair (`connection`), one connection for all adapters of a process
+//! (`shared`), what a server offers (`offer`), what a result holds (`outcome`), and why a call failed (`trouble`).
+//!
+//! The library that speaks the protocol is named in `connection`, `transport` and `outcome` alone.
+
+mod connection;
+mod offer;
+mod outcome;
+mod server;
+mod shared;
+mod transport;
+mod trouble;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use crate::block::{Block, listed, nearest};
+pub(crate) use connection::{Connection, Repeat, Until};
+pub(crate) use offer::Offer;
+pub(crate) use trouble::Trouble;
+
+/// The key of a block that names the server.
+pub(crate) const SERVER: &str = "server";
+
+/// The server of a block that names none.
+const DEFAULT: &str = "guilde";
+
+/// Arguments of a tool.
+pub(crate) type Arguments = Map<String, Json>;
+
+/// The connection to the server that a block names. Nothing is connected before the first call.
+///
+/// # Errors
+/// When the host has no server of that name, or its table cannot be used.
+pub(crate) fn connection(
+    block: &Block<'_>,
+    servers: &Servers,
+    dir: &Path,
+) -> Result<Arc<Connection>, Refused> {
+    let named = block.text(SERVER)?;
+    let id = named.unwrap_or(DEFAULT);
+    let Some(table) = servers.get(id) else {
+        let known: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let help = match nearest(id, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("add a table `[mcp.{id}]` with `url` or `command` to quorate.toml"),
+            None => format!("known servers: {}; or add a table `[mcp.{id}]` to quorate.toml", listed(&known)),
+        };
+        return Err(Refused::key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help));
+    };
+    Ok(shared::connection(server::Server::read(id, table, dir)?))
+}

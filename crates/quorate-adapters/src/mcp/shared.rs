@@ -1,0 +1,47 @@
+//! One connection for all adapters of a process that name the same server.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::connection::Connection;
+use super::server::Server;
+
+/// The connections that somebody uses. A connection that nobody uses any more is closed, and forgotten here.
+static USED: Mutex<Vec<Weak<Connection>>> = Mutex::new(Vec::new());
+
+/// The connection to a server: the one that is there already, or a new one.
+pub(super) fn connection(server: Server) -> Arc<Connection> {
+    let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+    used.retain(|connection| connection.strong_count() > 0);
+    let same = |connection: &Weak<Connection>| connection.upgrade().filter(|found| *found.server() == server);
+    if let Some(found) = used.iter().find_map(same) {
+        return found;
+    }
+    let new = Arc::new(Connection::new(server));
+    used.push(Arc::downgrade(&new));
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::{Server, connection};
+
+    fn server(table: Value) -> Server {
+        Server::read("guilde", table.as_object().unwrap(), Path::new("/")).unwrap()
+    }
+
+    #[test]
+    fn the_same_table_is_the_same_connection_for_as_long_as_it_is_used() {
+        let one = connection(server(json!({"url": "http://127.0.0.1:1/shared"})));
+        let same = connection(server(json!({"url": "http://127.0.0.1:1/shared"})));
+        let other = connection(server(json!({"url": "http://127.0.0.1:1/shared", "token": "OTHER"})));
+        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
+        let weak = Arc::downgrade(&one);
+        drop((one, same));
+        assert!(weak.upgrade().is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! How a server is reached: over HTTP, or over the pipes of a program of ours.
+
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::redirect::Policy;
+use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::SseRetryPolicy;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt};
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::server::{Server, Way};
+use super::trouble::{Trouble, chain};
+use crate::executor::agent_cli::companion::{Companion, Program};
+
+/// The most that one message of a server may have, in bytes.
+const LARGEST: usize = 16 << 20;
+
+/// How long it may take until a connection to the machine stands.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long a program that closed its output is given to say why.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many redirects are followed.
+const HOPS: usize = 5;
+
+/// A session with a server.
+pub(super) struct Session {
+    /// The session.
+    pub(super) service: RunningService<RoleClient, ()>,
+    /// The server's process, where it is ours.
+    pub(super) _companion: Option<Companion>,
+}
+
+/// A stream that breaks off stays broken.
+#[derive(Debug)]
+struct Unresumed;
+
+impl SseRetryPolicy for Unresumed {
+    fn retry(&self, _times: usize) -> Option<Duration> {
+        None
+    }
+}
+
+/// Opens a session.
+pub(super) async fn open(server: &Server) -> Result<Session, Trouble> {
+    match &server.way {
+        Way::Http { url, token } => over_http(server, url, token.as_deref()).await,
+        Way::Child(program) => over_pipes(server, program).await,
+    }
+}
+
+async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Session, Trouble> {
+    let unusable = |why: String| Trouble::Unusable { server: server.id.clone(), why };
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(LARGEST);
+    // A response that breaks off is the caller's to repeat: who resumes it here does not know what may be repeated.
+    config.retry_config = Arc::new(Unresumed);
+    if let Some(name) = token {
+        let value = variable(name).ok_or_else(|| {
+            unusable(format!("the environment variable `{name}`, which its `token` names, is not set"))
+        })?;
+        config = config.auth_header(value.trim());
+    }
+    let client = client(url).map_err(|error| unusable(chain(&error)))?;
+    let transport = StreamableHttpClientTransport::with_client(client, config);
+    let service = ().serve(transport).await.map_err(|error| match error.is_authorization_required() {
+        true if token.is_some() => unusable("it does not accept the token".to_owned()),
+        true => unusable(format!(
+            "it wants a token; put one into an environment variable, and the variable's name into `token` of \
+             `[mcp.{}]`",
+            server.id
+        )),
+        false => not_opened(server, &error),
+    })?;
+    Ok(Session { service, _companion: None })
+}
+
+async fn over_pipes(server: &Server, program: &Program) -> Result<Session, Trouble> {
+    let unusable = |why: String| Trouble::Unusable { server: server.id.clone(), why };
+    let (mut companion, ends) = program.start().await.map_err(unusable)?;
+    let broken = |error: std::io::Error| Trouble::Unreachable {
+        server: server.id.clone(),
+        why: format!("its pipes cannot be used: {error}"),
+    };
+    let stdout = ChildStdout::from_std(ends.stdout).map_err(broken)?;
+    let stdin = ChildStdin::from_std(ends.stdin).map_err(broken)?;
+    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LARGEST);
+    match ().serve(transport).await {
+        Ok(service) => Ok(Session { service, _companion: Some(companion) }),
+        Err(error) => Err(match companion.last_words(PATIENCE).await {
+            Some(words) => Trouble::Unreachable {
+                server: server.id.clone(),
+                why: format!("it ended: {}", super::trouble::excerpt(&words)),
+            },
+            None => not_opened(server, &error),
+        }),
+    }
+}
+
+fn not_opened(server: &Server, error: &ClientInitializeError) -> Trouble {
+    Trouble::Unreachable { server: server.id.clone(), why: format!("no session: {}", chain(error)) }
+}
+
+/// An HTTP client that speaks TLS with ring, and goes past the proxy to our own machine.
+fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Somebody else's provider serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        // A connection whose last response was not read to its end stalls whoever uses it next.
+        .pool_max_idle_per_host(0)
+        .redirect(Policy::custom(|attempt| {
+            // Whoever keeps the method is followed on the same machine alone, where the token belongs.
+            let keeps = matches!(
+                attempt.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            let at_home =
+                attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+            match keeps && at_home && attempt.previous().len() <= HOPS {
+                true => attempt.follow(),
+                false => attempt.stop(),
+            }
+        }));
+    if reqwest::Url::parse(url).is_ok_and(|url| is_loopback(&url)) {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
+fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A variable of our environment that is not empty.
+#[expect(clippy::disallowed_methods, reason = "tokens are handed over in the environment, and read here alone")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}

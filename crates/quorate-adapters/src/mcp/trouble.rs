@@ -1,0 +1,118 @@
+//! Why a call came to nothing.
+
+use std::time::Duration;
+
+/// The longest text of the other side that is passed on, in characters.
+const LONGEST: usize = 600;
+
+/// Why a call came to nothing. The message names the server and says what to do where that is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// There is no connection, and no request was sent.
+    #[error("MCP server `{server}`: {why}")]
+    Unreachable {
+        /// The server's name.
+        server: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// It is set up in a way that cannot work; trying again does not help.
+    #[error("MCP server `{server}`: {why}")]
+    Unusable {
+        /// The server's name.
+        server: String,
+        /// What went wrong, and what to do.
+        why: String,
+    },
+    /// The server answers that it does not do it.
+    #[error("MCP server `{server}`: `{tool}` failed: {said}")]
+    Failed {
+        /// The server's name.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// What the server says, capped.
+        said: String,
+    },
+    /// The connection broke after the request was sent: it may have been carried out.
+    #[error("MCP server `{server}`: the connection broke while `{tool}` was under way: {why}")]
+    Lost {
+        /// The server's name.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// No answer in time: it may have been carried out, or may be yet.
+    #[error("MCP server `{server}`: `{tool}` gave no answer within {limit:?}")]
+    Late {
+        /// The server's name.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// There is an answer, and it is none that the tool should give.
+    #[error("MCP server `{server}`: the result of `{tool}` {why}")]
+    Nonsense {
+        /// The server's name.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// What is wrong with it, as a predicate: `is no JSON`.
+        why: String,
+    },
+}
+
+impl Trouble {
+    /// Whether what was asked for may have been done all the same.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        match self {
+            Trouble::Lost { .. } | Trouble::Late { .. } | Trouble::Nonsense { .. } => true,
+            Trouble::Unreachable { .. } | Trouble::Unusable { .. } | Trouble::Failed { .. } => false,
+        }
+    }
+
+    /// Whether the connection is at fault, so that another one may help.
+    pub(super) fn is_of_the_connection(&self) -> bool {
+        matches!(self, Trouble::Unreachable { .. } | Trouble::Lost { .. })
+    }
+}
+
+/// A text of the other side, fit for a message: one line, not too long.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// An error with everything that it comes from, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Many errors repeat their cause in their own text.
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    excerpt(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::excerpt;
+
+    #[test]
+    fn what_the_other_side_says_is_one_line_and_capped() {
+        assert_eq!(excerpt(" no\nsuch\tthing "), "no such thing");
+        let long = excerpt(&"é".repeat(10_000));
+        assert_eq!(long.chars().count(), super::LONGEST + 1);
+    }
+}

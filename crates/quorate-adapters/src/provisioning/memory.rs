@@ -1,0 +1,97 @@
+//! The `memory` provisioning: a package that is held, not read. For tests, for demonstrations, and for programs that
+//! bring their files with them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::provisioning::{
+    About, Dest, Failure, Mode, Package, Piece, Provisioning, Strategy,
+};
+use quorate_kernel::registry::Build;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The kind that manifests name.
+pub const KIND: &str = "memory";
+
+/// Builds it from its block: `slug`, `version`, and `files` with `dest`, `content`, `strategy` and `executable`.
+///
+/// # Errors
+/// When the block is none of that, or what it holds is no package.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> {
+    let mut block = build.block.clone();
+    block.remove("kind");
+    let block: Block =
+        serde_json::from_value(Value::Object(block)).map_err(|error| Refused::whole(error.to_string()))?;
+    let pieces = block.files.into_iter().map(File::piece).collect::<Result<Vec<_>, _>>()?;
+    let package = Package::new(block.slug, block.version, pieces)
+        .map_err(|unfit| Refused::key("files", unfit.to_string()))?;
+    Ok(Arc::new(Memory::new(package)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Block {
+    slug: String,
+    version: String,
+    files: Vec<File>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    dest: String,
+    content: String,
+    strategy: Strategy,
+    #[serde(default)]
+    executable: bool,
+}
+
+impl File {
+    fn piece(self) -> Result<Piece, Refused> {
+        let dest = Dest::parse(&self.dest).map_err(|why| Refused::key("files", why))?;
+        Ok(Piece {
+            source: format!("{dest} of the block"),
+            dest,
+            strategy: self.strategy,
+            mode: if self.executable { Mode::Executable } else { Mode::Plain },
+            bytes: self.content.into_bytes().into(),
+        })
+    }
+}
+
+/// A package in memory, which can be replaced by its next version, or withdrawn.
+#[derive(Debug)]
+pub struct Memory {
+    package: Mutex<Option<Package>>,
+}
+
+impl Memory {
+    /// With a package.
+    pub fn new(package: Package) -> Memory {
+        Memory { package: Mutex::new(Some(package)) }
+    }
+
+    /// Puts another package in its place.
+    pub fn publish(&self, package: Package) {
+        *self.package.lock().unwrap_or_else(PoisonError::into_inner) = Some(package);
+    }
+
+    /// Takes it away.
+    pub fn withdraw(&self) {
+        *self.package.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[async_trait]
+impl Provisioning for Memory {
+    fn about(&self) -> About {
+        About { kind: KIND, from: KIND.to_owned() }
+    }
+
+    async fn package(&self) -> Result<Package, Failure> {
+        let held = self.package.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        held.ok_or_else(|| Failure::Missing { message: "nothing is held in memory".to_owned() })
+    }
+}

@@ -1,0 +1,198 @@
+//! The `profile` provisioning: `runtime-profile/v1`, a folder or an archive with a `profile.json`. This file owns how a
+//! profile is found; `profile/manifest.rs` what its `profile.json` may say, `profile/folder.rs` and `profile/archive.rs`
+//! how its files are read.
+//!
+//! A `src` is relative to `files/` where the profile has such a folder, else to the profile itself.
+
+mod archive;
+mod folder;
+mod manifest;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::provisioning::{About, BYTES, Failure, Package, Piece, Provisioning};
+use quorate_kernel::registry::Build;
+
+use crate::block::Block;
+use archive::Archive;
+use folder::Folder;
+
+/// The kind that manifests name.
+pub const KIND: &str = "profile";
+
+/// The manifest's name.
+const MANIFEST: &str = "profile.json";
+
+/// Where the public packages keep their files.
+const FILES: &str = "files";
+
+/// How many bytes a manifest may have.
+const MANIFEST_BYTES: u64 = 1 << 20;
+
+/// Builds it from its block: `path`, relative to the manifest that has the block.
+///
+/// # Errors
+/// When the block has another key, or no `path`.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> {
+    let block = Block::of(build.block, &["kind", "path"])?;
+    let path = block.text("path")?.ok_or_else(|| {
+        Refused::key("path", "`path` is missing").with_help("the folder or the archive of the profile")
+    })?;
+    Ok(Arc::new(at(build.dir.join(path), path)))
+}
+
+/// The profile of a path, which a user would call `shown`.
+pub fn at(path: impl Into<PathBuf>, shown: impl Into<String>) -> Profile {
+    let shown: String = shown.into();
+    Profile { path: path.into(), shown: shown.trim_end_matches('/').to_owned() }
+}
+
+/// A profile somewhere on the disk. Nothing of it is read before it is asked for.
+#[derive(Debug)]
+pub struct Profile {
+    path: PathBuf,
+    shown: String,
+}
+
+/// Where a profile's files are read from.
+trait Files {
+    /// Whether there is a folder of that name at the top.
+    fn has_folder(&self, name: &str) -> bool;
+
+    /// A file of the profile, if it has no more than so many bytes.
+    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, Unread>;
+}
+
+/// Why a file of a profile was not read.
+#[derive(Debug)]
+enum Unread {
+    Missing,
+    /// The rest of a sentence that begins with the file's name.
+    Refused(String),
+}
+
+/// Why a profile could not be opened.
+enum Unopened {
+    Missing,
+    /// What is wrong with it.
+    Refused(String),
+    Unreadable(std::io::Error),
+}
+
+impl Profile {
+    fn open(&self) -> Result<Box<dyn Files>, Unopened> {
+        match std::fs::metadata(&self.path) {
+            Ok(found) if found.is_dir() => {
+                Ok(Box::new(Folder::open(&self.path).map_err(Unopened::Unreadable)?))
+            }
+            Ok(found) if found.is_file() => Ok(Box::new(Archive::open(&self.path)?)),
+            Ok(_) => Err(Unopened::Refused("it is neither a folder nor a file".to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Unopened::Missing),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Unopened::Missing),
+            Err(error) => Err(Unopened::Unreadable(error)),
+        }
+    }
+
+    fn refused(&self, message: &str, help: Option<&str>) -> Failure {
+        let mut body = Body::new(format!("{}: {message}", self.shown));
+        body.help = help.map(str::to_owned);
+        let mut report = Report::new();
+        report.refuse(codes::PROFILE_INVALID, body);
+        Failure::Refused(Box::new(report))
+    }
+}
+
+#[async_trait]
+impl Provisioning for Profile {
+    fn about(&self) -> About {
+        About { kind: KIND, from: self.shown.clone() }
+    }
+
+    async fn package(&self) -> Result<Package, Failure> {
+        let files = self.open().map_err(|unopened| match unopened {
+            Unopened::Missing => Failure::Missing { message: format!("there is no profile {}", self.shown) },
+            Unopened::Refused(why) => self.refused(&why, None),
+            Unopened::Unreadable(error) => Failure::Unavailable {
+                message: format!("cannot read {}: {error}", self.shown),
+                source: Some(Box::new(error)),
+            },
+        })?;
+        let bytes = files.read(MANIFEST, MANIFEST_BYTES).map_err(|unread| match unread {
+            Unread::Missing => self.refused(
+                "there is no profile.json in it",
+                Some("a profile is a folder or an archive with a profile.json at its top"),
+            ),
+            Unread::Refused(why) => self.refused(&format!("{MANIFEST} {why}"), None),
+        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| self.refused("profile.json is not UTF-8", Some("save it as UTF-8")))?;
+        let shown = format!("{}/{MANIFEST}", self.shown);
+        self.pack(&*files, &text, &shown)
+    }
+}
+
+impl Profile {
+    fn pack(&self, files: &dyn Files, text: &str, shown: &str) -> Result<Package, Failure> {
+        let mut report = Report::new();
+        report.source(shown, text);
+        let manifest = manifest::read(text, shown, &mut report);
+        let below = if files.has_folder(FILES) { format!("{FILES}/") } else { String::new() };
+        let mut pieces = Vec::new();
+        for file in manifest.files {
+            let source = format!("{below}{}", file.src);
+            match files.read(&source, BYTES) {
+                Ok(bytes) => pieces.push(Piece {
+                    dest: file.dest,
+                    strategy: file.strategy,
+                    mode: file.mode,
+                    bytes: bytes.into(),
+                    source: format!("{}/{source}", self.shown),
+                }),
+                Err(unread) => {
+                    let why = match unread {
+                        Unread::Missing => "is not in the profile".to_owned(),
+                        Unread::Refused(why) => why,
+                    };
+                    let place = Place { file: shown.into(), span: file.src_span, path: file.path };
+                    report.refuse(codes::PROFILE_INVALID, Body::new(format!("{source} {why}")).at(place));
+                }
+            }
+        }
+        if report.refused() {
+            return Err(Failure::Refused(Box::new(report)));
+        }
+        let mut package = Package::new(manifest.slug, manifest.version, pieces)
+            .map_err(|unfit| self.refused(&unfit.to_string(), None))?;
+        if report.warnings.is_empty() {
+            report.retain_sources(|_| false);
+        }
+        package.report = report;
+        Ok(package)
+    }
+}
+
+/// A path within a profile: its names, none of them `..`.
+///
+/// # Errors
+/// When it leads out. The text says how.
+fn within(path: &str) -> Result<String, String> {
+    let drive = path.len() > 1 && path.as_bytes()[0].is_ascii_alphabetic() && path.as_bytes()[1] == b':';
+    if path.starts_with('/') || drive {
+        return Err(format!("`{path}` is absolute and leads out of the profile"));
+    }
+    if path.contains('\\') || path.chars().any(char::is_control) {
+        return Err(format!("`{}` has characters that no path of a profile has", path.escape_debug()));
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Err(format!("`{path}` leads out of the profile with `..`"));
+    }
+    Ok(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests;

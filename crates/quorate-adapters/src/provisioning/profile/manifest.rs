@@ -1,0 +1,211 @@
+//! `profile.json` as written: what it may say, held against the public form, everything told at its place and at once.
+//! Unknown keys at its root are somebody else's and are left alone; one of a file would be without effect, which is
+//! said.
+
+use std::ops::Range;
+
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::ports::provisioning::{Dest, FILES, Mode, SLUG, Strategy};
+use quorate_manifest::tree::{Kind, Node, json};
+
+use super::within;
+use crate::block::{listed, nearest};
+
+/// The one form that is read.
+const SCHEMA: &str = "agentproto/runtime-profile/v1";
+
+const KEYS: &[&str] = &["src", "dest", "strategy", "executable"];
+
+/// What a manifest says.
+#[derive(Default)]
+pub(super) struct Manifest {
+    pub(super) slug: String,
+    pub(super) version: String,
+    pub(super) files: Vec<File>,
+}
+
+/// What it says of a file.
+pub(super) struct File {
+    pub(super) src: String,
+    /// Where `src` stands.
+    pub(super) src_span: Range<usize>,
+    /// What leads there.
+    pub(super) path: String,
+    pub(super) dest: Dest,
+    pub(super) strategy: Strategy,
+    pub(super) mode: Mode,
+}
+
+/// Reads a manifest. What is wrong goes into the report, and then what is returned is not the whole.
+pub(super) fn read(text: &str, shown: &str, report: &mut Report) -> Manifest {
+    let mut reading = Reading { shown, report };
+    let root = match json::parse(text) {
+        Ok(root) => root,
+        Err(problem) => {
+            let mut body = Body::new(format!("this is not JSON: {}", problem.message));
+            body.help = problem.help;
+            reading.refuse(problem.span, "", body);
+            return Manifest::default();
+        }
+    };
+    if !matches!(root.kind, Kind::Map(_)) {
+        reading.refuse(root.span.clone(), "", Body::new(format!("it is {}, not an object", root.kind.name())));
+        return Manifest::default();
+    }
+    reading.schema(&root);
+    let slug = reading.text(&root, "slug", "").unwrap_or_default();
+    if slug.len() > SLUG || slug.chars().any(char::is_control) {
+        let span = root.key("slug").map_or(0..0, |node| node.span.clone());
+        reading.refuse(
+            span,
+            "slug",
+            Body::new(format!("a slug has at most {SLUG} bytes and no control characters")),
+        );
+    }
+    let version = reading.text(&root, "version", "").unwrap_or_default();
+    for key in ["name", "description"] {
+        if let Some(other) = root.key(key).filter(|node| node.as_str().is_none()) {
+            reading.refuse(other.span.clone(), key, wrong(key, "text", other));
+        }
+    }
+    let files = reading.files(&root);
+    Manifest { slug, version, files }
+}
+
+struct Reading<'r> {
+    shown: &'r str,
+    report: &'r mut Report,
+}
+
+impl Reading<'_> {
+    fn place(&self, span: Range<usize>, path: &str) -> Place {
+        Place { file: self.shown.into(), span, path: path.to_owned() }
+    }
+
+    fn refuse(&mut self, span: Range<usize>, path: &str, body: Body) {
+        let place = self.place(span, path);
+        self.report.refuse(codes::PROFILE_INVALID, body.at(place));
+    }
+
+    /// A text that has to be there and says something.
+    fn text(&mut self, of: &Node, key: &str, above: &str) -> Option<String> {
+        let path = format!("{above}{key}");
+        match of.key(key) {
+            None => self.refuse(brace(of), &path, Body::new(format!("`{key}` is missing"))),
+            Some(node) => match node.as_str() {
+                Some(text) if !text.trim().is_empty() => return Some(text.to_owned()),
+                Some(_) => self.refuse(node.span.clone(), &path, Body::new(format!("`{key}` is empty"))),
+                None => self.refuse(node.span.clone(), &path, wrong(key, "text", node)),
+            },
+        }
+        None
+    }
+
+    fn schema(&mut self, root: &Node) {
+        if let Some(found) = self.text(root, "schema", "").filter(|found| found != SCHEMA) {
+            let span = root.key("schema").map_or(0..0, |node| node.span.clone());
+            let body = Body::new(format!("`{found}` is no schema of profiles that can be read here"));
+            self.refuse(span, "schema", body.help(format!("the one that can is `{SCHEMA}`")));
+        }
+    }
+
+    fn files(&mut self, root: &Node) -> Vec<File> {
+        let Some(list) = root.key("files") else {
+            self.refuse(brace(root), "files", Body::new("`files` is missing"));
+            return Vec::new();
+        };
+        let Kind::Seq(items) = &list.kind else {
+            self.refuse(list.span.clone(), "files", wrong("files", "a list", list));
+            return Vec::new();
+        };
+        if items.len() > FILES {
+            let body = Body::new(format!("there are {} files, and {FILES} are the most", items.len()));
+            self.refuse(list.span.start..list.span.start + 1, "files", body);
+            return Vec::new();
+        }
+        let mut files: Vec<(File, Range<usize>)> = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let path = format!("files[{at}]");
+            let Some(file) = self.file(item, &path) else { continue };
+            let span = item.key("dest").map_or(0..0, |node| node.span.clone());
+            match files.iter().find_map(|(first, span)| Some((file.dest.clash(&first.dest)?, first, span))) {
+                Some((why, first, first_span)) => {
+                    let body = Body::new(format!("`{}` {why} as `{}`", file.dest, first.dest));
+                    let related = self.place(first_span.clone(), "");
+                    self.refuse(span, &format!("{path}.dest"), body.related(related, "first here"));
+                }
+                None => files.push((file, span)),
+            }
+        }
+        files.into_iter().map(|(file, _)| file).collect()
+    }
+
+    fn file(&mut self, item: &Node, path: &str) -> Option<File> {
+        let Kind::Map(entries) = &item.kind else {
+            self.refuse(item.span.clone(), path, wrong(path, "an object", item));
+            return None;
+        };
+        for entry in entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
+            let mut body = Body::new(format!("`{}` of a file is not read here", entry.key))
+                .at(self.place(entry.key_span.clone(), &format!("{path}.{}", entry.key)));
+            body.help = nearest(&entry.key, KEYS).map(|near| format!("did you mean `{near}`?"));
+            self.report.warn(codes::FIELD_WITHOUT_EFFECT, body);
+        }
+        let above = format!("{path}.");
+        let src = self.text(item, "src", &above);
+        let dest = self.text(item, "dest", &above);
+        let strategy = self.strategy(item, path);
+        let mode = self.mode(item, path);
+        let src_span = item.key("src").map_or(0..0, |node| node.span.clone());
+        let src = src.and_then(|src| match within(&src) {
+            Ok(src) => Some(src),
+            Err(why) => {
+                self.refuse(src_span.clone(), &format!("{path}.src"), Body::new(format!("src {why}")));
+                None
+            }
+        });
+        let dest = dest.and_then(|dest| match Dest::parse(&dest) {
+            Ok(dest) => Some(dest),
+            Err(why) => {
+                let span = item.key("dest").map_or(0..0, |node| node.span.clone());
+                self.refuse(span, &format!("{path}.dest"), Body::new(format!("dest {why}")));
+                None
+            }
+        });
+        Some(File { src: src?, src_span, path: format!("{path}.src"), dest: dest?, strategy: strategy?, mode: mode? })
+    }
+
+    fn strategy(&mut self, item: &Node, path: &str) -> Option<Strategy> {
+        let word = self.text(item, "strategy", &format!("{path}."))?;
+        let strategy = Strategy::of(&word);
+        if strategy.is_none() {
+            let words = Strategy::ALL.map(Strategy::word);
+            let span = item.key("strategy").map_or(0..0, |node| node.span.clone());
+            let body = Body::new(format!("there is no strategy `{word}`"));
+            let help = format!("the strategies are {}", listed(&words));
+            self.refuse(span, &format!("{path}.strategy"), body.help(help));
+        }
+        strategy
+    }
+
+    fn mode(&mut self, item: &Node, path: &str) -> Option<Mode> {
+        match item.key("executable").map(|node| (&node.kind, node)) {
+            None | Some((Kind::Bool(false), _)) => Some(Mode::Plain),
+            Some((Kind::Bool(true), _)) => Some(Mode::Executable),
+            Some((_, node)) => {
+                let path = format!("{path}.executable");
+                self.refuse(node.span.clone(), &path, wrong("executable", "true or false", node));
+                None
+            }
+        }
+    }
+}
+
+/// Where an object begins, for what it lacks.
+fn brace(node: &Node) -> Range<usize> {
+    node.span.start..node.span.start + 1
+}
+
+fn wrong(key: &str, wanted: &str, found: &Node) -> Body {
+    Body::new(format!("`{key}` is {}, not {wanted}", found.kind.name()))
+}

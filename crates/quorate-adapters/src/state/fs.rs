@@ -1,0 +1,101 @@
+//! The `fs` store: one JSON file for each participant in a folder, `./state` beside the manifest unless the block's
+//! `dir` says another.
+//!
+//! A file is replaced as a whole: written beside it, synced, renamed. One that holds no JSON object is an error that
+//! names it; nothing is made of it, since somebody has to look at what was in it.
+
+mod name;
+
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::state::{Error, State};
+use quorate_kernel::registry::Build;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use crate::block::Block;
+
+/// The kind that manifests name.
+pub const KIND: &str = "fs";
+
+/// Builds the store from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or `dir` is a file.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+    let block = Block::of(build.block, &["kind", "dir"])?;
+    let dir = build.dir.join(block.text("dir")?.unwrap_or("state"));
+    if dir.is_file() {
+        let what = format!("`{}` is a file; states need a folder", dir.display());
+        return Err(Refused::key("dir", what).with_help("name a folder; it is made when it is needed"));
+    }
+    Ok(Arc::new(Files { dir }))
+}
+
+struct Files {
+    dir: PathBuf,
+}
+
+impl Files {
+    fn path(&self, participant: &str) -> PathBuf {
+        self.dir.join(name::of(participant))
+    }
+}
+
+#[async_trait]
+impl State for Files {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+        // A small file is read faster here than it is handed to another thread.
+        let path = self.path(participant);
+        match read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| {
+                let what = format!(
+                    "the state of `{participant}`, {}, is not a JSON object; mend it, or move it away to begin anew",
+                    path.display()
+                );
+                Error::new(what, error)
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
+            Err(error) => Err(Error::new(format!("cannot read {}", path.display()), error)),
+        }
+    }
+
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        let (dir, path) = (self.dir.clone(), self.path(participant));
+        let cannot = format!("cannot write {}", path.display());
+        let mut text = match serde_json::to_vec_pretty(state) {
+            Ok(text) => text,
+            Err(error) => return Err(Error::new(cannot, error)),
+        };
+        text.push(b'\n');
+        // A sync takes as long as the disk likes. A task that was started ends also when nobody waits for it any more.
+        let written = tokio::task::spawn_blocking(move || replace(&dir, &path, &text)).await;
+        written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is where states are read")]
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is where states are written")]
+fn replace(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    // The new name is durable once the folder is. Elsewhere folders cannot be opened, and need not be.
+    #[cfg(unix)]
+    std::fs::File::open(dir)?.sync_all()?;
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The `memory` store: state that lives as long as its process. For rehearsals and tests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::state::{Error, State};
+use quorate_kernel::registry::Build;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use crate::block::Block;
+
+/// The kind that manifests name.
+pub const KIND: &str = "memory";
+
+/// Builds the store from its block, which has no keys of its own.
+///
+/// # Errors
+/// When there is one.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+    Block::of(build.block, &["kind"])?;
+    Ok(Arc::new(Memory::default()))
+}
+
+/// State in memory.
+#[derive(Default)]
+pub struct Memory {
+    objects: Mutex<HashMap<String, Map<String, Json>>>,
+}
+
+impl Memory {
+    fn objects(&self) -> MutexGuard<'_, HashMap<String, Map<String, Json>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl State for Memory {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+        Ok(self.objects().get(participant).cloned().unwrap_or_default())
+    }
+
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        self.objects().insert(participant.to_owned(), state.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! Whose messages they are: operators of the server, as participants of the manifest.
+
+use std::collections::BTreeMap;
+
+use quorate_kernel::conversation::Participant;
+use quorate_protocol::Name;
+
+/// The key of a participant's `meta` that names its operator.
+const OPERATOR: &str = "operatorId";
+
+/// Who posts as whom.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct People {
+    /// The operator of each participant, where it has one.
+    operators: BTreeMap<Name, Option<String>>,
+    /// Whom everybody else posts as.
+    others: Option<String>,
+    /// The participant behind each operator.
+    behind: BTreeMap<String, Name>,
+}
+
+/// Whose a message is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Author {
+    /// A participant, or whoever else it is.
+    pub(super) name: Name,
+    /// Whether the marks beside the message can be ours.
+    pub(super) marks_hold: bool,
+}
+
+impl People {
+    /// The participants, and whom those without an operator of their own post as.
+    pub(super) fn new(participants: &[Participant], others: Option<&str>) -> Self {
+        let operator = |one: &Participant| one.meta_text(OPERATOR).map(str::to_owned);
+        let operators: BTreeMap<Name, Option<String>> =
+            participants.iter().map(|one| (one.id.clone(), operator(one))).collect();
+        let mut behind = BTreeMap::new();
+        for participant in participants {
+            if let Some(operator) = operator(participant) {
+                behind.entry(operator).or_insert_with(|| participant.id.clone());
+            }
+        }
+        // Where only one participant can be meant, it is.
+        let mut without = participants.iter().filter(|one| operator(one).is_none());
+        if let (Some(others), Some(only), None) = (others, without.next(), without.next()) {
+            behind.entry(others.to_owned()).or_insert_with(|| only.id.clone());
+        }
+        People { operators, others: others.map(str::to_owned), behind }
+    }
+
+    /// The operator that somebody's turns are posted as; the token's own where there is none.
+    pub(super) fn posts_as(&self, name: &str) -> Option<&str> {
+        self.operators.get(name).and_then(Option::as_deref).or(self.others.as_deref())
+    }
+
+    /// Whose a message is, given its author on the wire and whose it claims to be.
+    pub(super) fn author(&self, author: &str, claimed: Option<&Name>) -> Author {
+        if let Some(claimed) = claimed {
+            let holds = match self.posts_as(claimed) {
+                Some(operator) => operator == author,
+                // We do not know whom the token posts as, but it is none of the participants' operators.
+                None => !self.behind.contains_key(author),
+            };
+            if holds {
+                return Author { name: claimed.clone(), marks_hold: true };
+            }
+        }
+        let name = self.behind.get(author).cloned();
+        Author { name: name.unwrap_or_else(|| Name::from(author)), marks_hold: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_kernel::conversation::Participant;
+    use quorate_protocol::Name;
+    use serde_json::json;
+
+    use super::People;
+
+    fn one(id: &str, operator: Option<&str>) -> Participant {
+        let mut one = Participant { id: id.into(), ..Participant::default() };
+        one.meta.extend(operator.map(|operator| ("operatorId".to_owned(), json!(operator))));
+        one
+    }
+
+    #[test]
+    fn authors_are_participants_by_operator_or_by_id() {
+        let people = People::new(&[one("reviewer", Some("op_7")), one("scribe", None)], Some("op_bot"));
+        let name = |author| people.author(author, None).name.to_string();
+        assert_eq!([name("op_7"), name("scribe"), name("op_bot"), name("u_1")], ["reviewer", "scribe", "scribe", "u_1"]);
+        assert_eq!(people.posts_as("reviewer"), Some("op_7"));
+        assert_eq!(people.posts_as("somebody"), Some("op_bot"));
+    }
+
+    #[test]
+    fn a_claim_holds_only_for_whom_its_author_posts() {
+        let people = People::new(&[one("reviewer", Some("op_7")), one("a", None), one("b", None)], Some("op_bot"));
+        let author = |author, claimed: &str| people.author(author, Some(&Name::from(claimed)));
+        assert!(author("op_bot", "b").marks_hold);
+        let forged = author("u_1", "reviewer");
+        assert_eq!((forged.name.as_ref(), forged.marks_hold), ("u_1", false));
+        assert!(!author("op_bot", "reviewer").marks_hold);
+        let anonymous = People::new(&[one("reviewer", Some("op_7")), one("a", None)], None);
+        assert!(anonymous.author("token", Some(&"a".into())).marks_hold);
+        assert!(!anonymous.author("op_7", Some(&"a".into())).marks_hold);
+    }
+}

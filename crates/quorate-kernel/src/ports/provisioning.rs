@@ -1,0 +1,303 @@
+//! The provisioning port: where the files come from that a runtime needs in a workspace (AIP-48, "Provisioning").
+//!
+//! # For adapter authors
+//!
+//! An adapter hands over a [`Package`]: which files there are to be, and how each goes together with what is there. It
+//! writes nothing. Writing beneath the target, the setup ledger, drift, crashes and uninstalling are the host's and
+//! exist once, whatever the adapter. What an adapter owes:
+//!
+//! - [`Provisioning::package`] gives the same package until what it is read from changes. It is called again for each
+//!   install, and a package that differs is an upgrade.
+//! - A package is whole: the bytes of every file are in it. One that can be had only in part is a [`Failure`].
+//! - Nothing of a package comes from outside of what was named: a link, `..` or an absolute path that leads out of the
+//!   package is refused, by name.
+//! - The limits [`FILES`], [`BYTES`] and [`TOTAL`] hold before bytes are taken into memory, not after.
+//! - What is wrong with the package's text is [`Failure::Refused`]: coded, with places, all at once.
+//!
+//! [`Dest`] and [`Package::new`] rule out destinations that lead out, and two files for one place.
+//! `quorate_testkit::conformance::provisioning` checks the rest.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_diagnostics::Report;
+use serde::{Deserialize, Serialize};
+
+/// How many files a package may have.
+pub const FILES: usize = 1_000;
+
+/// How many bytes one file may have.
+pub const BYTES: u64 = 16 << 20;
+
+/// How many bytes all files of a package may have together.
+pub const TOTAL: u64 = 64 << 20;
+
+/// The longest slug, in bytes.
+pub const SLUG: usize = 80;
+
+/// How a file goes together with what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// It takes the place of what is there.
+    Overwrite,
+    /// It is written only where nothing is.
+    Preserve,
+    /// Objects are merged key by key; the package wins on everything else, and arrays get what they lack.
+    MergeJsonDeep,
+    /// Its text is added at the end of what is there.
+    Append,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Strategy; 4] =
+        [Strategy::Overwrite, Strategy::Preserve, Strategy::MergeJsonDeep, Strategy::Append];
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Strategy::Overwrite => "overwrite",
+            Strategy::Preserve => "preserve",
+            Strategy::MergeJsonDeep => "merge-json-deep",
+            Strategy::Append => "append",
+        }
+    }
+
+    /// The strategy of a word.
+    pub fn of(word: &str) -> Option<Strategy> {
+        Strategy::ALL.into_iter().find(|one| one.word() == word)
+    }
+}
+
+/// A place beneath the target: names joined with `/`. None of them is empty, `.` or `..`, and the first is not
+/// `.quorate`, whatever its case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dest(Box<str>);
+
+impl Dest {
+    /// Reads a destination; `./a//b` is `a/b`.
+    ///
+    /// # Errors
+    /// When it leads out, names no file, or lies where the host keeps its own. The text says which.
+    pub fn parse(text: &str) -> Result<Dest, String> {
+        let drive = text.len() > 1 && text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[1] == b':';
+        if text.starts_with('/') || text.contains('\\') || drive {
+            return Err(format!("`{text}` is no path beneath the target; write it relative and with `/`"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(format!("`{}` has control characters", text.escape_debug()));
+        }
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if parts.contains(&"..") {
+            return Err(format!("`{text}` leads out with `..`"));
+        }
+        match parts.first() {
+            None => Err(format!("`{text}` names no file")),
+            Some(first) if first.eq_ignore_ascii_case(".quorate") => {
+                Err(format!("`{text}` lies in .quorate, which is the program's own"))
+            }
+            Some(_) if text.ends_with('/') => Err(format!("`{text}` names a folder, not a file")),
+            Some(_) => Ok(Dest(parts.join("/").into())),
+        }
+    }
+
+    /// The path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Why two destinations cannot both be written, if they cannot. Some file systems take `A` and `a` for one name.
+    pub fn clash(&self, other: &Dest) -> Option<&'static str> {
+        let (a, b) = (self.0.to_lowercase(), other.0.to_lowercase());
+        let below = |a: &str, b: &str| b.strip_prefix(a).is_some_and(|rest| rest.starts_with('/'));
+        match () {
+            () if self == other => Some("is the same place"),
+            () if a == b => Some("differs only in case, which many file systems do not tell apart"),
+            () if below(&a, &b) || below(&b, &a) => Some("would have to be both a file and a folder"),
+            () => None,
+        }
+    }
+}
+
+impl fmt::Display for Dest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A file of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it goes.
+    pub dest: Dest,
+    /// How it goes together with what is there.
+    pub strategy: Strategy,
+    /// Whether it can be run.
+    pub mode: Mode,
+    /// What is in it.
+    pub bytes: Arc<[u8]>,
+    /// Where it comes from, as a user would name it.
+    pub source: String,
+}
+
+/// Whether a file can be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It is data.
+    Plain,
+    /// Whoever may read it may run it.
+    Executable,
+}
+
+/// What an adapter has to install.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// What it is called, whatever its version.
+    pub slug: String,
+    /// Its version.
+    pub version: String,
+    pieces: Vec<Piece>,
+    /// Warnings about it, with the texts that they quote.
+    pub report: Report,
+}
+
+/// Why there is no such package.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// The slug cannot be one.
+    #[error("a slug has 1 to {SLUG} bytes and no control characters")]
+    Slug,
+    /// Two files want one place.
+    #[error("{second} {why} as {first}")]
+    Clash {
+        /// One.
+        first: Dest,
+        /// The other.
+        second: Dest,
+        /// Why they cannot both be.
+        why: &'static str,
+    },
+    /// It is larger than a package may be.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl Package {
+    /// A package that can be installed.
+    ///
+    /// # Errors
+    /// When its slug is none, two files clash, or it is too large.
+    pub fn new(
+        slug: impl Into<String>,
+        version: impl Into<String>,
+        pieces: Vec<Piece>,
+    ) -> Result<Package, Unfit> {
+        let (slug, version) = (slug.into(), version.into());
+        if slug.is_empty() || slug.len() > SLUG || slug.chars().any(char::is_control) {
+            return Err(Unfit::Slug);
+        }
+        if pieces.len() > FILES {
+            return Err(Unfit::TooLarge(format!("it has {} files, and {FILES} are the most", pieces.len())));
+        }
+        if let Some(large) = pieces.iter().find(|piece| piece.bytes.len() as u64 > BYTES) {
+            let text = format!("{} is larger than {} MiB", large.source, BYTES >> 20);
+            return Err(Unfit::TooLarge(text));
+        }
+        if pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() > TOTAL {
+            return Err(Unfit::TooLarge(format!("its files have more than {} MiB together", TOTAL >> 20)));
+        }
+        for (at, second) in pieces.iter().enumerate() {
+            for first in &pieces[..at] {
+                if let Some(why) = second.dest.clash(&first.dest) {
+                    let (first, second) = (first.dest.clone(), second.dest.clone());
+                    return Err(Unfit::Clash { first, second, why });
+                }
+            }
+        }
+        Ok(Package { slug, version, pieces, report: Report::new() })
+    }
+
+    /// Its files, in its order.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+}
+
+/// Why there is no package.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// There is nothing where one was looked for.
+    #[error("{message}")]
+    Missing {
+        /// What is missing, for a person.
+        message: String,
+    },
+    /// What is there is no package: the report refuses.
+    #[error("the package is refused")]
+    Refused(Box<Report>),
+    /// It could not be read.
+    #[error("{message}")]
+    Unavailable {
+        /// What was attempted, and what came of it.
+        message: String,
+        /// Where it comes from.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+/// What an adapter says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Where the package comes from, as a user would name it.
+    pub from: String,
+}
+
+/// Somewhere that packages come from. See the module's text for the contract.
+#[async_trait]
+pub trait Provisioning: Send + Sync {
+    /// What this adapter is.
+    fn about(&self) -> About;
+
+    /// The package as it is now.
+    async fn package(&self) -> Result<Package, Failure>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_stays_beneath_the_target() {
+        for (text, read) in
+            [("a/b", "a/b"), ("./a//b", "a/b"), (".claude/x", ".claude/x"), ("a/.quorate", "a/.quorate")]
+        {
+            assert_eq!(Dest::parse(text).expect(text).as_str(), read);
+        }
+        let out = ["", ".", "/etc/x", "../x", "a/../../x", "a\\b", "C:/x", ".quorate/x", ".QUORATE/x", "./.quorate", "a/", "a\nb"];
+        for text in out {
+            assert!(Dest::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn two_files_for_one_place_are_no_package() {
+        let piece = |dest: &str| Piece {
+            dest: Dest::parse(dest).expect("a destination"),
+            strategy: Strategy::Overwrite,
+            mode: Mode::Plain,
+            bytes: Arc::from(&b"x"[..]),
+            source: dest.to_owned(),
+        };
+        for (a, b) in [("a", "./a"), ("a", "A"), ("a", "a/b"), ("a/b/c", "A/b")] {
+            assert!(matches!(Package::new("s", "1", vec![piece(a), piece(b)]), Err(Unfit::Clash { .. })), "{a} {b}");
+        }
+        assert!(Package::new("s", "1", vec![piece("a"), piece("ab")]).is_ok());
+        assert_eq!(Package::new("", "1", Vec::new()).err(), Some(Unfit::Slug));
+    }
+}

@@ -1,0 +1,93 @@
+//! Who is to speak: what the dispatcher says, held against the roster and the policy (SEMANTICS K6).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_protocol::{Absent, Consultation, Invoke, Json, Name};
+use serde_json::Map;
+use tokio::time::Instant;
+
+use super::Runner;
+use crate::call::{self, Recorder, Table};
+use crate::consultation::millis;
+use crate::conversation::Turn;
+use crate::ports::dispatcher::{Ask, Input, Question};
+use crate::ports::telemetry::What;
+use crate::seat::Seat;
+
+impl Runner {
+    /// Who is to answer a trigger, in order; and why nobody, where that is not the dispatcher's choice.
+    pub(super) async fn select(&self, trigger: &Turn) -> (Vec<Name>, Option<String>) {
+        let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
+        if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
+            return (before.selected.clone(), None);
+        }
+        let started = Instant::now();
+        let window = self.window(trigger);
+        let asking = Asking {
+            table: self.table.clone(),
+            recorder: self.records.recorder(),
+            id: format!("dispatch/{}", trigger.id).into(),
+        };
+        let capabilities = self.swarm.substrate.about().capabilities;
+        let input =
+            Input { window: &window, participants: &self.roster, capabilities: &capabilities, ask: &asking };
+        let dispatcher = self.swarm.dispatcher.kind();
+        match self.swarm.dispatcher.select(input).await {
+            Ok(named) => {
+                let mut selected: Vec<Name> = Vec::new();
+                for id in named {
+                    let known = self.roster.iter().any(|one| one.id == id);
+                    let may = self.swarm.policy.reentry || id != trigger.participant;
+                    if known && may && !selected.contains(&id) {
+                        selected.push(id);
+                    }
+                }
+                let ms = millis(started.elapsed());
+                self.emit(What::DispatchDecided { dispatcher, selected: selected.clone(), ms });
+                (selected, None)
+            }
+            Err(error) => {
+                let error = error.to_string();
+                self.emit(What::DispatchFailed { dispatcher, error: error.clone() });
+                (Vec::new(), Some(error))
+            }
+        }
+    }
+}
+
+/// Asks for a dispatcher, as members are asked.
+struct Asking {
+    table: Arc<Table>,
+    recorder: Arc<Recorder>,
+    id: Name,
+}
+
+#[async_trait]
+impl Ask for Asking {
+    async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Absent> {
+        if !self.table.calls.reserve() {
+            return Err(Absent::RunOverBudget);
+        }
+        let mut seat = seat.clone();
+        seat.role = question.role.into();
+        let invoke = Invoke {
+            id: self.id.clone(),
+            member: "dispatcher".into(),
+            step: "dispatch".into(),
+            parts: question.parts,
+            schema: question.form,
+            task: question.task.into(),
+            marks: Map::new(),
+        };
+        let asked = call::call(self.table.clone(), self.recorder.clone(), invoke, seat, Arc::default()).await;
+        match asked {
+            Ok(call::Ended::Call(_, asked)) => match asked.ended.result {
+                Consultation::Answered(answer) => Ok(answer),
+                Consultation::Absent(why) => Err(why),
+            },
+            // A ledger that fails is noticed by whoever records next.
+            Ok(call::Ended::Errand(..)) | Err(_) => Err(Absent::Failed),
+        }
+    }
+}

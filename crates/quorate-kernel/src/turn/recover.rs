@@ -1,0 +1,212 @@
+//! Taking up a conversation: where this runtime left off follows from the ledger's last word and from the stamps of the
+//! turns since. Where they differ the conversation holds, and the difference is recorded (SEMANTICS K3, K5).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
+
+use super::{Answering, Begin, Error, PAGE, Runner, ours};
+use crate::consultation::object;
+use crate::conversation::Turn;
+use crate::ports::ledger::{self, Entry, Kind, Ledger, Record};
+use crate::ports::substrate::Keeps;
+use crate::ports::telemetry::What;
+
+/// What the ledger says last.
+pub(super) struct Last {
+    /// The last turn that is settled.
+    pub(super) cursor: Option<Name>,
+    /// The number of the stream's next record.
+    pub(super) next: u64,
+}
+
+/// The last word of a stream.
+pub(super) async fn last(ledger: &dyn Ledger, stream: &Name) -> Result<Last, ledger::Error> {
+    let mut count = 32;
+    loop {
+        let tail = ledger.tail(stream, count).await?;
+        let next = tail.last().map_or(0, |record| record.n + 1);
+        let cursor = tail.iter().rev().find_map(cursor);
+        // Attempts may stand behind the last settled turn, in any number.
+        if cursor.is_some() || tail.len() < count as usize {
+            return Ok(Last { cursor, next });
+        }
+        count = count.saturating_mul(8);
+    }
+}
+
+fn cursor(record: &Record) -> Option<Name> {
+    let data = record.data.as_ref().filter(|_| record.is(Kind::Turn))?;
+    data.get("cursor").and_then(Json::as_str).map(Name::from)
+}
+
+/// What the turns since the cursor say.
+#[derive(Default)]
+struct Found {
+    /// The last trigger that was answered.
+    answering: Option<Answering>,
+    /// Our turns that the ledger does not know.
+    unrecorded: Vec<Entry>,
+    /// The last state of each participant.
+    states: BTreeMap<Name, Map<String, Json>>,
+    /// The turns since the cursor, where there is one: what answers an earlier turn is settled.
+    since: BTreeSet<Name>,
+    /// The last turn of all.
+    newest: Option<Name>,
+    count: usize,
+}
+
+impl Runner {
+    pub(super) async fn recover(&mut self, begin: Begin) -> Result<(), Error> {
+        let known = self.cursor.clone();
+        let (found, was_there) = self.look_through(known.as_ref()).await?;
+        if known.is_some() && !was_there {
+            self.lost(&found).await?;
+        }
+        for (participant, state) in &found.states {
+            match self.swarm.state.write(participant, state).await {
+                Ok(()) => self.emit(What::StateWritten { participant: participant.clone() }),
+                Err(error) => self.emit(What::StateFailed {
+                    participant: participant.clone(),
+                    error: error.to_string(),
+                }),
+            }
+        }
+        let unrecorded = found.unrecorded.len();
+        if unrecorded > 0 {
+            self.emit(What::LedgerDiffers {
+                what: format!("{unrecorded} turns of this conversation were not in the ledger"),
+            });
+            self.records.put(found.unrecorded).await?;
+        }
+        match (found.answering, &self.cursor) {
+            // Everything before the trigger is settled; whoever was to answer it may still have to.
+            (Some(answering), _) => self.begin_with(answering).await?,
+            (None, Some(cursor)) => self.begin_after(&cursor.clone()).await?,
+            (None, None) if begin == Begin::Now => {
+                if let Some(newest) = &found.newest {
+                    self.begin_after(newest).await?;
+                }
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The last turn that was read is gone: where to go on follows from the conversation as it is now.
+    pub(super) async fn take_up_again(&mut self) -> Result<(), Error> {
+        self.pending.clear();
+        self.behind.clear();
+        self.in_a_row = 0;
+        self.resumed = None;
+        self.cursor = self.cursor.take().or(self.read_to.take());
+        self.read_to = None;
+        self.recover(Begin::First).await
+    }
+
+    /// Reads everything since the cursor, a page at a time, and keeps of it what counts.
+    async fn look_through(&self, since: Option<&Name>) -> Result<(Found, bool), Error> {
+        let mut found = Found::default();
+        let mut at = since.cloned();
+        let mut was_there = true;
+        loop {
+            let page = self.swarm.substrate.read(at.as_ref(), PAGE).await?;
+            if found.count == 0 {
+                was_there = page.known;
+            }
+            let since = since.filter(|_| was_there);
+            let Some(last) = page.turns.last() else { break };
+            at = Some(last.id.clone());
+            found.newest = at.clone();
+            found.count += page.turns.len();
+            page.turns.iter().for_each(|turn| self.look_at(turn, since, &mut found));
+        }
+        Ok((found, was_there))
+    }
+
+    fn look_at(&self, turn: &Turn, since: Option<&Name>, found: &mut Found) {
+        if since.is_some() {
+            found.since.insert(turn.id.clone());
+        }
+        let Some(stamp) = ours(&self.swarm.runtime, turn) else { return };
+        if let Some(state) = &stamp.state {
+            found.states.insert(turn.participant.clone(), state.clone());
+        }
+        if since.is_some() && !found.since.contains(&stamp.trigger) {
+            return;
+        }
+        match &mut found.answering {
+            Some(answering) if answering.trigger == stamp.trigger => {
+                answering.answered.insert(turn.participant.clone());
+                answering.last = turn.id.clone();
+            }
+            answering => {
+                *answering = Some(Answering {
+                    trigger: stamp.trigger.clone(),
+                    selected: stamp.selected.clone(),
+                    answered: [turn.participant.clone()].into(),
+                    last: turn.id.clone(),
+                });
+            }
+        }
+        let data = object(json!({
+            "trigger": &*stamp.trigger,
+            "appended": [{"participant": &*turn.participant, "turn": &*turn.id}],
+            "recovered": true,
+        }));
+        found.unrecorded.push(Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data });
+    }
+
+    /// The settled turn is gone: the conversation was cut, restored or replaced.
+    async fn lost(&mut self, found: &Found) -> Result<(), Error> {
+        let cursor = self.cursor.take().unwrap_or_default();
+        if self.swarm.substrate.about().keeps == Keeps::Turns && found.count > 0 {
+            self.cursor = Some(cursor.clone());
+            return Err(Error::Lost(format!(
+                "turn {cursor}, the last one that was settled, is not in the conversation any more, and this \
+                 substrate cannot tell which turns were answered"
+            )));
+        }
+        let what = format!("turn {cursor}, the last one that was settled, is not in the conversation any more");
+        self.emit(What::LedgerDiffers { what: what.clone() });
+        let data = object(json!({"differs": what}));
+        let entry = Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data };
+        Ok(self.records.put(vec![entry]).await?)
+    }
+
+    /// The turns that end with a settled one are behind us.
+    async fn begin_after(&mut self, settled: &Name) -> Result<(), Error> {
+        let reach = self.reach();
+        for turn in self.swarm.substrate.window(settled, reach).await? {
+            self.settle(turn);
+        }
+        self.cursor = Some(settled.clone());
+        self.read_to = Some(settled.clone());
+        Ok(())
+    }
+
+    /// The trigger is taken up once more, for whoever has not answered it.
+    async fn begin_with(&mut self, answering: Answering) -> Result<(), Error> {
+        let reach = self.reach() + 1;
+        let mut window = self.swarm.substrate.window(&answering.trigger, reach).await?;
+        let Some(trigger) = window.pop() else {
+            // Somebody took it out of the conversation. What answered it is still there.
+            let what = format!("turn {}, which was answered, is not in the conversation", answering.trigger);
+            self.emit(What::LedgerDiffers { what });
+            return self.begin_after(&answering.last).await;
+        };
+        for turn in window {
+            self.settle(turn);
+        }
+        self.read_to = Some(trigger.id.clone());
+        self.pending.push_back(trigger);
+        self.resumed = Some(answering);
+        Ok(())
+    }
+
+    /// How far back a start has to look: for the window, and for turns of participants in a row.
+    fn reach(&self) -> usize {
+        self.swarm.policy.window.max(self.swarm.policy.max_agent_turns)
+    }
+}

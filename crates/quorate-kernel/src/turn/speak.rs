@@ -1,0 +1,134 @@
+//! One speaker: its state, its prompt, one invocation through the executor port, and what it came to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_protocol::answers::turn::Turn as Answer;
+use quorate_protocol::{Absent, Consultation, Invoke, Name, Part, PartKind};
+use serde_json::{Map, json};
+use tokio::time::Instant;
+
+use super::{Runner, Said, Scene, Speaker, Spoken};
+use crate::call;
+use crate::consultation::Ended;
+use crate::conversation::{Speaking, key};
+use crate::ports::telemetry::What;
+
+/// The longest turn, in bytes. Whoever says more has failed: a conversation would carry it on for ever.
+const LONGEST: usize = 1 << 20;
+
+impl Runner {
+    pub(super) async fn speak(&self, scene: &Scene, id: &Name) -> Spoken {
+        let started = Instant::now();
+        let failed = |why: String| Spoken {
+            participant: id.clone(),
+            result: Err(("failed", why)),
+            entries: Vec::new(),
+            took: Duration::ZERO,
+        };
+        let Some(speaker) = self.swarm.speakers.iter().find(|one| one.participant.id == *id) else {
+            return failed("it is not on the roster".to_owned());
+        };
+        self.emit(What::ParticipantStarted {
+            participant: id.clone(),
+            executor: speaker.seat.executor_name.to_string(),
+        });
+        let state = match self.swarm.state.read(id).await {
+            Ok(state) => state,
+            // Whoever cannot remember would say something else than it should.
+            Err(error) => return failed(error.to_string()),
+        };
+        let prompt = match speaker.prompts.prompt().await {
+            Ok(prompt) => prompt,
+            Err(error) => return failed(error),
+        };
+        if !self.table.calls.reserve() {
+            return failed("the calls of this run are spent".to_owned());
+        }
+        let invoke = invoke(speaker, scene, &state, &prompt.woven);
+        let mut seat = speaker.seat.clone();
+        seat.role = prompt.text;
+        seat.speaking = Some(Arc::new(Speaking {
+            participant: speaker.participant.clone(),
+            recent: scene.window.clone(),
+            state,
+            conversation: scene.conversation.clone(),
+        }));
+        let asked =
+            call::call(self.table.clone(), self.records.recorder(), invoke.clone(), seat, Arc::default());
+        let asked = match asked.await {
+            Ok(call::Ended::Call(_, asked)) => asked,
+            Ok(call::Ended::Errand(..)) => return failed("it was not asked".to_owned()),
+            Err(error) => return failed(error.to_string()),
+        };
+        let at_ms = self.swarm.clock.now_ms();
+        let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
+        let (name, about) = (&speaker.seat.executor_name, speaker.seat.executor.about());
+        entries.push(asked.ended.entry(&invoke, name, &about, None, at_ms));
+        Spoken { participant: id.clone(), result: said(asked.ended), entries, took: started.elapsed() }
+    }
+}
+
+fn invoke(
+    speaker: &Speaker,
+    scene: &Scene,
+    state: &Map<String, quorate_protocol::Json>,
+    woven: &[String],
+) -> Invoke {
+    let participant = &speaker.participant;
+    let trigger = scene.window.last();
+    let trigger_id = trigger.map(|turn| &*turn.id).unwrap_or_default();
+    let mut parts = vec![scene.turns.clone()];
+    if !state.is_empty() {
+        let state = serde_json::to_string_pretty(state).unwrap_or_default();
+        parts.push(Part::new(PartKind::State, "", state));
+    }
+    let mut task = format!("The others call you {}.", json!(participant.display_name));
+    if let Some(trigger) = trigger {
+        task.push_str(&format!(" Answer the last turn, which is by {}.", json!(&*trigger.participant)));
+    }
+    if let Some(tools) = &participant.tools.allowed {
+        match tools.is_empty() {
+            true => task.push_str(" You may use no tools."),
+            false => task.push_str(&format!(" The tools that you may use: {}.", tools.join(", "))),
+        }
+    }
+    if !participant.tools.servers.is_empty() {
+        let servers = participant.tools.servers.join(", ");
+        task.push_str(&format!(" The MCP servers whose tools you may use: {servers}."));
+    }
+    let marks = json!({"trigger": trigger_id, "woven": woven});
+    Invoke {
+        id: key(trigger_id, &participant.id),
+        member: participant.id.clone(),
+        step: "turn".into(),
+        parts,
+        schema: speaker.seat.executor.turns(),
+        task: task.into(),
+        marks: crate::consultation::object(marks),
+    }
+}
+
+fn said(ended: Ended) -> Result<Said, (&'static str, String)> {
+    let status = ended.status();
+    match ended.result {
+        Consultation::Answered(answer) => match Answer::read(&answer) {
+            Some(turn) if turn.content.len() <= LONGEST => {
+                Ok(Said { content: turn.content, meta: turn.meta, state: turn.state, posted: ended.posted })
+            }
+            Some(turn) => {
+                Err(("failed", format!("it said {} bytes; a turn has at most {LONGEST}", turn.content.len())))
+            }
+            None => Err(("failed", "it said nothing".to_owned())),
+        },
+        Consultation::Absent(why) => Err((status, ended.message.unwrap_or_else(|| absent(why).to_owned()))),
+    }
+}
+
+fn absent(why: Absent) -> &'static str {
+    match why {
+        Absent::TimedOut => "it did not answer in time",
+        Absent::RunOverBudget | Absent::OverBudget => "the calls of this run are spent",
+        _ => "it did not answer",
+    }
+}

@@ -1,0 +1,173 @@
+//! What every dispatcher must do (see the port's text).
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::{Capabilities, Capability, Participant, Turn};
+use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question};
+use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::registry::{Build, Builder, Seats};
+use quorate_kernel::seat::Seat;
+use quorate_protocol::{Absent, Json, Name};
+use serde_json::Map;
+
+use crate::chance::Chance;
+
+/// How long the largest window may take, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Answers every question of a dispatcher in the same way.
+pub struct Answers(pub Result<Json, Absent>);
+
+#[async_trait]
+impl Ask for Answers {
+    async fn ask(&self, _: &Seat, _: Question) -> Result<Json, Absent> {
+        self.0.clone()
+    }
+}
+
+/// Gives the same seat under every name, or none.
+pub struct OneSeat(pub Option<Seat>);
+
+impl Seats for OneSeat {
+    fn seat(&self, name: Option<&str>, _: Map<String, Json>) -> Result<Seat, Refused> {
+        let none = || Refused::key("executor", format!("there is no executor {name:?}"));
+        self.0.clone().ok_or_else(none)
+    }
+}
+
+/// A dispatcher, from its block.
+///
+/// # Errors
+/// What it refuses.
+pub fn built(
+    builder: &Builder<dyn Dispatcher>,
+    block: &Json,
+    roster: &[Participant],
+    seat: Option<Seat>,
+) -> Result<std::sync::Arc<dyn Dispatcher>, Refused> {
+    builder(&Build {
+        block: &block.as_object().cloned().unwrap_or_default(),
+        dir: std::path::Path::new("/"),
+        runtime: "conformance",
+        participants: roster,
+        servers: &Servers::default(),
+        seats: &OneSeat(seat),
+    })
+}
+
+/// A participant with a name and a list of capabilities.
+pub fn participant(id: &str, name: &str, capabilities: &[&str]) -> Participant {
+    let meta = Map::from_iter([("capabilities".to_owned(), Json::from(capabilities.to_vec()))]);
+    Participant { id: id.into(), display_name: name.to_owned(), meta, ..Participant::default() }
+}
+
+/// A turn of a window; `at` tells it from the others.
+pub fn turn(at: usize, by: &str, content: &str) -> Turn {
+    Turn {
+        id: format!("t{at}").into(),
+        participant: by.into(),
+        timestamp: "2026-01-01T00:00:00.000Z".into(),
+        content: content.into(),
+        meta: Map::new(),
+        stamp: None,
+    }
+}
+
+/// Whom it selects, on a substrate that can do everything.
+///
+/// # Errors
+/// The dispatcher's own.
+pub async fn select(
+    dispatcher: &dyn Dispatcher,
+    roster: &[Participant],
+    window: &[Turn],
+    ask: &dyn Ask,
+) -> Result<Vec<Name>, Error> {
+    dispatcher.select(Input { window, participants: roster, capabilities: &all(), ask }).await
+}
+
+fn all() -> Capabilities {
+    Capability::ALL.into()
+}
+
+/// Whatever the window: those on the roster alone, each once, never the last author, and the same again. The block
+/// must not allow reentry.
+///
+/// # Panics
+/// When it does not.
+pub async fn selects_by_the_rules(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
+    assert!(!dispatcher.kind().is_empty());
+    for seed in 0..200 {
+        let window = invented(seed, roster);
+        let selected = select(dispatcher, roster, &window, ask).await;
+        assert_eq!(select(dispatcher, roster, &window, ask).await, selected, "the same window: {window:?}");
+        follows_the_rules(&selected, roster, &window);
+    }
+    let nobody_else = [turn(0, "someone", "")];
+    follows_the_rules(&select(dispatcher, roster, &nobody_else, ask).await, roster, &nobody_else);
+}
+
+#[track_caller]
+fn follows_the_rules(selected: &Result<Vec<Name>, Error>, roster: &[Participant], window: &[Turn]) {
+    let Ok(selected) = selected else { return };
+    let author = window.last().map(|turn| &turn.participant);
+    for (at, id) in selected.iter().enumerate() {
+        assert!(roster.iter().any(|one| one.id == *id), "`{id}` is not on the roster");
+        assert!(Some(id) != author, "`{id}` answers itself");
+        assert!(!selected[..at].contains(id), "`{id}` is selected twice");
+    }
+}
+
+/// Turns of participants and of others, who mention names, ids and capabilities.
+fn invented(seed: u64, roster: &[Participant]) -> Vec<Turn> {
+    let mut chance = Chance::new(seed);
+    let length = 1 + chance.below(12) as usize;
+    let mut window = Vec::with_capacity(length);
+    for at in 0..length {
+        let mut pick = || roster.get(chance.below(roster.len() as u64 + 1) as usize);
+        let by = pick().map_or("someone".into(), |one| one.id.clone());
+        let content = match (pick(), pick()) {
+            (Some(one), Some(other)) => {
+                let capabilities = other.meta_texts("capabilities").join(" ");
+                format!("@{} {} {capabilities}", one.display_name, other.id)
+            }
+            (Some(one), None) => format!("@{}", one.id),
+            (None, Some(one)) => one.display_name.clone(),
+            (None, None) => "good morning".to_owned(),
+        };
+        window.push(turn(at, &by, &content));
+    }
+    window
+}
+
+/// Without the capability it names nobody, though with it it does.
+///
+/// # Panics
+/// When it does not.
+pub async fn needs(
+    dispatcher: &dyn Dispatcher,
+    capability: Capability,
+    roster: &[Participant],
+    window: &[Turn],
+    ask: &dyn Ask,
+) {
+    let with = select(dispatcher, roster, window, ask).await;
+    assert!(with.is_ok_and(|selected| !selected.is_empty()), "with the capability it names somebody");
+    let mut without = all();
+    without.remove(&capability);
+    let input = Input { window, participants: roster, capabilities: &without, ask };
+    assert_eq!(dispatcher.select(input).await, Ok(Vec::new()), "without the capability");
+}
+
+/// A large window and a large turn are no reason to take long.
+///
+/// # Panics
+/// When they are.
+pub async fn takes_large_windows(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
+    let started = tokio::time::Instant::now();
+    let mut window: Vec<Turn> = (0..2_000).map(|at| turn(at, "someone", &"@ word ".repeat(200))).collect();
+    window.push(turn(2_000, "someone", &"@@a ".repeat(1 << 20)));
+    follows_the_rules(&select(dispatcher, roster, &window, ask).await, roster, &window);
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+}

@@ -1,0 +1,78 @@
+//! `quorate log`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::arguments::{PlaceArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::interrupt::{Interrupted, or_interrupted};
+use super::render::conversation;
+use super::say::ConversationArguments;
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::runtime::talk::Reading;
+use crate::service::stop::Stop;
+
+/// Print a conversation
+///
+/// With --format json it is one object; with --follow one line of JSON for each turn.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow")]
+pub(super) struct Arguments {
+    /// The manifest, or a directory with a multi-agent.yaml in it
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+    /// Only the last N turns
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
+    /// Go on with what is new, until you interrupt it
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    conversation: ConversationArguments,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.conversation.format;
+    match or_interrupted(shown(arguments, environment, terminal)).await {
+        // Who follows ends it so.
+        Err(Interrupted) => Exit::DONE,
+        Ok(Ok(())) => Exit::DONE,
+        Ok(Err(stop)) => stopped(&stop, format.into(), terminal),
+    }
+}
+
+async fn shown(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+    let format = arguments.conversation.format;
+    let runtime =
+        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
+    let mut reading = Reading::new(&runtime);
+    let last = arguments.last.map(|count| count as usize);
+    let line = |turn: &_| match format {
+        Tabular::Human => conversation::turn(turn, terminal.stdout),
+        Tabular::Json => format!("{}\n", conversation::turn_json(turn)),
+    };
+    if format == Tabular::Json && !arguments.follow {
+        let turns = reading.last(last).await?;
+        terminal.data(&conversation::log_json(&runtime, &turns));
+        return Ok(());
+    }
+    match last {
+        Some(_) => reading.last(last).await?.iter().for_each(|turn| terminal.data(&line(turn))),
+        None => loop {
+            let page = reading.page().await?;
+            if page.is_empty() {
+                break;
+            }
+            page.iter().for_each(|turn| terminal.data(&line(turn)));
+        },
+    }
+    while arguments.follow {
+        reading.changed().await?;
+        reading.page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
+    }
+    Ok(())
+}

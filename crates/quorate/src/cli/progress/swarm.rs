@@ -1,0 +1,148 @@
+//! A runtime at work, for whoever watches: who is speaking, and every event where that was asked for.
+
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+
+use crate::cli::render::paint::line;
+
+/// Says on standard error what happens.
+pub struct Watching {
+    watched: bool,
+    verbose: bool,
+    /// Who is asked at present, and whether a line stands on the screen.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    speaking: Vec<String>,
+    shown: bool,
+}
+
+impl Watching {
+    /// With a line of progress where somebody watches; with every event where that was asked for.
+    pub fn new(watched: bool, verbose: bool) -> Self {
+        Watching { watched, verbose, state: Mutex::default() }
+    }
+
+    /// Takes the line off the screen.
+    pub fn clear(&self) {
+        self.with(State::clear);
+    }
+
+    /// The loop waits for what is new.
+    pub fn waiting(&self) {
+        if self.watched && !self.verbose {
+            self.with(|state| state.show("waiting for what is new; Ctrl-C ends it"));
+        }
+    }
+
+    fn with(&self, does: impl FnOnce(&mut State)) {
+        does(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn progress(&self, event: &What) {
+        self.with(|state| {
+            match event {
+                What::ParticipantStarted { participant, .. } => state.speaking.push(participant.to_string()),
+                What::ParticipantFinished { participant, .. }
+                | What::ParticipantFailed { participant, .. } => {
+                    state.speaking.retain(|one| **one != **participant);
+                }
+                _ => return,
+            }
+            match state.speaking.is_empty() {
+                true => state.clear(),
+                false => state.show(&format!("asking {}", state.speaking.join(", "))),
+            }
+        });
+    }
+}
+
+impl State {
+    fn show(&mut self, text: &str) {
+        let mut out = std::io::stderr().lock();
+        let _ = write!(out, "\r\u{1b}[2K{text}");
+        let _ = out.flush();
+        self.shown = true;
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let mut out = std::io::stderr().lock();
+            let _ = write!(out, "\r\u{1b}[2K");
+            let _ = out.flush();
+        }
+    }
+}
+
+impl Telemetry for Watching {
+    fn emit(&self, event: &Event) {
+        if self.verbose {
+            let mut out = std::io::stderr().lock();
+            let _ = writeln!(out, "{} #{} {}", event.at, event.cycle, told(&event.what));
+            return;
+        }
+        // What a person should know whether or not it was asked for. Who failed is said at the end as well, with the
+        // turn; a run without an end says it here alone.
+        if matters(&event.what) {
+            self.clear();
+            let mut out = std::io::stderr().lock();
+            let _ = writeln!(out, "{}", told(&event.what));
+        }
+        if self.watched {
+            self.progress(&event.what);
+        }
+    }
+}
+
+fn matters(what: &What) -> bool {
+    matches!(
+        what,
+        What::HookFailed { .. }
+            | What::StateFailed { .. }
+            | What::GuardHit { .. }
+            | What::LedgerDiffers { .. }
+            | What::DispatchFailed { .. }
+            | What::ParticipantFailed { .. }
+    )
+}
+
+/// An event in a line.
+fn told(what: &What) -> String {
+    match what {
+        What::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", line(by)),
+        What::SubstrateRead { substrate, turns, ms } => format!("{substrate}: {turns} new turns ({ms} ms)"),
+        What::DispatchDecided { dispatcher, selected, ms } => {
+            let selected: Vec<&str> = selected.iter().map(|one| &**one).collect();
+            let whom = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
+            format!("{dispatcher}: {whom} ({ms} ms)")
+        }
+        What::DispatchFailed { dispatcher, error } => {
+            format!("{dispatcher} could not decide: {}", line(error))
+        }
+        What::ParticipantStarted { participant, executor } => format!("{participant}: asked ({executor})"),
+        What::ParticipantFinished { participant, ms, bytes } => {
+            format!("{participant}: said {bytes} bytes in {ms} ms")
+        }
+        What::ParticipantFailed { participant, status, error } => {
+            format!("{participant}: {status}: {}", line(error))
+        }
+        What::SubstrateAppended { turn, participant } => format!("{participant}: appended {turn}"),
+        What::StateWritten { participant } => format!("{participant}: state written"),
+        What::StateFailed { participant, error } => {
+            format!("{participant}: its state was not written: {}", line(error))
+        }
+        What::HookFailed { hook, error } => format!("the hook {hook} failed: {}", line(error)),
+        What::GuardHit { trigger, turns } => {
+            format!("{turns} turns of participants in a row without a person's: nobody answers {trigger}")
+        }
+        What::CycleIdle { trigger } => format!("idle: nobody answers {trigger}"),
+        What::CycleFinished { appended, failed, ms } => {
+            format!("cycle over: {appended} appended, {failed} failed ({ms} ms)")
+        }
+        What::LedgerDiffers { what } => format!("the ledger was made good: {}", line(what)),
+    }
+}

@@ -1,0 +1,208 @@
+//! What provisioning did, would do, or found: for people, and as JSON.
+
+use std::fmt::Write as _;
+
+use quorate_diagnostics::Report;
+use quorate_diagnostics::render::{Look, json as diagnostics};
+use serde_json::{Value, json};
+
+use super::paint::{Paint, clean, finish, line};
+use crate::cli::arguments::Tabular;
+use crate::service::provision::change::Action;
+use crate::service::provision::setup::State;
+use crate::service::provision::standing::Standing as Stands;
+use crate::service::provision::status::{File, Standing};
+use crate::service::provision::{Outcome, Run, Told};
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// To install.
+    Install,
+    /// To uninstall.
+    Uninstall,
+}
+
+/// What came of an install or an uninstall.
+pub fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, look: Look) -> String {
+    match format {
+        Tabular::Human => finish(&outcome_human(outcome, verb), look),
+        Tabular::Json => outcome_json(outcome),
+    }
+}
+
+fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
+    let mut out = String::new();
+    let refused = outcome.report.refused();
+    if outcome.resumed && !refused && outcome.run == Run::Real {
+        out.push_str("What had been interrupted was completed.\n");
+    }
+    let width = outcome.files.iter().map(|told| told.action.word().len()).max().unwrap_or(0);
+    let said = |told: &&Told| told.action != Action::Keep || !told.notes.is_empty();
+    for told in outcome.files.iter().filter(said) {
+        let word = paint(told.action).on(&format!("{:width$}", told.action.word()));
+        let strategy = Paint::Faint.on(&format!("({})", told.strategy));
+        let _ = writeln!(out, "{word}  {}  {strategy}", line(&told.dest));
+        for note in &told.notes {
+            let _ = writeln!(out, "{:width$}  {}", "", line(note));
+        }
+        out.push_str(&diff(&told.diff));
+    }
+    let what = format!("{} {}", line(&outcome.slug), line(&outcome.version));
+    let target = line(&outcome.target);
+    let end = match (refused, outcome.run, verb) {
+        (true, ..) => "Nothing was written.".to_owned(),
+        (_, Run::Dry, Verb::Install) if outcome.idle() => format!("{what}: nothing to do."),
+        (_, Run::Dry, _) => "This is a dry run: nothing was written.".to_owned(),
+        (_, _, Verb::Install) if outcome.idle() && !outcome.resumed && outcome.previous.is_none() => {
+            format!("{what}: nothing to do.")
+        }
+        (_, _, Verb::Install) => match &outcome.previous {
+            Some(previous) => format!("{what} is installed in {target}, after {}.", line(previous)),
+            None => format!("{what} is installed in {target}."),
+        },
+        (_, _, Verb::Uninstall) => format!("{what} is uninstalled from {target}."),
+    };
+    out.push_str(&end);
+    out
+}
+
+/// A diff below the line of its file.
+fn diff(text: &str) -> String {
+    let mut out = String::new();
+    for shown in text.lines() {
+        let paint = match shown.as_bytes().first() {
+            _ if shown.starts_with("--- ") || shown.starts_with("+++ ") => Some(Paint::Strong),
+            Some(b'+') => Some(Paint::Good),
+            Some(b'-') => Some(Paint::Bad),
+            Some(b'@') => Some(Paint::Faint),
+            _ => None,
+        };
+        let shown = clean(shown);
+        let _ = writeln!(out, "  {}", paint.map_or_else(|| shown.clone(), |paint| paint.on(&shown)));
+    }
+    out
+}
+
+fn paint(action: Action) -> Paint {
+    match action {
+        Action::Create | Action::PutBack | Action::Restore => Paint::Good,
+        Action::Change | Action::Permit => Paint::Fair,
+        Action::Delete | Action::Edited => Paint::Bad,
+        Action::Keep | Action::Leave => Paint::Faint,
+    }
+}
+
+/// `{slug, version, previous, target, dry_run, written, resumed, files: [{dest, strategy, action, notes, diff}],
+/// diagnostics}`; `diff` is null where there is none.
+fn outcome_json(outcome: &Outcome) -> String {
+    let told = |told: &Told| {
+        json!({
+            "dest": told.dest,
+            "strategy": told.strategy,
+            "action": told.action.word(),
+            "notes": told.notes,
+            "diff": some(&told.diff),
+        })
+    };
+    let value = json!({
+        "slug": outcome.slug,
+        "version": outcome.version,
+        "previous": outcome.previous,
+        "target": outcome.target,
+        "dry_run": outcome.run == Run::Dry,
+        "written": outcome.run == Run::Real && !outcome.report.refused() && (!outcome.idle() || outcome.resumed),
+        "resumed": outcome.resumed,
+        "files": outcome.files.iter().map(told).collect::<Vec<_>>(),
+        "diagnostics": diagnostics::diagnostics(&outcome.report),
+    });
+    format!("{value:#}\n")
+}
+
+/// How installed profiles stand, file by file.
+pub fn status(standings: &[Standing], report: &Report, format: Tabular, look: Look) -> String {
+    match format {
+        Tabular::Json => {
+            let value = json!({
+                "profiles": standings.iter().map(standing_json).collect::<Vec<_>>(),
+                "diagnostics": diagnostics::diagnostics(report),
+            });
+            format!("{value:#}\n")
+        }
+        Tabular::Human if standings.is_empty() => "no profiles\n".to_owned(),
+        Tabular::Human => {
+            let mut out = String::new();
+            for standing in standings {
+                out.push_str(&head(standing));
+                for file in &standing.files {
+                    let (word, paint) = stands(file);
+                    let word = paint.on(&format!("{word:<8}"));
+                    let strategy = Paint::Faint.on(&format!("({})", file.strategy));
+                    let _ = writeln!(out, "  {word}  {}  {strategy}", line(&file.dest));
+                    out.push_str(&diff(&file.diff));
+                }
+            }
+            finish(&out, look)
+        }
+    }
+}
+
+/// What is installed.
+pub fn list(standings: &[Standing], format: Tabular, look: Look) -> String {
+    match format {
+        Tabular::Json => {
+            let value = json!({"profiles": standings.iter().map(standing_json).collect::<Vec<_>>()});
+            format!("{value:#}\n")
+        }
+        Tabular::Human if standings.is_empty() => "no profiles\n".to_owned(),
+        Tabular::Human => finish(&standings.iter().map(head).collect::<String>(), look),
+    }
+}
+
+fn head(standing: &Standing) -> String {
+    let count = standing.files.len();
+    let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    let how = match (standing.state, standing.holds()) {
+        (State::Installing, _) => Paint::Bad.on("an install was interrupted"),
+        (State::Removing, _) => Paint::Bad.on("an uninstall was interrupted"),
+        (State::Installed, true) => Paint::Good.on("in place"),
+        (State::Installed, false) => Paint::Fair.on("drifted"),
+    };
+    let name = Paint::Strong.on(&line(&standing.slug));
+    format!("{name} {}  {files}, {how}, from {}\n", line(&standing.version), line(&standing.from))
+}
+
+fn stands(file: &File) -> (&'static str, Paint) {
+    match file.stands {
+        Stands::InPlace => ("in place", Paint::Good),
+        Stands::Beside => ("extended", Paint::Good),
+        Stands::Edited => ("edited", Paint::Bad),
+        Stands::Missing => ("missing", Paint::Absent),
+    }
+}
+
+/// `{slug, version, from, at, state, holds, files: [{dest, strategy, stands, diff}]}`.
+fn standing_json(standing: &Standing) -> Value {
+    let file = |file: &File| {
+        json!({
+            "dest": file.dest,
+            "strategy": file.strategy,
+            "stands": stands(file).0,
+            "note": file.note,
+            "diff": some(&file.diff),
+        })
+    };
+    json!({
+        "slug": standing.slug,
+        "version": standing.version,
+        "from": standing.from,
+        "at": standing.at,
+        "state": standing.state,
+        "holds": standing.holds(),
+        "files": standing.files.iter().map(file).collect::<Vec<_>>(),
+    })
+}
+
+fn some(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,212 @@
+//! `quorate run`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::turn::{Begin, Cycled};
+
+use super::arguments::{AnswerArguments, PlaceArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::interrupt::{Interrupted, or_interrupted};
+use super::progress::swarm::Watching;
+use super::render::conversation::{self, Went};
+use super::render::{self, Format};
+use super::say::text_of;
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::runtime::drive::{Step, Until, drive};
+use crate::service::runtime::events::{Fan, Lines};
+use crate::service::runtime::talk::{self, ANYBODY};
+use crate::service::runtime::{self, Ready, Request};
+use crate::service::stop::Stop;
+use crate::service::workspace::absolute;
+
+/// How long hooks and what is still to be written may take at the end.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Run a swarm from its manifest: participants answer each other's turns, and people's
+///
+/// The manifest (AIP-48) says who takes part, where the conversation lives, who is next, and what each remembers. What
+/// is said is printed as it is appended. A restart goes on where the last one ended: no mention is lost, and none is
+/// answered twice.
+///
+/// The exit code is 0 when everybody who was asked has answered, 3 when somebody has not, 4 not found, 5 unusable
+/// configuration or input, 64 wrong command line.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate run swarm.yaml --say '@Reviewer please look at the draft'\n  quorate run .runtime/multi-agent.yaml --watch\n  quorate run swarm.yaml --once --executor rubric --events events.jsonl"
+)]
+pub(super) struct Arguments {
+    /// The manifest, or a directory with a multi-agent.yaml in it
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+    /// Stop once somebody was asked
+    #[arg(long, group = "until")]
+    once: bool,
+    /// Stop when no turn is left to answer; so it is unless you say otherwise
+    #[arg(long, group = "until")]
+    until_idle: bool,
+    /// Go on until you interrupt it, and wait for what is new
+    #[arg(long, group = "until")]
+    watch: bool,
+    /// Say this first; - reads it from standard input
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    say: Option<String>,
+    /// Who says it
+    #[arg(long = "as", value_name = "NAME", default_value = ANYBODY, requires = "say")]
+    by: String,
+    /// Where nothing was ever answered: begin after the turns that are there, not with the first
+    #[arg(long)]
+    from_now: bool,
+    /// Append every event to this file, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Say every event on standard error
+    #[arg(long, short)]
+    verbose: bool,
+    /// The workspace that roles, personas and operators are looked for in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How it is printed: turns as they come, or one JSON object at the end
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    answers: AnswerArguments,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+impl Arguments {
+    fn until(&self) -> Until {
+        match (self.once, self.watch) {
+            (true, _) => Until::Once,
+            (_, true) => Until::Watch,
+            _ => Until::Idle,
+        }
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = Format::from(arguments.format);
+    match run_it(&arguments, environment, terminal).await {
+        Ok(exit) => exit,
+        Err(stop) => stopped(&stop, format, terminal),
+    }
+}
+
+async fn run_it(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Result<Exit, Stop> {
+    let asked = arguments.answers.options();
+    let request = Request {
+        path: arguments.manifest.clone(),
+        root: arguments.root.clone(),
+        executor: asked.executor,
+        max_calls: asked.max_calls,
+        timeout: asked.timeout,
+    };
+    let runtime = runtime::open(environment, &arguments.places.places(), &request, &Host::new())?;
+    let sinks = Sinks::open(arguments, environment, terminal)?;
+    let ready = runtime.ready().await?;
+    terminal.talk(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
+    let exit = drive_it(arguments, &ready, &sinks, terminal).await;
+    sinks.close(&ready, terminal);
+    ready.close().await;
+    exit
+}
+
+async fn drive_it(
+    arguments: &Arguments,
+    ready: &Ready,
+    sinks: &Sinks,
+    terminal: &Terminal,
+) -> Result<Exit, Stop> {
+    let begin = if arguments.from_now { Begin::Now } else { Begin::First };
+    let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
+    let human = arguments.format == Tabular::Human;
+    if let Some(text) = &arguments.say {
+        let turn = talk::say(&ready.runtime, &text_of(text)?, &arguments.by).await?;
+        if human {
+            terminal.data(&conversation::turn(&turn, terminal.stdout));
+        }
+    }
+    let mut went = Went::default();
+    let watching = &sinks.watching;
+    let driven = or_interrupted(drive(&mut runner, arguments.until(), |step| match step {
+        Step::Cycled(cycled) => {
+            watching.clear();
+            if let (true, Cycled::Asked { appended, .. }) = (human, &cycled) {
+                for turn in appended {
+                    terminal.data(&conversation::turn(turn, terminal.stdout));
+                }
+            }
+            went.take(cycled);
+        }
+        Step::Waiting => watching.waiting(),
+        Step::Trouble(stop, pause) => {
+            watching.clear();
+            terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+            terminal.talk(&format!("trying again in {} s", pause.as_secs()));
+        }
+    }))
+    .await;
+    watching.clear();
+    let closed = runner.close(ENDING).await;
+    let interrupted = matches!(driven, Err(Interrupted));
+    if let Ok(driven) = driven {
+        driven?;
+    }
+    closed?;
+    match human {
+        true => terminal.talk(&conversation::went(&went)),
+        false => terminal.data(&conversation::went_json(&ready.runtime, &went)),
+    }
+    Ok(match (interrupted, went.failed.is_empty()) {
+        (true, _) => Exit::INTERRUPTED,
+        (false, true) => Exit::DONE,
+        (false, false) => Exit::INCOMPLETE,
+    })
+}
+
+/// Where events go.
+struct Sinks {
+    watching: Arc<Watching>,
+    lines: Option<Arc<Lines>>,
+    all: Arc<Fan>,
+}
+
+impl Sinks {
+    fn open(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Result<Sinks, Stop> {
+        let watching = Arc::new(Watching::new(terminal.watched, arguments.verbose));
+        let mut all = Fan(vec![watching.clone()]);
+        let lines = match &arguments.events {
+            None => None,
+            Some(path) => {
+                let lines = Lines::open(&absolute(&environment.directory, path)).map_err(|error| {
+                    let body = Body::new(format!("cannot write {}: {error}", path.display()));
+                    Stop::configuration(codes::EVENTS_UNWRITABLE, body.help("name a file that can be written"))
+                })?;
+                let lines = Arc::new(lines);
+                all.0.push(lines.clone());
+                Some(lines)
+            }
+        };
+        Ok(Sinks { watching, lines, all: Arc::new(all) })
+    }
+
+    /// Writes what is left of the events.
+    fn close(&self, ready: &Ready, terminal: &Terminal) {
+        let Some(Err(kept)) = self.lines.as_ref().map(|lines| lines.close(ready.store.dir())) else { return };
+        let message = format!("{} events could not be written: {}", kept.count, kept.error);
+        let body = match kept.path {
+            Some(path) => Body::new(message).help(format!("they are in {}", path.display())),
+            None => Body::new(message).help("nor could they be kept anywhere else"),
+        };
+        let mut report = quorate_diagnostics::Report::new();
+        report.warn(codes::EVENTS_KEPT_ASIDE, body);
+        terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
+    }
+}

@@ -1,0 +1,102 @@
+//! `quorate say`.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use quorate_diagnostics::{Body, codes};
+
+use super::arguments::{PlaceArguments, Tabular};
+use super::exit::{Exit, stopped};
+use super::render::{self, Format, conversation};
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::runtime::talk::{self, ANYBODY};
+use crate::service::runtime::{self, Request, Runtime};
+use crate::service::stop::{Class, Stop};
+
+/// Say something in a conversation; whoever runs it answers
+///
+/// Nobody is asked by this command: it appends a turn, and a `quorate run --watch` on the same manifest takes it up.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate say swarm.yaml '@Reviewer please look at the draft'\n  git diff | quorate say swarm.yaml - --as ada"
+)]
+pub(super) struct Arguments {
+    /// The manifest, or a directory with a multi-agent.yaml in it
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+    /// What is said; - reads it from standard input
+    #[arg(value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    text: String,
+    /// Who says it
+    #[arg(long = "as", value_name = "NAME", default_value = ANYBODY)]
+    by: String,
+    #[command(flatten)]
+    conversation: ConversationArguments,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+/// How a conversation is reached and printed.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ConversationArguments {
+    /// The workspace that roles, personas and operators are looked for in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    pub(super) format: Tabular,
+}
+
+impl ConversationArguments {
+    /// The runtime of a manifest, with its warnings said.
+    pub(super) fn open(
+        &self,
+        manifest: PathBuf,
+        places: &PlaceArguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Result<Runtime, Stop> {
+        let request = Request { path: manifest, root: self.root.clone(), ..Request::default() };
+        let runtime = runtime::open(environment, &places.places(), &request, &Host::new())?;
+        terminal.talk(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
+        Ok(runtime)
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.conversation.format;
+    match said(arguments, environment, terminal).await {
+        Ok(()) => Exit::DONE,
+        Err(stop) => stopped(&stop, format.into(), terminal),
+    }
+}
+
+async fn said(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+    let text = text_of(&arguments.text)?;
+    let format = arguments.conversation.format;
+    let runtime =
+        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
+    let turn = talk::say(&runtime, &text, &arguments.by).await?;
+    terminal.data(&match format {
+        Tabular::Human => format!("{}\n", turn.id),
+        Tabular::Json => format!("{:#}\n", conversation::turn_json(&turn)),
+    });
+    Ok(())
+}
+
+/// What is to be said: the argument itself, or standard input.
+pub(super) fn text_of(argument: &str) -> Result<String, Stop> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text).map_err(|error| {
+        let body = Body::new(format!("standard input cannot be read: {error}"));
+        Stop::new(Class::Configuration, codes::USAGE, body)
+    })?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}

@@ -1,0 +1,49 @@
+//! `quorate state`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+use super::arguments::PlaceArguments;
+use super::exit::{Exit, stopped};
+use super::say::ConversationArguments;
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::runtime::talk;
+use crate::service::stop::Stop;
+
+/// Print what a participant of a runtime remembers, as JSON
+///
+/// A participant that remembers nothing has the empty object.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate state swarm.yaml reviewer")]
+pub(super) struct Arguments {
+    /// The manifest, or a directory with a multi-agent.yaml in it
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+    /// The participant's id
+    #[arg(value_name = "PARTICIPANT", value_parser = NonEmptyStringValueParser::new())]
+    participant: String,
+    #[command(flatten)]
+    conversation: ConversationArguments,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.conversation.format;
+    match read(arguments, environment, terminal).await {
+        Ok(()) => Exit::DONE,
+        Err(stop) => stopped(&stop, format.into(), terminal),
+    }
+}
+
+async fn read(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+    let participant = arguments.participant;
+    let runtime =
+        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
+    let state = talk::state(&runtime, &participant).await?;
+    terminal.data(&format!("{:#}\n", serde_json::Value::Object(state)));
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! `quorate mcp`: an MCP server over stdio or HTTP that offers conversations, the Council and assemblies as tools. It
+//! is a front end: tools parse, call `service/`, and give what `--format json` prints.
+//!
+//! `tool` says what a tool is and `tools/` has one file for each; `jobs` keeps what takes longer than a call;
+//! `conversations` are the manifests that were given; `root` confines paths; `stdio` and `http` are the transports. The
+//! library that speaks the protocol is named here, in `tool`, `caller`, `failure` and the transports alone.
+
+mod caller;
+mod conversation;
+mod conversations;
+mod failure;
+pub mod http;
+mod jobs;
+mod progress;
+mod root;
+pub mod stdio;
+mod tool;
+mod tools;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_diagnostics::Report;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool as About,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::manifests::root_of;
+use crate::service::stop::Stop;
+use crate::service::workspace::Places;
+use caller::Caller;
+use conversations::Conversations;
+use failure::Failure;
+use jobs::Jobs;
+use root::Root;
+use tool::{Effect, Entry};
+
+/// What is served.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The manifests whose conversations are offered.
+    pub manifests: Vec<PathBuf>,
+    /// The workspace; without it the one that the working directory is in.
+    pub root: Option<PathBuf>,
+    /// Whether tools that change something are left out.
+    pub read_only: bool,
+}
+
+/// Everything that tools work with, for all connections.
+pub struct Served {
+    /// The surroundings; the working directory is the root.
+    environment: Environment,
+    places: Places,
+    host: Host,
+    root: Root,
+    jobs: Jobs,
+    conversations: Conversations,
+    tools: Vec<Entry>,
+    read_only: bool,
+}
+
+impl Served {
+    /// Opens what is served, and gives the warnings that there are.
+    ///
+    /// # Errors
+    /// When the root or a manifest is unusable.
+    pub async fn open(environment: &Environment, request: &Request) -> Result<(Arc<Served>, Report), Stop> {
+        let places = Places::default();
+        let host = Host::new();
+        let (conversations, report) =
+            Conversations::open(environment, &places, &host, request).await?;
+        let dir = root_of(environment, request.root.as_deref(), &environment.directory);
+        let root = Root::open(dir)?;
+        let environment = Environment { directory: root.dir().to_owned(), ..environment.clone() };
+        let mut tools = tools::all();
+        tools.retain(|tool| !request.read_only || tool.effect == Effect::Reads);
+        if conversations.is_empty() {
+            tools.retain(|tool| !tools::needs_conversation(tool.name));
+        }
+        let jobs = Jobs::default();
+        let read_only = request.read_only;
+        let served =
+            Served { environment, places, host, root, jobs, conversations, tools, read_only };
+        Ok((Arc::new(served), report))
+    }
+
+    /// Ends all jobs and closes what was opened.
+    pub async fn close(&self) {
+        self.jobs.end();
+        self.conversations.close().await;
+    }
+
+    /// Why there is no tool of a name.
+    fn no_tool(&self, name: &str) -> Failure {
+        let help = match tools::all().iter().find(|tool| tool.name == name) {
+            Some(tool) if self.read_only && tool.effect != Effect::Reads => {
+                "this server was started with `--read-only`".to_owned()
+            }
+            Some(_) => "start the server with `--manifest PATH` to offer a conversation".to_owned(),
+            None => {
+                let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+                format!("the tools are {}", names.join(", "))
+            }
+        };
+        Failure::usage(format!("there is no tool `{name}` here"), help)
+    }
+}
+
+/// One connection.
+#[derive(Clone)]
+struct Server(Arc<Served>);
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new("quorate", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(tools::instructions(&self.0));
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.0.tools.iter().map(|tool| tool.about.clone()).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<About> {
+        self.0.tools.iter().find(|tool| tool.name == name).map(|tool| tool.about.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let served = &self.0;
+        let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
+            return Ok(served.no_tool(&request.name).result().into());
+        };
+        let caller = Caller::of(context);
+        Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await.into())
+    }
+}

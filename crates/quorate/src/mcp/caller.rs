@@ -1,0 +1,49 @@
+//! Whoever calls a tool: whether it still waits, and how it is told of progress.
+
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+
+use super::progress::Progress;
+
+/// Whoever calls a tool.
+pub(super) struct Caller {
+    request: Option<RequestContext<RoleServer>>,
+    token: Option<ProgressToken>,
+}
+
+impl Caller {
+    pub(super) fn of(request: RequestContext<RoleServer>) -> Caller {
+        let token = request.meta.get_progress_token();
+        Caller { request: Some(request), token }
+    }
+
+    /// One who waits for ever.
+    #[cfg(test)]
+    pub(super) fn nobody() -> Caller {
+        Caller { request: None, token: None }
+    }
+
+    /// Returns when the caller has taken its request back.
+    pub(super) async fn gone(&self) {
+        match &self.request {
+            Some(request) => request.ct.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Tells of progress, if the caller wants to know.
+    pub(super) async fn tell(&self, progress: &Progress) {
+        let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return };
+        let (steps, total) = progress.steps();
+        let mut told = ProgressNotificationParam::new(token.clone(), steps);
+        told.total = total;
+        told.message = progress.last.clone();
+        // Who cannot be told has gone, which is noticed elsewhere.
+        let _ = peer.notify_progress(told).await;
+    }
+
+    fn peer(&self) -> Option<&Peer<RoleServer>> {
+        self.request.as_ref().map(|request| &request.peer)
+    }
+}

@@ -1,0 +1,128 @@
+//! One conversation as remote parties read it: the newest turns, what is newer than one, what is older than one, and
+//! waiting for what comes. It knows substrates by their port alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::conversation::Turn;
+use quorate_kernel::ports::substrate::{Error, Substrate};
+use quorate_protocol::Name;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+
+use super::caller::Caller;
+
+/// How many turns are read at once on the way to the newest.
+const PAGE: usize = 512;
+/// A substrate may wake whoever waits for nothing; it does not make this process spin.
+const BRAKE: Duration = Duration::from_millis(20);
+
+/// Turns that were read, oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Excerpt {
+    pub(super) turns: Vec<Turn>,
+    /// Whether there are more on the side that was read towards.
+    pub(super) more: bool,
+    /// Whether the turn that it was read from is there.
+    pub(super) known: bool,
+}
+
+/// A reader of a conversation that several may use at once.
+pub(super) struct Conversation {
+    substrate: Arc<dyn Substrate>,
+    /// The newest turn that was ever seen, so that the newest are found without reading everything again.
+    newest: Mutex<Option<Name>>,
+    /// Something was read or appended. A substrate owes news only to the last reader, so that readers tell each other.
+    news: Notify,
+}
+
+impl Conversation {
+    pub(super) fn new(substrate: Arc<dyn Substrate>) -> Conversation {
+        Conversation { substrate, newest: Mutex::new(None), news: Notify::new() }
+    }
+
+    /// Something was appended through this process.
+    pub(super) fn appended(&self) {
+        self.news.notify_waiters();
+    }
+
+    /// The newest turns.
+    pub(super) async fn newest(&self, limit: usize) -> Result<Excerpt, Error> {
+        let Some(last) = self.last().await? else {
+            return Ok(Excerpt { known: true, ..Excerpt::default() });
+        };
+        let mut turns = self.substrate.window(&last, limit + 1).await?;
+        let more = turns.len() > limit;
+        turns.drain(..turns.len().saturating_sub(limit));
+        Ok(Excerpt { turns, more, known: true })
+    }
+
+    /// The turns right before one.
+    pub(super) async fn before(&self, at: &Name, limit: usize) -> Result<Excerpt, Error> {
+        let mut turns = self.substrate.window(at, limit + 2).await?;
+        let known = turns.pop().is_some();
+        let more = turns.len() > limit;
+        turns.drain(..turns.len().saturating_sub(limit));
+        Ok(Excerpt { turns, more, known })
+    }
+
+    /// The turns right after one; where it is not there, the first ones.
+    pub(super) async fn after(&self, at: &Name, limit: usize) -> Result<Excerpt, Error> {
+        let page = self.substrate.read(Some(at), limit + 1).await?;
+        let (mut turns, known) = (page.turns, page.known);
+        if !turns.is_empty() {
+            self.news.notify_waiters();
+        }
+        let more = turns.len() > limit;
+        turns.truncate(limit);
+        Ok(Excerpt { turns, more, known })
+    }
+
+    /// As [`Conversation::after`], once there are any; after `wait` there may still be none. With no turn to read
+    /// from, the first ones.
+    pub(super) async fn awaited(
+        &self,
+        at: &Name,
+        limit: usize,
+        wait: Duration,
+        caller: &Caller,
+    ) -> Result<Excerpt, Error> {
+        let stop = Instant::now() + wait;
+        loop {
+            let news = self.news.notified();
+            tokio::pin!(news);
+            // From here on nothing is missed, whoever reads it first.
+            news.as_mut().enable();
+            let found = self.after(at, limit).await?;
+            if !found.turns.is_empty() || !found.known {
+                return Ok(found);
+            }
+            tokio::select! {
+                biased;
+                () = caller.gone() => return Ok(found),
+                () = tokio::time::sleep_until(stop) => return Ok(found),
+                () = news => {}
+                changed = self.substrate.changed() => {
+                    changed?;
+                    self.news.notify_waiters();
+                    tokio::time::sleep(BRAKE).await;
+                }
+            }
+        }
+    }
+
+    /// The newest turn there is.
+    pub(super) async fn last(&self) -> Result<Option<Name>, Error> {
+        let mut newest = self.newest.lock().await;
+        loop {
+            let page = self.substrate.read(newest.as_ref(), PAGE).await?;
+            if !page.known {
+                // Somebody has cut or replaced the conversation: what was given is from its beginning.
+                *newest = None;
+            }
+            let Some(last) = page.turns.last() else { return Ok(newest.clone()) };
+            *newest = Some(last.id.clone());
+            self.news.notify_waiters();
+        }
+    }
+}

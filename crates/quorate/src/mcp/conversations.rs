@@ -1,0 +1,99 @@
+//! The conversations that are offered: one for each manifest, found by the manifest's id or by what its substrate calls
+//! the conversation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::conversation::Participant;
+
+use super::Request;
+use super::conversation::Conversation;
+use super::failure::Failure;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::runtime::{self, Runtime};
+use crate::service::stop::{Class, Stop};
+use crate::service::workspace::Places;
+
+/// A manifest and its conversation.
+pub(super) struct Offered {
+    /// The runtime.
+    pub(super) runtime: Runtime,
+    /// Its conversation.
+    pub(super) conversation: Conversation,
+}
+
+impl Offered {
+    /// The participant of an id, or of an operator's.
+    pub(super) fn participant(&self, id: &str) -> Option<&Participant> {
+        let all = || self.runtime.participants.iter();
+        all().find(|one| one.meta_text("operatorId") == Some(id)).or_else(|| all().find(|one| *one.id == *id))
+    }
+}
+
+/// All of them.
+pub(super) struct Conversations {
+    all: Vec<Arc<Offered>>,
+    /// By every name that they go by.
+    by_id: BTreeMap<String, usize>,
+}
+
+impl Conversations {
+    /// Opens manifests. Nothing is connected before it is asked for.
+    ///
+    /// # Errors
+    /// When a manifest is refused, or two go by one name.
+    pub(super) fn open(
+        environment: &Environment,
+        places: &Places,
+        host: &Host,
+        request: &Request,
+    ) -> Result<(Conversations, Report), Stop> {
+        let mut report = Report::new();
+        let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
+        for path in &request.manifests {
+            let asked = runtime::Request { path: path.clone(), ..runtime::Request::default() };
+            let mut runtime = runtime::open(environment, places, &asked, host)?;
+            report.absorb(std::mem::take(&mut runtime.report));
+            let at = conversations.all.len();
+            let own = runtime.substrate.about().conversation.filter(|own| *own != runtime.id);
+            for id in std::iter::once(runtime.id.clone()).chain(own) {
+                if conversations.by_id.insert(id.clone(), at).is_some() {
+                    let body = Body::new(format!("two manifests have the conversation `{id}`"));
+                    let help = "a conversation's id is its manifest's, or what its substrate calls it; serve one of them";
+                    return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
+                }
+            }
+            let conversation = Conversation::new(runtime.substrate.clone());
+            conversations.all.push(Arc::new(Offered { runtime, conversation }));
+        }
+        Ok((conversations, report))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Every id that a conversation goes by.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.by_id.keys().map(String::as_str)
+    }
+
+    /// The conversation of an id.
+    pub(super) fn find(&self, id: &str) -> Result<&Arc<Offered>, Failure> {
+        self.by_id.get(id).and_then(|at| self.all.get(*at)).ok_or_else(|| {
+            let known: Vec<&str> = self.ids().collect();
+            let body = Body::new(format!("there is no conversation `{id}`"));
+            let help = format!("the conversations are {}", known.join(", "));
+            Failure::new(codes::CONVERSATION_UNKNOWN, body.help(help))
+        })
+    }
+
+    /// The conversation whose state is meant: the first manifest's.
+    pub(super) fn first(&self) -> Result<&Arc<Offered>, Failure> {
+        self.all.first().ok_or_else(|| {
+            Failure::usage("no conversation is offered", "start the server with `--manifest PATH`")
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! MCP over streamable HTTP, on the loopback interface unless said. `guard` looks at who asks before anything is read.
+
+mod guard;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware;
+use quorate_diagnostics::{Body, codes};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+
+use super::{Served, Server};
+use crate::service::stop::{Class, Stop};
+use guard::Guard;
+pub use guard::Origin;
+
+/// Where MCP is served below the address.
+pub const PATH: &str = "/mcp";
+
+/// How long a session that nobody uses is kept. A call is at most as long as a client waits.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// How it is served.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Where; port 0 for one that is free.
+    pub address: SocketAddr,
+    /// What whoever asks has to know.
+    pub token: Option<String>,
+    /// The pages that may ask from a browser.
+    pub origins: Vec<Origin>,
+}
+
+/// A server that listens, and has not answered yet.
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    request: Request,
+}
+
+impl Listening {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or everybody could ask and there is no token.
+    pub async fn open(request: Request) -> Result<Listening, Stop> {
+        if !request.address.ip().is_loopback() && request.token.is_none() {
+            let message = format!("{} can be reached from elsewhere, and there is no token", request.address);
+            let help = "name a variable that holds one with `--token-env NAME`, or serve on 127.0.0.1";
+            return Err(Stop::new(Class::Configuration, codes::MCP_EXPOSED, Body::new(message).help(help)));
+        }
+        let cannot = |error: std::io::Error| {
+            let body = Body::new(format!("cannot listen on {}: {error}", request.address));
+            Stop::configuration(codes::ADDRESS_UNUSABLE, body.help("name another with `--http ADDR:PORT`"))
+        };
+        let listener = TcpListener::bind(request.address).await.map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        Ok(Listening { listener, address, request })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until the future is dropped.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(self, served: &Arc<Served>) -> Result<(), Stop> {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(IDLE);
+        let config = StreamableHttpServerConfig::default();
+        // When this future is dropped, connections that are open end with it.
+        let ends = config.cancellation_token.clone().drop_guard();
+        // `guard` knows more of Host than the library, so that it alone decides; Origin is held twice.
+        let config = config
+            .disable_allowed_hosts()
+            .with_allowed_origins(self.request.origins.iter().map(Origin::to_string))
+            .enforce_origin_validation();
+        let server = Server(served.clone());
+        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::new(sessions), config);
+        let guard = Arc::new(Guard::new(self.address, self.request.token.as_deref(), self.request.origins));
+        let router = Router::new()
+            .route_service(PATH, service)
+            .layer(middleware::from_fn_with_state(guard, guard::guarded));
+        let ended = axum::serve(self.listener, router).await;
+        drop(ends);
+        ended.map_err(|error| {
+            let body = Body::new(format!("cannot go on listening on {}: {error}", self.address));
+            Stop::configuration(codes::ADDRESS_UNUSABLE, body)
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Who may ask: the Host has to be this server's, so that no name can be rebound to it; an Origin, which only browsers
+//! send, has to be allowed; and who has a token asks for it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use quorate_kernel::entropy::sha256_hex;
+
+/// A page that may ask from a browser: `scheme://host:port`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    scheme: String,
+    host: String,
+    port: u16,
+}
+
+impl FromStr for Origin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Origin, String> {
+        let bad = || format!("`{text}` is no origin: write https://app.example.com or http://localhost:5173");
+        let uri: Uri = text.trim().parse().map_err(|_| bad())?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(bad()) };
+        let scheme = scheme.to_ascii_lowercase();
+        let usual = match scheme.as_str() {
+            "http" => 80,
+            "https" => 443,
+            _ => return Err(bad()),
+        };
+        let bare = matches!(uri.path(), "" | "/") && uri.query().is_none() && !authority.as_str().contains('@');
+        match bare {
+            true => Ok(Origin {
+                scheme,
+                host: host_of(authority),
+                port: authority.port_u16().unwrap_or(usual),
+            }),
+            false => Err(bad()),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Origin { scheme, host, port } = self;
+        match host.contains(':') {
+            true => write!(f, "{scheme}://[{host}]:{port}"),
+            false => write!(f, "{scheme}://{host}:{port}"),
+        }
+    }
+}
+
+/// What is asked of every request.
+pub(super) struct Guard {
+    address: SocketAddr,
+    /// The token's SHA-256: of one length, whatever is compared with it.
+    token: Option<String>,
+    origins: Vec<Origin>,
+}
+
+impl Guard {
+    pub(super) fn new(address: SocketAddr, token: Option<&str>, origins: Vec<Origin>) -> Guard {
+        Guard { address, token: token.map(|token| sha256_hex(token.as_bytes())), origins }
+    }
+
+    /// What is answered in place of what was asked for.
+    fn refuse(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+        let said = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
+        if !self.is_ours(headers, uri) {
+            return said("Host is not this server's: ask for it by the address that it listens on\n");
+        }
+        let foreign = |value: &HeaderValue| {
+            let origin = value.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
+            !origin.is_some_and(|origin| self.origins.contains(&origin))
+        };
+        if headers.get_all(ORIGIN).iter().any(foreign) {
+            return said("Origin is not allowed: start the server with --allow-origin\n");
+        }
+        if self.token.as_ref().is_some_and(|token| !knows(headers, token)) {
+            let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
+            return Some((StatusCode::UNAUTHORIZED, challenge, "the bearer token is wrong\n").into_response());
+        }
+        None
+    }
+
+    /// Whether the request is for this server. An address cannot be rebound as a name can, so that where it listens on
+    /// all of them any is right.
+    fn is_ours(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let asked = one(headers, HOST).and_then(|host| Authority::try_from(host).ok());
+        let Some(asked) = asked.or_else(|| uri.authority().cloned()) else { return false };
+        if asked.as_str().contains('@') || asked.port_u16().unwrap_or(80) != self.address.port() {
+            return false;
+        }
+        let bound = self.address.ip();
+        match host_of(&asked).parse::<IpAddr>() {
+            Ok(asked) => asked == bound || bound.is_unspecified() || (asked.is_loopback() && bound.is_loopback()),
+            Err(_) => host_of(&asked) == "localhost" && (bound.is_loopback() || bound.is_unspecified()),
+        }
+    }
+}
+
+/// Lets through what may pass.
+pub(super) async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    match guard.refuse(request.headers(), request.uri()) {
+        Some(refused) => refused,
+        None => next.run(request).await,
+    }
+}
+
+/// Whether the token is known, in a time that does not tell how much of it is.
+fn knows(headers: &HeaderMap, token: &str) -> bool {
+    let said = one(headers, AUTHORIZATION).and_then(|value| value.split_once(' '));
+    let said = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or("", |(_, said)| said);
+    let said = sha256_hex(said.trim().as_bytes());
+    let differ = said.bytes().zip(token.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other));
+    std::hint::black_box(differ) == 0 && said.len() == token.len()
+}
+
+/// A header's value, if there is exactly one and it is text.
+fn one(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())?.to_str().ok()
+}
+
+/// A host as it is compared: without brackets, in lower case.
+fn host_of(authority: &Authority) -> String {
+    authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(guard: &Guard, headers: &[(HeaderName, &str)]) -> Option<u16> {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        guard.refuse(&all, &Uri::from_static("/mcp")).map(|response| response.status().as_u16())
+    }
+
+    #[test]
+    fn only_this_servers_host_is_served() {
+        let loopback = Guard::new("127.0.0.1:8000".parse().unwrap(), None, Vec::new());
+        for good in ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"] {
+            assert_eq!(status(&loopback, &[(HOST, good)]), None, "{good}");
+        }
+        for bad in ["evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "localhost.evil:8000", "10.0.0.1:8000", ""] {
+            assert_eq!(status(&loopback, &[(HOST, bad)]), Some(403), "{bad}");
+        }
+        assert_eq!(status(&loopback, &[]), Some(403));
+        assert_eq!(status(&loopback, &[(HOST, "localhost:8000"), (HOST, "evil:8000")]), Some(403));
+        let everywhere = Guard::new("0.0.0.0:8000".parse().unwrap(), Some("s"), Vec::new());
+        assert_eq!(status(&everywhere, &[(HOST, "10.0.0.1:8000")]), Some(401));
+        assert_eq!(status(&everywhere, &[(HOST, "evil.example:8000")]), Some(403));
+    }
+
+    #[test]
+    fn an_origin_has_to_be_allowed() {
+        let origins = ["https://app.example.com", "http://localhost:5173"];
+        let origins = origins.map(|origin| origin.parse().unwrap()).into();
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), None, origins);
+        let with = |origin| status(&guard, &[(HOST, "localhost"), (ORIGIN, origin)]);
+        assert_eq!(with("https://app.example.com"), None);
+        assert_eq!(with("https://app.example.com:443"), None);
+        assert_eq!(with("http://localhost:5173"), None);
+        for bad in ["http://app.example.com", "https://app.example.com:8443", "null", "http://localhost", "x"] {
+            assert_eq!(with(bad), Some(403), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_to_be_known() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
+        let with = |said| status(&guard, &[(HOST, "localhost"), (AUTHORIZATION, said)]);
+        assert_eq!(with("Bearer secret"), None);
+        assert_eq!(with("bearer secret"), None);
+        for bad in ["Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"] {
+            assert_eq!(with(bad), Some(401), "{bad}");
+        }
+        assert_eq!(status(&guard, &[(HOST, "localhost")]), Some(401));
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        for bad in ["", "app.example.com", "ftp://x", "https://x/path", "https://u@x", "*", "null"] {
+            assert!(bad.parse::<Origin>().is_err(), "{bad}");
+        }
+        let origin: Origin = "http://[::1]:80".parse().unwrap();
+        assert_eq!(origin.to_string(), "http://[::1]:80");
+    }
+}

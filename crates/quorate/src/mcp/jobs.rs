@@ -1,0 +1,315 @@
+//! Jobs: work that outlives the call that starts it, since clients cut calls at 60 seconds. It is started, polled and
+//! cancelled; dropping its future ends its members within two seconds.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy;
+use quorate_protocol::Json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::caller::Caller;
+use super::failure::Failure;
+use super::progress::{Progress, Reporter};
+
+/// How many jobs are at work at once. Each may ask several members.
+const RUNNING: usize = 16;
+/// How many jobs that have ended are remembered; the oldest are forgotten.
+const ENDED: usize = 256;
+
+/// How a job stands.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    /// How far it is.
+    pub(super) progress: Progress,
+    /// What came of it, once it has ended.
+    outcome: Option<Result<Json, Failure>>,
+}
+
+/// What a caller gets to know of a job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Standing {
+    /// The job, for `job_poll` and `job_cancel`.
+    pub(super) job: String,
+    /// Whether it has ended.
+    pub(super) done: bool,
+    /// What came of it, once it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Json>,
+    /// How far it is, as long as it is not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) progress: Option<Progress>,
+}
+
+/// All jobs of this process.
+#[derive(Default)]
+pub(super) struct Jobs {
+    /// By age: ids are no order.
+    all: Mutex<BTreeMap<u64, Arc<Job>>>,
+}
+
+struct Job {
+    id: String,
+    state: watch::Receiver<State>,
+    task: AbortHandle,
+}
+
+impl Job {
+    fn running(&self) -> bool {
+        self.state.borrow().outcome.is_none()
+    }
+}
+
+/// Why nobody waits any more.
+enum Waited {
+    Ended(Result<Json, Failure>),
+    NotYet(Progress),
+    /// The caller has taken its request back.
+    Deserted,
+}
+
+impl Jobs {
+    /// Starts work and waits for it for a while. Who takes the request back before it is answered never learns the
+    /// job's id, so that the job ends with it.
+    pub(super) async fn start<W>(
+        &self,
+        wait: Duration,
+        caller: &Caller,
+        work: impl FnOnce(Arc<Reporter>) -> W,
+    ) -> Result<Standing, Failure>
+    where
+        W: Future<Output = Result<Json, Failure>> + Send + 'static,
+    {
+        let job = self.begin(work)?;
+        // Also where this future is dropped.
+        let deserted = Deserted(Some(job.task.clone()));
+        let waited = waited(&job, wait, caller).await;
+        if !matches!(waited, Waited::Deserted) {
+            deserted.no_more();
+        }
+        standing(&job, waited)
+    }
+
+    /// Waits for a job for a while.
+    pub(super) async fn poll(&self, id: &str, wait: Duration, caller: &Caller) -> Result<Standing, Failure> {
+        let job = self.find(id)?;
+        let waited = waited(&job, wait, caller).await;
+        standing(&job, waited)
+    }
+
+    /// Ends a job, and returns when its work is dropped; false where it had ended by itself.
+    pub(super) async fn cancel(&self, id: &str) -> Result<bool, Failure> {
+        let job = self.find(id)?;
+        if !job.running() {
+            return Ok(false);
+        }
+        job.task.abort();
+        let mut state = job.state.clone();
+        let ended = state.wait_for(|state| state.outcome.is_some()).await.map(|state| state.outcome.clone());
+        Ok(!matches!(ended, Ok(Some(Ok(_)))))
+    }
+
+    /// Ends all jobs.
+    pub(super) fn end(&self) {
+        self.locked().values().for_each(|job| job.task.abort());
+    }
+
+    fn begin<W>(&self, work: impl FnOnce(Arc<Reporter>) -> W) -> Result<Arc<Job>, Failure>
+    where
+        W: Future<Output = Result<Json, Failure>> + Send + 'static,
+    {
+        let mut all = self.locked();
+        if all.values().filter(|job| job.running()).count() >= RUNNING {
+            let body = Body::new(format!("{RUNNING} jobs are at work already"));
+            let help = "wait until one has ended (`job_poll`), or cancel one (`job_cancel`)";
+            return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
+        }
+        while all.len() >= ENDED {
+            let Some(oldest) = all.iter().find(|(_, job)| !job.running()).map(|(at, _)| *at) else { break };
+            all.remove(&oldest);
+        }
+        let (sender, state) = watch::channel(State::default());
+        let ending = Ending(sender.clone());
+        let work = work(Arc::new(Reporter::new(sender)));
+        let task = tokio::spawn(async move {
+            let outcome = work.await;
+            ending.with(outcome);
+        });
+        let id = format!("j{}", &entropy::run_id()[1..]);
+        let job = Arc::new(Job { id, state, task: task.abort_handle() });
+        let at = all.keys().next_back().map_or(0, |last| last + 1);
+        all.insert(at, job.clone());
+        Ok(job)
+    }
+
+    fn find(&self, id: &str) -> Result<Arc<Job>, Failure> {
+        self.locked().values().find(|job| job.id == id).cloned().ok_or_else(|| {
+            let body = Body::new(format!("there is no job `{id}`"));
+            let help = format!("jobs are forgotten when the server ends, and once {ENDED} younger ones are kept");
+            Failure::new(codes::JOB_UNKNOWN, body.help(help))
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Job>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+async fn waited(job: &Job, wait: Duration, caller: &Caller) -> Waited {
+    let mut state = job.state.clone();
+    let stop = Instant::now() + wait;
+    let mut told = 0.0;
+    loop {
+        let now = state.borrow_and_update().clone();
+        if let Some(outcome) = now.outcome {
+            return Waited::Ended(outcome);
+        }
+        if now.progress.steps().0 > told {
+            told = now.progress.steps().0;
+            caller.tell(&now.progress).await;
+        }
+        tokio::select! {
+            biased;
+            // The sender lives as long as the job has not ended.
+            changed = state.changed() => if changed.is_err() { return Waited::NotYet(now.progress) },
+            () = caller.gone() => return Waited::Deserted,
+            () = tokio::time::sleep_until(stop) => return Waited::NotYet(now.progress),
+        }
+    }
+}
+
+fn standing(job: &Job, waited: Waited) -> Result<Standing, Failure> {
+    let standing = |result: Option<Json>, progress| Standing {
+        job: job.id.clone(),
+        done: result.is_some(),
+        result,
+        progress,
+    };
+    match waited {
+        Waited::Ended(outcome) => Ok(standing(Some(outcome?), None)),
+        Waited::NotYet(progress) => Ok(standing(None, Some(progress))),
+        Waited::Deserted => Err(ended("the request was taken back")),
+    }
+}
+
+fn ended(why: &str) -> Failure {
+    let body = Body::new(format!("the job ended without a result: {why}"));
+    let help = "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on";
+    Failure::new(codes::JOB_ENDED, body.help(help))
+}
+
+/// Sees to it that whoever waits learns of a job's end, however it ends.
+struct Ending(watch::Sender<State>);
+
+impl Ending {
+    fn with(&self, outcome: Result<Json, Failure>) {
+        self.0.send_modify(|state| {
+            state.outcome.get_or_insert(outcome);
+        });
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let why = if std::thread::panicking() { "a bug of Quorate stopped it" } else { "it was cancelled" };
+        self.with(Err(ended(why)));
+    }
+}
+
+/// Ends a job that nobody will hear of, unless it is told otherwise.
+struct Deserted(Option<AbortHandle>);
+
+impl Deserted {
+    fn no_more(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Deserted {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_ends_soon_is_given_at_once_and_what_does_not_is_polled() {
+        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let quick = jobs.start(Duration::from_secs(60), &caller, |_| async { Ok(json!(1)) }).await.unwrap();
+        assert_eq!((quick.done, quick.result), (true, Some(json!(1))));
+        let (go, gone) = tokio::sync::oneshot::channel::<()>();
+        let slow = jobs.start(Duration::ZERO, &caller, |_| async move {
+            gone.await.unwrap();
+            Ok(json!(2))
+        });
+        let slow = slow.await.unwrap();
+        assert!(!slow.done && slow.result.is_none() && slow.progress.is_some());
+        go.send(()).unwrap();
+        let polled = jobs.poll(&slow.job, Duration::from_secs(60), &caller).await.unwrap();
+        assert_eq!(polled.result, Some(json!(2)));
+        assert!(!jobs.cancel(&slow.job).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_cancelled_is_dropped_and_stays_known() {
+        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
+        let job = jobs.start(Duration::ZERO, &caller, |_| async move {
+            let _held = held;
+            std::future::pending().await
+        });
+        let job = job.await.unwrap().job;
+        assert!(jobs.cancel(&job).await.unwrap());
+        assert_eq!(dropped.recv().await, None);
+        assert!(!jobs.cancel(&job).await.unwrap());
+        assert!(jobs.poll(&job, Duration::from_secs(60), &caller).await.is_err());
+        assert!(jobs.poll("j1", Duration::ZERO, &caller).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_takes_the_request_back_takes_the_job_back() {
+        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
+        let start = jobs.start(Duration::from_secs(60), &caller, |_| async move {
+            let _held = held;
+            std::future::pending().await
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(20), start).await.is_err());
+        assert_eq!(dropped.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn there_is_an_end_to_how_many_work_at_once() {
+        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        for _ in 0..RUNNING {
+            jobs.start(Duration::ZERO, &caller, |_| std::future::pending()).await.unwrap();
+        }
+        assert!(jobs.start(Duration::ZERO, &caller, |_| std::future::pending()).await.is_err());
+        jobs.end();
+        let all: Vec<String> = jobs.locked().values().map(|job| job.id.clone()).collect();
+        for id in all {
+            assert!(jobs.poll(&id, Duration::from_secs(60), &caller).await.is_err());
+        }
+        assert!(jobs.start(Duration::ZERO, &caller, |_| std::future::pending()).await.is_ok());
+    }
+}

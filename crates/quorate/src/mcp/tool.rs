@@ -1,0 +1,129 @@
+//! What a tool is: a name, what it takes and gives as types, and what it does. Schemas, and the reading of arguments,
+//! follow from the types.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::model::{self, CallToolResult, JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::Served;
+use super::caller::Caller;
+use super::failure::Failure;
+
+/// What a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It looks.
+    Reads,
+    /// It adds, and what was there stays.
+    Adds,
+    /// It puts something in the place of what was there.
+    Replaces,
+}
+
+/// A tool. One file each in `tools/`.
+pub(super) trait Tool: 'static {
+    /// Its name.
+    const NAME: &'static str;
+    /// What people see.
+    const TITLE: &'static str;
+    /// What a model is told of it.
+    const ABOUT: &'static str;
+    /// What a call does to the world.
+    const EFFECT: Effect;
+    /// What it takes.
+    type Arguments: DeserializeOwned + JsonSchema + Send;
+    /// What it gives; an object.
+    type Output: Serialize + JsonSchema;
+
+    /// Does it.
+    fn call(
+        served: &Arc<Served>,
+        arguments: Self::Arguments,
+        caller: &Caller,
+    ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
+}
+
+type Calling<'a> = Pin<Box<dyn Future<Output = CallToolResult> + Send + 'a>>;
+
+/// A tool, whatever it takes and gives.
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) effect: Effect,
+    /// As clients see it.
+    pub(super) about: model::Tool,
+    call: for<'a> fn(&'a Arc<Served>, JsonObject, &'a Caller) -> Calling<'a>,
+}
+
+impl Entry {
+    pub(super) fn of<T: Tool>() -> Entry {
+        let annotations = ToolAnnotations::with_title(T::TITLE)
+            .read_only(T::EFFECT == Effect::Reads)
+            .destructive(T::EFFECT == Effect::Replaces);
+        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema::<T::Arguments>(Side::Taken)))
+            .with_title(T::TITLE)
+            .with_raw_output_schema(Arc::new(schema::<T::Output>(Side::Given)))
+            .with_annotations(annotations);
+        Entry { name: T::NAME, effect: T::EFFECT, about, call: called::<T> }
+    }
+
+    pub(super) async fn call(
+        &self,
+        served: &Arc<Served>,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> CallToolResult {
+        (self.call)(served, arguments, caller).await
+    }
+}
+
+fn called<'a, T: Tool>(served: &'a Arc<Served>, arguments: JsonObject, caller: &'a Caller) -> Calling<'a> {
+    Box::pin(async move {
+        let given = match read::<T::Arguments>(T::NAME, arguments) {
+            Ok(arguments) => T::call(served, arguments, caller).await,
+            Err(failure) => Err(failure),
+        };
+        match given.map(|given| serde_json::to_value(&given).expect("what tools give are plain objects")) {
+            Ok(given) => CallToolResult::structured(given),
+            Err(failure) => failure.result(),
+        }
+    })
+}
+
+/// Reads arguments; the one that cannot be read is named.
+fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Failure> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        let why = error.into_inner();
+        let message = match path.as_str() {
+            "." => format!("`{tool}`: {why}"),
+            path => format!("`{tool}`: the argument `{path}`: {why}"),
+        };
+        Failure::usage(message, format!("`tools/list` shows the schema of what `{tool}` takes"))
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Taken,
+    Given,
+}
+
+/// The schema of a type, all in one piece: not every client follows refs.
+fn schema<T: JsonSchema>(side: Side) -> Map<String, Value> {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    if matches!(side, Side::Given) {
+        settings = settings.for_serialize();
+    }
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let object = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
+    debug_assert_eq!(object.get("type").and_then(Value::as_str), Some("object"), "{object:?}");
+    object
+}

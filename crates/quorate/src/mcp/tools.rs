@@ -1,0 +1,98 @@
+//! All tools, one file each.
+
+mod assembly_convene;
+mod council_audit;
+mod council_review;
+mod council_sweep;
+mod get_messages;
+mod job_cancel;
+mod job_poll;
+mod kv_get;
+mod kv_set;
+mod options;
+mod post_message;
+mod run_operator;
+mod run_show;
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Served;
+use super::tool::{Entry, Tool as _};
+
+/// The longest that a call waits, in milliseconds: clients cut calls at 60 seconds.
+const LONGEST_WAIT: u64 = 50_000;
+/// How long a call waits for a job unless said, in milliseconds.
+const WAIT: u64 = 20_000;
+
+/// All of them, in the order in which they are listed.
+pub(super) fn all() -> Vec<Entry> {
+    vec![
+        Entry::of::<post_message::PostMessage>(),
+        Entry::of::<get_messages::GetMessages>(),
+        Entry::of::<run_operator::RunOperator>(),
+        Entry::of::<kv_get::KvGet>(),
+        Entry::of::<kv_set::KvSet>(),
+        Entry::of::<council_review::CouncilReview>(),
+        Entry::of::<council_sweep::CouncilSweep>(),
+        Entry::of::<council_audit::CouncilAudit>(),
+        Entry::of::<assembly_convene::AssemblyConvene>(),
+        Entry::of::<run_show::RunShow>(),
+        Entry::of::<job_poll::JobPoll>(),
+        Entry::of::<job_cancel::JobCancel>(),
+    ]
+}
+
+/// Whether a tool is of no use without a conversation.
+pub(super) fn needs_conversation(name: &str) -> bool {
+    [
+        post_message::PostMessage::NAME,
+        get_messages::GetMessages::NAME,
+        run_operator::RunOperator::NAME,
+        kv_get::KvGet::NAME,
+        kv_set::KvSet::NAME,
+    ]
+    .contains(&name)
+}
+
+/// What a model is told of the server as a whole.
+pub(super) fn instructions(served: &Served) -> String {
+    let mut text = "Quorate: councils and assemblies of agents whose decisions are recorded.".to_owned();
+    if !served.read_only {
+        text.push_str(
+            " Long work is a job: a call that has no result after `wait_ms` gives the job's id, `job_poll` waits for \
+             its end, `job_cancel` ends it.",
+        );
+    }
+    let ids: Vec<String> = served.conversations.ids().map(|id| format!("`{id}`")).collect();
+    if !ids.is_empty() {
+        text.push_str(&format!(" Conversations: {}.", ids.join(", ")));
+    }
+    text
+}
+
+/// An object whose keys are told elsewhere: the one that a command prints with `--format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+struct Object(Map<String, Value>);
+
+impl Object {
+    /// What a renderer of the command line has printed.
+    fn printed(text: &str) -> Object {
+        Object(serde_json::from_str(text).expect("`--format json` prints one object"))
+    }
+}
+
+/// How long a call waits for its job, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+struct Wait(#[schemars(range(max = LONGEST_WAIT))] Option<u64>);
+
+impl Wait {
+    fn duration(self) -> Duration {
+        Duration::from_millis(self.0.unwrap_or(WAIT).min(LONGEST_WAIT))
+    }
+}

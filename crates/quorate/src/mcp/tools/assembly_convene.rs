@@ -1,0 +1,185 @@
+//! `assembly_convene`: convenes an assembly.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_manifest::assembly::members;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Wait;
+use super::options::timeout;
+use crate::mcp::Served;
+use crate::mcp::caller::Caller;
+use crate::mcp::failure::Failure;
+use crate::mcp::jobs::Standing;
+use crate::mcp::tool::{Effect, Tool};
+use crate::service::artifact;
+use crate::service::convene::asked::Asked;
+use crate::service::convene::sitting::Sitting;
+use crate::service::convene::{self, Options, Request};
+use crate::service::desk::Desk;
+
+pub(super) struct AssemblyConvene;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The ASSEMBLY.md, or the directory that holds it, from the workspace's root
+    assembly: PathBuf,
+    /// Advisory: the conversation, as .jsonl or .md
+    conversation: Option<Subject>,
+    /// Advisory: whom to ask; session unless said
+    phase: Option<String>,
+    /// Advisory: what made you ask; manual unless said
+    trigger: Option<Trigger>,
+    /// Advisory: ask the sentinels first; they can end it
+    #[serde(default)]
+    sentinel_first: bool,
+    /// Voting: the proposal
+    proposal: Option<Subject>,
+    /// Voting: the proposal's class; without it only those vote who vote on everything
+    class: Option<String>,
+    /// Peer: the topic
+    topic: Option<Subject>,
+    /// Peer: how many rounds at most, in place of what the manifest says
+    #[schemars(range(min = 1, max = 100))]
+    rounds: Option<u32>,
+    /// Hierarchy: what is to be assessed
+    request: Option<Subject>,
+    /// Who answers, for all members: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    executor: Option<String>,
+    /// How many calls the run may make
+    max_calls: Option<u32>,
+    /// How long each member may take, for example 90s or 5m
+    timeout: Option<String>,
+    /// How long to wait for the outcome, in milliseconds: 20000 unless said, 50000 at most
+    #[serde(default)]
+    wait_ms: Wait,
+}
+
+/// What an assembly is convened on: a file, from the workspace's root, or a text.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a path, or an object {text, name}")]
+enum Subject {
+    Path(PathBuf),
+    Text {
+        /// The text
+        text: String,
+        /// What it is called; its end, for example .jsonl, says what it is
+        name: Option<String>,
+    },
+}
+
+impl Subject {
+    /// What it is called.
+    fn name(&self) -> PathBuf {
+        match self {
+            Subject::Path(path) => path.clone(),
+            Subject::Text { name, .. } => name.as_deref().unwrap_or("-").into(),
+        }
+    }
+}
+
+/// What made somebody ask.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Trigger(members::Trigger);
+
+impl TryFrom<String> for Trigger {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Trigger, String> {
+        let found = members::Trigger::ALL.into_iter().find(|one| one.word() == word);
+        let words = || members::Trigger::ALL.map(members::Trigger::word).join(", ");
+        found.map(Trigger).ok_or_else(|| format!("`{word}` is none of {}", words()))
+    }
+}
+
+impl JsonSchema for Trigger {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Trigger".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "enum": members::Trigger::ALL.map(members::Trigger::word)})
+    }
+}
+
+impl Tool for AssemblyConvene {
+    const NAME: &'static str = "assembly_convene";
+    const TITLE: &'static str = "Convene an assembly";
+    const ABOUT: &'static str = "Convenes an assembly: guidance (`conversation`), a vote (`proposal`), a talk among \
+        equals (`topic`), or an assessment that is rolled up (`request`); its ASSEMBLY.md says which. A job: without a \
+        result after `wait_ms`, go on with `job_poll`.";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Output = Standing;
+
+    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+        if given.rounds.is_some_and(|rounds| !(1..=100).contains(&rounds)) {
+            return Err(Failure::usage("`rounds` is 1 to 100", "leave it out for what the manifest says"));
+        }
+        let (wait, within) = (given.wait_ms.duration(), served.clone());
+        let options = Options {
+            executor: given.executor.clone(),
+            max_calls: given.max_calls,
+            timeout: timeout(given.timeout.as_deref())?,
+        };
+        let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
+        let work = |observer| async move {
+            let environment = &within.environment;
+            let (called, workspace, options) = called(&within, given, path, root, options)?;
+            let sitting = Sitting::new(environment, &workspace, &called, &options, &within.host)?;
+            let desk = Desk::open(environment.clone(), workspace).await?;
+            let convened = convene::convene(&desk, &called, &sitting, observer).await;
+            desk.close().await;
+            Ok(convened?.json())
+        };
+        served.jobs.start(wait, caller, work).await
+    }
+}
+
+/// Reads everything that a convening needs, from below the root.
+fn called(
+    served: &Served,
+    given: Arguments,
+    path: PathBuf,
+    root: PathBuf,
+    options: Options,
+) -> Result<(convene::Called, crate::service::workspace::Workspace, Options), Failure> {
+    let subjects = [&given.conversation, &given.proposal, &given.topic, &given.request];
+    let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
+        Subject::Text { text, .. } => Some(text.clone()),
+        Subject::Path(_) => None,
+    });
+    let named = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
+    let request = Request {
+        path,
+        root: Some(root),
+        asked: Asked {
+            conversation: named(&given.conversation),
+            phase: given.phase,
+            trigger: given.trigger.map(|trigger| trigger.0),
+            sentinel_first: given.sentinel_first,
+            proposal: named(&given.proposal),
+            class: given.class,
+            topic: named(&given.topic),
+            rounds: given.rounds,
+            request: named(&given.request),
+        },
+        options,
+    };
+    let read = |subject: &artifact::Subject| match (inline, subject) {
+        // An assembly is convened on one thing, which is the only one that is given.
+        (Some(text), artifact::Subject::File(name)) => {
+            artifact::of(name.display().to_string(), None, Ok(text.into_bytes()))
+        }
+        (Some(text), artifact::Subject::Stdin) => artifact::of("-".to_owned(), None, Ok(text.into_bytes())),
+        (None, artifact::Subject::File(path)) => served.root.artifact(path),
+        (None, artifact::Subject::Stdin) => served.root.artifact(Path::new("-")),
+    };
+    let (called, workspace) =
+        convene::call_on(&served.environment, &served.places, &request, &served.host, read)?;
+    Ok((called, workspace, request.options))
+}

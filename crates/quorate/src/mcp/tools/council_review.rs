@@ -1,0 +1,103 @@
+//! `council_review`: reviews one text.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_manifest::council::tiers::Tier;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::options::{PolicyName, timeout};
+use super::Wait;
+use crate::mcp::Served;
+use crate::mcp::caller::Caller;
+use crate::mcp::failure::Failure;
+use crate::mcp::jobs::Standing;
+use crate::mcp::tool::{Effect, Tool};
+use crate::service::artifact::{self, Artifact, Subject};
+use crate::service::review::{self, Request, Reviewed, Tiered};
+use crate::service::sitting::Options;
+
+pub(super) struct CouncilReview;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The file, from the workspace's root; or `text`
+    path: Option<PathBuf>,
+    /// The text itself; or `path`
+    text: Option<String>,
+    /// What the text is called; its end, for example .md, says what it is
+    name: Option<String>,
+    /// Its type, under which verdicts are remembered; without it what the tier rules say
+    #[serde(rename = "type")]
+    artifact_type: Option<String>,
+    /// Its tier, in place of what the tier rules say
+    #[schemars(range(min = 1, max = 3))]
+    tier: Option<u64>,
+    /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    executor: Option<String>,
+    /// The verdict policy; without it the one that council.yaml names, else seed
+    policy: Option<PolicyName>,
+    /// How many calls the run may make
+    max_calls: Option<u32>,
+    /// How long each member may take, for example 90s or 5m
+    timeout: Option<String>,
+    /// How long to wait for the verdict, in milliseconds: 20000 unless said, 50000 at most
+    #[serde(default)]
+    wait_ms: Wait,
+}
+
+impl Tool for CouncilReview {
+    const NAME: &'static str = "council_review";
+    const TITLE: &'static str = "Review a text";
+    const ABOUT: &'static str = "A council reviews one text: SHIP, REVISE, HOLD or INCOMPLETE, with a brief that says \
+        what to change where. A job: without a result after `wait_ms`, go on with `job_poll`.";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Output = Standing;
+
+    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+        let artifact = artifact(served, &given)?;
+        let tier = given.tier.map(|number| {
+            Tier::from_number(number).ok_or_else(|| Failure::usage("`tier` is 1, 2 or 3", "leave it out"))
+        });
+        let request = Request {
+            // It was read already.
+            subject: Subject::Stdin,
+            artifact_type: given.artifact_type,
+            tier: tier.transpose()?,
+            tiered: Tiered::Shown,
+            options: Options {
+                executor: given.executor,
+                policy: given.policy.map(Into::into),
+                max_calls: given.max_calls,
+                timeout: timeout(given.timeout.as_deref())?,
+            },
+        };
+        let (wait, served) = (given.wait_ms.duration(), served.clone());
+        let jobs = served.clone();
+        let work = |observer| async move {
+            let desk = review::open_for(&served.environment, &served.places, &artifact).await?;
+            let reviewed = review::review(&desk, artifact, &request, observer).await;
+            desk.close().await;
+            match reviewed? {
+                Reviewed::Judged(report) => Ok(report.json()),
+                Reviewed::Skipped { .. } => unreachable!("a text that is named is reviewed whatever its tier"),
+            }
+        };
+        jobs.jobs.start(wait, caller, work).await
+    }
+}
+
+fn artifact(served: &Served, given: &Arguments) -> Result<Artifact, Failure> {
+    match (&given.path, &given.text) {
+        (Some(path), None) => Ok(served.root.artifact(path)?),
+        (None, Some(text)) => {
+            let name = given.name.clone().unwrap_or_else(|| "-".to_owned());
+            Ok(artifact::of(name, None, Ok(text.clone().into_bytes()))?)
+        }
+        (Some(_), Some(_)) => Err(Failure::usage("there are both `path` and `text`", "leave one out")),
+        (None, None) => Err(Failure::usage("there is nothing to review", "say `path` or `text`")),
+    }
+}

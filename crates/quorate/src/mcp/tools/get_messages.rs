@@ -1,0 +1,121 @@
+//! `get_messages`: reads a conversation, and waits for what comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::conversation::Turn;
+use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::LONGEST_WAIT;
+use super::post_message::STAMP;
+use crate::mcp::Served;
+use crate::mcp::caller::Caller;
+use crate::mcp::conversations::Offered;
+use crate::mcp::failure::Failure;
+use crate::mcp::tool::{Effect, Tool};
+
+/// How many messages are given unless said, and at most.
+const LIMIT: usize = 50;
+const MOST: usize = 500;
+
+pub(super) struct GetMessages;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The conversation
+    conversation_id: String,
+    /// How many at most; 50 unless said
+    #[schemars(range(min = 1, max = MOST))]
+    limit: Option<usize>,
+    /// Only messages newer than the one of this id; one that is not there gives the first ones, with known: false
+    after: Option<String>,
+    /// Only messages older than the one of this id: the nearest
+    before: Option<String>,
+    /// With after: how long to wait for the first one, in milliseconds; 50000 at most
+    #[schemars(range(max = LONGEST_WAIT))]
+    wait_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Messages {
+    /// Oldest first.
+    messages: Vec<Message>,
+    /// Whether there are more: newer ones with after, else older ones.
+    has_more: bool,
+    /// Whether the message of after or before is there; true without them.
+    known: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    /// Its id.
+    id: String,
+    /// Who said it: a participant's id, or any other name.
+    author_id: String,
+    /// What a participant is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author_name: Option<String>,
+    /// What was said.
+    content: String,
+    /// When, as RFC 3339.
+    timestamp: String,
+    /// What its author added. `quorate` is what ties a runtime's turn to the one that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Map<String, Value>>,
+}
+
+impl Tool for GetMessages {
+    const NAME: &'static str = "get_messages";
+    const TITLE: &'static str = "Read a conversation";
+    const ABOUT: &'static str = "The newest messages of a conversation, oldest first; with `after` what is newer than a \
+        message, with `waitMs` once there is something; with `before` what is older.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Messages;
+
+    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Messages, Failure> {
+        let offered = served.conversations.find(&given.conversation_id)?;
+        let limit = given.limit.unwrap_or(LIMIT);
+        if !(1..=MOST).contains(&limit) {
+            return Err(Failure::usage(format!("`limit` is {limit}"), format!("say 1 to {MOST}")));
+        }
+        let wait = Duration::from_millis(given.wait_ms.unwrap_or(0).min(LONGEST_WAIT));
+        let conversation = &offered.conversation;
+        let found = match (given.after, given.before) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage("there are both `after` and `before`", "leave one out"));
+            }
+            (Some(after), None) => conversation.awaited(&Name::from(after), limit, wait, caller).await?,
+            (None, Some(before)) => conversation.before(&Name::from(before), limit).await?,
+            (None, None) if given.wait_ms.is_some() => {
+                let help = "say `after`: the id of the newest message that you have";
+                return Err(Failure::usage("`waitMs` waits for what is newer than a message", help));
+            }
+            (None, None) => conversation.newest(limit).await?,
+        };
+        let messages = found.turns.into_iter().map(|turn| message(offered, turn)).collect();
+        Ok(Messages { messages, has_more: found.more, known: found.known })
+    }
+}
+
+fn message(offered: &Offered, turn: Turn) -> Message {
+    let author = offered.runtime.participants.iter().find(|one| one.id == turn.participant);
+    let mut metadata = turn.meta;
+    if let Some(stamp) = turn.stamp.and_then(|stamp| serde_json::to_value(stamp).ok()) {
+        metadata.insert(STAMP.to_owned(), stamp);
+    }
+    Message {
+        id: turn.id.to_string(),
+        author_id: turn.participant.to_string(),
+        author_name: author.map(|one| one.display_name.clone()),
+        content: turn.content.to_string(),
+        timestamp: turn.timestamp.to_string(),
+        metadata: (!metadata.is_empty()).then_some(metadata),
+    }
+}

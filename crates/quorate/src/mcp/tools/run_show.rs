@@ -1,0 +1,46 @@
+//! `run_show`: what a run came to, and why.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Object;
+use crate::mcp::Served;
+use crate::mcp::caller::Caller;
+use crate::mcp::failure::Failure;
+use crate::mcp::tool::{Effect, Tool};
+use crate::service::runs::{self, Shown};
+
+pub(super) struct RunShow;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The run's id, or the beginning of it
+    run: String,
+}
+
+impl Tool for RunShow {
+    const NAME: &'static str = "run_show";
+    const TITLE: &'static str = "Show a run";
+    const ABOUT: &'static str = "What a recorded run of a council or an assembly came to, and why.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Object;
+
+    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+        let (desk, run) = runs::open_here(&served.environment, &served.places, &given.run).await?;
+        let shown = runs::shown(&desk, &run).await;
+        desk.close().await;
+        let json = match shown? {
+            Shown::Review(report) => report.json(),
+            Shown::Assembly(report) => report.json(),
+        };
+        match json {
+            Value::Object(object) => Ok(Object(object)),
+            other => unreachable!("a report is an object: {other}"),
+        }
+    }
+}

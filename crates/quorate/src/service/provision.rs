@@ -1,0 +1,269 @@
+//! Provisioning: a package's files into a folder, and out of it again. This file owns what a caller says and gets;
+//! `install.rs`, `uninstall.rs` and `status.rs` are the use cases, `plan.rs` and `out.rs` say what becomes of one file,
+//! `carry.rs` does it in an order that a crash cannot hurt, and `setup.rs` owns what is remembered.
+//!
+//! What is installed comes from any adapter of the provisioning port; how it is installed is the same for all.
+
+pub mod append;
+pub mod carry;
+pub mod change;
+pub mod diff;
+pub mod files;
+pub mod install;
+pub mod merge;
+pub mod out;
+pub mod plan;
+pub mod setup;
+pub mod standing;
+pub mod status;
+pub mod uninstall;
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::provisioning::{Failure, Provisioning};
+
+use super::environment::Environment;
+use super::manifests::root_of;
+use super::stop::{self, Class, Stop};
+use super::workspace::{absolute, shown};
+use change::{Action, Cannot, Change};
+use files::{Beneath, Trouble};
+use setup::Error;
+
+/// Whether anything is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// It is.
+    Real,
+    /// It is only said.
+    Dry,
+}
+
+/// Whether what was edited since may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// It may.
+    Yes,
+    /// It may not.
+    No,
+}
+
+/// How a use case is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct How {
+    /// Whether anything is written.
+    pub run: Run,
+    /// Whether what was edited since may be replaced.
+    pub force: Force,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The profile.
+    pub slug: String,
+    /// Its version.
+    pub version: String,
+    /// The version that was installed before, if another was.
+    pub previous: Option<String>,
+    /// Whether a process that died had begun with it.
+    pub resumed: bool,
+    /// Where it went, as the user would name it.
+    pub target: String,
+    /// Whether anything was written.
+    pub run: Run,
+    /// What became of each file, or would.
+    pub files: Vec<Told>,
+    /// Refusals and warnings. With a refusal, nothing was written.
+    pub report: Report,
+}
+
+impl Outcome {
+    /// Whether there is nothing to do.
+    pub fn idle(&self) -> bool {
+        self.files.iter().all(|told| told.action == Action::Keep || told.action == Action::Leave)
+    }
+}
+
+/// What became of a file, or would.
+#[derive(Debug)]
+pub struct Told {
+    /// Which.
+    pub dest: String,
+    /// How it goes together with what was there.
+    pub strategy: &'static str,
+    /// What is done.
+    pub action: Action,
+    /// What else is to be said.
+    pub notes: Vec<String>,
+    /// For a file that was edited: from what was installed to what is there. In a dry run: from what is there to what
+    /// would be. Else empty.
+    pub diff: String,
+}
+
+impl Told {
+    fn of(change: &Change, run: Run) -> Told {
+        let found = change.found.as_ref().map(|found| &*found.bytes);
+        let diff = match (&change.expected, run) {
+            (Some(expected), _) => diff::unified(&change.dest, Some(expected), found),
+            (None, Run::Dry) => diff::unified(&change.dest, found, change.result()),
+            (None, Run::Real) => String::new(),
+        };
+        Told {
+            dest: change.dest.clone(),
+            strategy: change.strategy.word(),
+            action: change.action,
+            notes: change.notes.clone(),
+            diff,
+        }
+    }
+}
+
+/// The folder that is installed into: what was said, else the workspace's root.
+pub struct Target {
+    files: Beneath,
+    shown: String,
+}
+
+impl Target {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it is not there, or is no folder.
+    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<Target, Stop> {
+        let path: PathBuf = match into {
+            Some(into) => absolute(&environment.directory, into),
+            None => root_of(environment, None, &environment.directory),
+        };
+        let named = match shown(environment, &path) {
+            here if here.is_empty() => ".".to_owned(),
+            there => there,
+        };
+        let files = Beneath::open(&path).map_err(|error| {
+            let class = match error.kind() {
+                std::io::ErrorKind::NotFound => Class::NotFound,
+                _ => Class::Configuration,
+            };
+            let body = Body::new(format!("cannot open the folder {named}: {error}"));
+            Stop::new(class, codes::PROFILE_TARGET, body.help("install into a folder that is there"))
+        })?;
+        Ok(Target { files, shown: named })
+    }
+
+    /// Keeps other processes out while something is written.
+    fn lock(&self, run: Run) -> Result<Option<std::fs::File>, Stop> {
+        match run {
+            Run::Dry => Ok(None),
+            Run::Real => self.files.lock().map(Some).map_err(|error| {
+                let body = Body::new(format!("cannot lock the folder {}: {error}", self.shown));
+                Stop::configuration(codes::PROFILE_TARGET, body)
+            }),
+        }
+    }
+}
+
+/// The profile of a path that a user named.
+pub fn profile(environment: &Environment, path: &Path) -> impl Provisioning + use<> {
+    let named = path.display().to_string();
+    quorate_adapters::provisioning::profile::at(absolute(&environment.directory, path), named)
+}
+
+/// Installs what an adapter gives.
+///
+/// # Errors
+/// When there is no package, or the folder or what is kept in it cannot be used. What is only refused is in the outcome.
+pub async fn install(
+    environment: &Environment,
+    provisioning: &dyn Provisioning,
+    target: &Target,
+    how: How,
+) -> Result<Outcome, Stop> {
+    let package = provisioning.package().await.map_err(no_package)?;
+    let _lock = target.lock(how.run)?;
+    let about = provisioning.about();
+    let at = quorate_kernel::clock::rfc3339(environment.clock.now_ms());
+    install::install(&target.files, &target.shown, &package, &install::Origin { from: about.from, at }, how)
+}
+
+/// Takes out what was installed.
+///
+/// # Errors
+/// When nothing of that name is installed, or the folder or what is kept in it cannot be used.
+pub fn uninstall(target: &Target, slug: &str, how: How) -> Result<Outcome, Stop> {
+    let _lock = target.lock(how.run)?;
+    uninstall::uninstall(&target.files, &target.shown, slug, how)
+}
+
+/// How installed profiles stand: one, or all.
+///
+/// # Errors
+/// When the one that was named is not installed, or what is kept cannot be read.
+pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::Standing>, Stop> {
+    status::status(&target.files, &target.shown, slug)
+}
+
+fn no_package(failure: Failure) -> Stop {
+    match failure {
+        Failure::Missing { message } => {
+            let help = "name a folder with a profile.json, or an archive of one";
+            Stop::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
+        }
+        Failure::Refused(report) => Stop::report(Class::Configuration, *report),
+        unavailable @ Failure::Unavailable { .. } => {
+            Stop::configuration(codes::PROFILE_INVALID, Body::new(stop::chain(&unavailable)))
+        }
+    }
+}
+
+/// Nothing of that name is installed.
+fn not_installed(slug: &str, target: &str, installed: &[String]) -> Stop {
+    let body = Body::new(format!("no profile `{slug}` is installed in {target}"));
+    let help = match installed {
+        [] => "none is; `--into` names another folder".to_owned(),
+        some => format!("installed are: {}", some.join(", ")),
+    };
+    Stop::not_found(codes::PROFILE_UNKNOWN, body.help(help))
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        match &error {
+            Error::Corrupt { .. } => {
+                let help = "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
+                Stop::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
+            }
+            Error::Trouble { trouble: Trouble::Place(_), .. } => {
+                Stop::new(Class::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
+            }
+            Error::Trouble { .. } => {
+                Stop::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
+            }
+        }
+    }
+}
+
+/// Takes what is refused into a report; what cannot be read at all stops.
+fn refuse(report: &mut Report, cannot: Cannot) -> Result<(), Stop> {
+    match cannot {
+        Cannot::Refused { code, body, text } => {
+            if let (Some(text), Some(place)) = (text, &body.place) {
+                report.source(place.file.clone(), text);
+            }
+            report.refuse(code, *body);
+            Ok(())
+        }
+        Cannot::Setup(error) => Err(error.into()),
+    }
+}
+
+/// Refuses what was edited since.
+fn refuse_edited(report: &mut Report, changes: &[Change], help: &str) {
+    for change in changes.iter().filter(|change| change.action == Action::Edited) {
+        let body = Body::new(format!("{} was edited since it was installed", change.dest));
+        report.refuse(codes::PROFILE_DRIFT, body.help(help));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! append: a text at the end of another, found there again, exchanged and taken out.
+
+/// What is added to a text so that a block stands at its end; `None` where the block is there already, on lines of its
+/// own.
+pub fn addition(text: &str, block: &str) -> Option<String> {
+    if has(text, block) {
+        return None;
+    }
+    let apart = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Some(format!("{apart}{block}"))
+}
+
+/// Whether a text has a block on lines of its own.
+fn has(text: &str, block: &str) -> bool {
+    let block = block.trim_end_matches(['\n', '\r']);
+    if block.is_empty() {
+        return true;
+    }
+    text.match_indices(block).any(|(at, _)| {
+        let rest = &text[at + block.len()..];
+        (at == 0 || text[..at].ends_with('\n'))
+            && (rest.is_empty() || rest.starts_with('\n') || rest.starts_with("\r\n"))
+    })
+}
+
+/// Where what was added stands, if it is still there: the last place, since it was added at the end.
+pub fn find(text: &str, added: &str) -> Option<usize> {
+    text.rfind(added)
+}
+
+/// The text without what was added, or nothing where that is not there any more.
+pub fn take_out(text: &str, added: &str) -> Option<String> {
+    let at = find(text, added)?;
+    let (before, after) = (&text[..at], &text[at + added.len()..]);
+    // The line break that set the block apart goes with it, unless two lines would become one.
+    let joined = added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
+    let apart = if joined { "\n" } else { "" };
+    Some(format!("{before}{apart}{after}"))
+}
+
+/// The text with another block where what was added stands, and what is then the addition.
+pub fn exchange(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
+    let at = find(text, added)?;
+    let (before, after) = (&text[..at], &text[at + added.len()..]);
+    let apart = added.strip_suffix(old).unwrap_or_default();
+    let joined = !after.is_empty() && !after.starts_with('\n') && !block.ends_with('\n');
+    let added = format!("{apart}{block}{}", if joined { "\n" } else { "" });
+    Some((format!("{before}{added}{after}"), added))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_added_on_lines_of_its_own_and_once() {
+        assert_eq!(addition("", "x\n").as_deref(), Some("x\n"));
+        assert_eq!(addition("a\n", "x\n").as_deref(), Some("x\n"));
+        assert_eq!(addition("a", "x\n").as_deref(), Some("\nx\n"));
+        assert_eq!(addition("a\nx", "x\n"), None);
+        assert_eq!(addition("a\nx\r\nb\n", "x\n"), None);
+        assert_eq!(addition("max\n", "x\n").as_deref(), Some("x\n"));
+        assert_eq!(addition("a\n", ""), None);
+    }
+
+    #[test]
+    fn what_was_added_is_taken_out_whatever_stands_around_it() {
+        for (before, block) in [("", "x\n"), ("a\n", "x\ny"), ("a", "x\n")] {
+            let added = addition(before, block).expect("it is not there");
+            let after = format!("{before}{added}");
+            assert_eq!(take_out(&after, &added).as_deref(), Some(before));
+            let more = format!("top\n{after}\nbottom\n");
+            assert_eq!(take_out(&more, &added), Some(format!("top\n{before}\nbottom\n")));
+        }
+        assert_eq!(take_out("a\nx\nb\n", "\nx\n").as_deref(), Some("a\nb\n"));
+        assert_eq!(take_out("a\n", "x\n"), None);
+    }
+
+    #[test]
+    fn the_next_version_stands_where_the_last_one_stood() {
+        let (text, added) = exchange("a\nx\nb\n", "x\n", "x\n", "y").expect("it is there");
+        assert_eq!((text.as_str(), added.as_str()), ("a\ny\nb\n", "y\n"));
+        let (text, added) = exchange("a\nx\n", "\nx\n", "x\n", "yy\n").expect("it is there");
+        assert_eq!((text.as_str(), added.as_str()), ("a\nyy\n", "\nyy\n"));
+        assert_eq!(take_out(&text, &added).as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,248 @@
+//! What is to be done with one file: what is there, what is to be there, and what the setup ledger then says of it.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Place, RefusalCode, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::provisioning::{Mode, Piece, Strategy};
+use quorate_manifest::tree::Problem;
+
+use super::files::{Access, Found, Trouble};
+use super::setup::{Error, Fact, Held, Part};
+
+/// What is to be done with one file.
+#[derive(Debug)]
+pub struct Change {
+    /// Which.
+    pub dest: String,
+    /// How it goes together with what is there.
+    pub strategy: Strategy,
+    /// What is there.
+    pub found: Option<Found>,
+    /// What is to be done.
+    pub write: Write,
+    /// What then holds; nothing where the profile has no part in the file.
+    pub fact: Option<Fact>,
+    /// What it comes to, for people.
+    pub action: Action,
+    /// What else is to be said, each a sentence without its stop.
+    pub notes: Vec<String>,
+    /// Contents that the fact names and that have to be kept.
+    pub contents: Vec<(Part, Arc<[u8]>)>,
+    /// Where what is there is set aside, as it would be lost.
+    pub aside: Option<String>,
+    /// What is expected where something else is.
+    pub expected: Option<Vec<u8>>,
+}
+
+/// What is to be done on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Nothing.
+    Nothing,
+    /// It gets this content.
+    Put(Arc<[u8]>, Access),
+    /// It goes.
+    Remove,
+}
+
+/// What a change comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// There was none.
+    Create,
+    /// There is one, and it changes.
+    Change,
+    /// It was installed and is gone.
+    PutBack,
+    /// Only that it can be run.
+    Permit,
+    /// It is as it is to be.
+    Keep,
+    /// It is somebody's and stays.
+    Leave,
+    /// It gets what was there before.
+    Restore,
+    /// It goes.
+    Delete,
+    /// It was edited since, and nothing is done.
+    Edited,
+}
+
+impl Action {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Action::Create => "create",
+            Action::Change => "change",
+            Action::PutBack => "put back",
+            Action::Permit => "make executable",
+            Action::Keep => "keep",
+            Action::Leave => "leave",
+            Action::Restore => "restore",
+            Action::Delete => "delete",
+            Action::Edited => "edited",
+        }
+    }
+}
+
+impl Change {
+    /// Nothing is done.
+    pub fn nothing(dest: &str, strategy: Strategy, found: Option<Found>, action: Action) -> Change {
+        Change {
+            dest: dest.to_owned(),
+            strategy,
+            found,
+            write: Write::Nothing,
+            fact: None,
+            action,
+            notes: Vec::new(),
+            contents: Vec::new(),
+            aside: None,
+            expected: None,
+        }
+    }
+
+    /// The content that is then there.
+    pub fn result(&self) -> Option<&[u8]> {
+        match &self.write {
+            Write::Nothing => self.found.as_ref().map(|found| &*found.bytes),
+            Write::Put(bytes, _) => Some(bytes),
+            Write::Remove => None,
+        }
+    }
+
+    /// The hash of what is there.
+    pub fn from(&self) -> Option<String> {
+        self.found.as_ref().map(|found| sha256_hex(&found.bytes))
+    }
+
+    /// The hash of what is then there.
+    pub fn leaves(&self) -> Option<String> {
+        self.result().map(sha256_hex)
+    }
+
+    /// Adds a note.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Change {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// What a file is to be, before it is held against what is there.
+#[derive(Debug, Default)]
+pub struct Next {
+    /// Its content; nothing where what is there stays.
+    pub bytes: Option<Arc<[u8]>>,
+    /// What then holds.
+    pub fact: Option<Fact>,
+    /// Contents that the fact names.
+    pub contents: Vec<(Part, Arc<[u8]>)>,
+    /// What else is to be said.
+    pub notes: Vec<String>,
+}
+
+impl Next {
+    /// A content that a piece gives, over a base.
+    pub fn of(piece: &Piece, bytes: Arc<[u8]>, base: Option<&Found>) -> Next {
+        let held = base.map(|base| Held { sha256: sha256_hex(&base.bytes), mode: base.mode });
+        let mut contents = vec![(Part::Installed, Arc::clone(&piece.bytes)), (Part::Installed, Arc::clone(&bytes))];
+        contents.extend(base.map(|base| (Part::Before, Arc::from(&*base.bytes))));
+        let fact = Fact {
+            strategy: piece.strategy,
+            mode: piece.mode,
+            source: sha256_hex(&piece.bytes),
+            base: held,
+            text: sha256_hex(&bytes),
+            added: None,
+        };
+        Next { bytes: Some(bytes), fact: Some(fact), contents, notes: Vec::new() }
+    }
+
+    /// What was installed stays as it is.
+    pub fn kept(piece: &Piece, fact: &Fact) -> Next {
+        Next { fact: Some(Fact { mode: piece.mode, ..fact.clone() }), ..Next::default() }
+    }
+
+    /// Held against what is there.
+    pub fn change(self, piece: &Piece, found: Option<Found>, base_mode: Option<u32>) -> Change {
+        let dest = piece.dest.as_str();
+        let run = piece.mode == Mode::Executable && self.fact.is_some();
+        let with_run = |mode: u32| if run { mode | ((mode & 0o444) >> 2) } else { mode };
+        let unchanged = match (&self.bytes, &found) {
+            (None, _) => true,
+            (Some(bytes), Some(found)) => **bytes == *found.bytes,
+            (Some(_), None) => false,
+        };
+        let (write, action) = match (unchanged, &found) {
+            (true, Some(there)) if with_run(there.mode) != there.mode => (
+                Write::Put(Arc::from(&*there.bytes), Access::Exactly(with_run(there.mode))),
+                Action::Permit,
+            ),
+            (true, _) => (Write::Nothing, if self.fact.is_some() { Action::Keep } else { Action::Leave }),
+            (false, there) => {
+                let access = match there.as_ref().map(|there| there.mode).or(base_mode) {
+                    Some(mode) => Access::Exactly(with_run(mode)),
+                    None if run => Access::Program,
+                    None => Access::Data,
+                };
+                let action = if there.is_some() { Action::Change } else { Action::Create };
+                (Write::Put(self.bytes.unwrap_or_else(|| Arc::from([])), access), action)
+            }
+        };
+        let mut change = Change::nothing(dest, piece.strategy, found, action);
+        (change.write, change.fact, change.notes, change.contents) = (write, self.fact, self.notes, self.contents);
+        change
+    }
+}
+
+/// Why it cannot be said what is to be done.
+#[derive(Debug)]
+pub enum Cannot {
+    /// A text, the profile's or the one that is there, is not fit.
+    Refused {
+        /// With which code.
+        code: RefusalCode,
+        /// What is wrong.
+        body: Box<Body>,
+        /// The text that its place is in.
+        text: Option<String>,
+    },
+    /// The setup or the file cannot be read.
+    Setup(Error),
+}
+
+impl Cannot {
+    /// A file that is there cannot be used.
+    pub fn target(body: Body) -> Cannot {
+        Cannot::Refused { code: codes::PROFILE_TARGET, body: Box::new(body), text: None }
+    }
+
+    /// A file of the profile cannot be used.
+    pub fn profile(body: Body) -> Cannot {
+        Cannot::Refused { code: codes::PROFILE_INVALID, body: Box::new(body), text: None }
+    }
+
+    /// A text is not JSON.
+    pub fn no_json(code: RefusalCode, file: &str, text: &str, problem: Problem) -> Cannot {
+        let place = |span| Place { file: file.into(), span, path: String::new() };
+        let mut body = Body::new(format!("this is not JSON: {}", problem.message)).at(place(problem.span));
+        body.help = problem.help;
+        if let Some((span, label)) = problem.related {
+            body = body.related(place(span), label);
+        }
+        Cannot::Refused { code, body: Box::new(body), text: Some(text.to_owned()) }
+    }
+}
+
+impl From<Error> for Cannot {
+    fn from(error: Error) -> Cannot {
+        match error {
+            Error::Trouble { path, trouble: Trouble::Place(why) } => {
+                Cannot::target(Body::new(format!("{path} {why}")))
+            }
+            other => Cannot::Setup(other),
+        }
+    }
+}

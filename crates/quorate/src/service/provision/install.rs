@@ -1,0 +1,162 @@
+//! Install: what a package brings is held against what is there and what was installed before. Unless all of it can be
+//! done, nothing is.
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::provisioning::{Package, Piece, Strategy};
+
+use super::change::{Action, Change};
+use super::files::Files;
+use super::setup::{self, Entry, Intent, Setup, State, Store, look};
+use super::{Force, How, Outcome, Run, Told, carry, out, plan, refuse, refuse_edited};
+use crate::service::stop::Stop;
+
+/// Where a package comes from, and when.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// As the user named it.
+    pub from: String,
+    /// RFC 3339.
+    pub at: String,
+}
+
+/// Installs a package.
+///
+/// # Errors
+/// When what is there or what is kept cannot be read, or the disk refuses.
+pub fn install(
+    files: &dyn Files,
+    target: &str,
+    package: &Package,
+    origin: &Origin,
+    how: How,
+) -> Result<Outcome, Stop> {
+    let store = Store::new(files, &package.slug);
+    let others = setup::all(files)?;
+    let mut setup = store.load()?.unwrap_or_else(|| Setup::new(&package.slug));
+    let resumed = setup.state != State::Installed;
+    let previous = Some(setup.version.clone()).filter(|old| !old.is_empty() && *old != package.version);
+    setup.settle(files)?;
+
+    let mut report = Report::new();
+    report.absorb(package.report.clone());
+    let mut changes = Vec::new();
+    for piece in package.pieces() {
+        if let Some(body) = taken(&others, package, piece) {
+            report.refuse(codes::PROFILE_TARGET, body);
+            continue;
+        }
+        match plan::put(files, &store, piece, setup.fact(piece.dest.as_str()), how.force) {
+            Ok(change) => changes.push(change),
+            Err(cannot) => refuse(&mut report, cannot)?,
+        }
+    }
+    changes.extend(dropped(files, &store, package, &setup, how.force, &mut report)?);
+    refuse_edited(&mut report, &changes, "see what differs above; `--force` replaces it and keeps what was there");
+
+    if how.run == Run::Real && !report.refused() {
+        let begun = intended(&setup, package, origin, &changes);
+        let done = installed(&begun, &changes);
+        if !resumed && idle(&setup, &done, &changes) {
+            // Not even the time changes.
+        } else {
+            carry::out(files, &store, begun, done, &changes)?;
+        }
+    }
+    Ok(Outcome {
+        slug: package.slug.clone(),
+        version: package.version.clone(),
+        previous,
+        resumed,
+        target: target.to_owned(),
+        run: how.run,
+        files: changes.iter().map(|change| Told::of(change, how.run)).collect(),
+        report,
+    })
+}
+
+/// Why another profile's file cannot be installed over, if it is one. Files that are merged or appended to can be shared.
+fn taken(others: &[Setup], package: &Package, piece: &Piece) -> Option<Body> {
+    let whole = |strategy| strategy == Strategy::Overwrite;
+    others.iter().filter(|other| other.slug != package.slug).find_map(|other| {
+        let entry = other.files.get(piece.dest.as_str())?;
+        let fact = match &entry.intent {
+            Some(Intent::Put { fact, .. }) => fact,
+            _ => entry.installed.as_ref()?,
+        };
+        let alone = whole(piece.strategy) || (whole(fact.strategy) && piece.strategy != Strategy::Preserve);
+        alone.then(|| {
+            Body::new(format!("{} is installed by `{}` already", piece.dest, other.slug))
+                .help(format!("`quorate provision uninstall {}` takes that out", other.slug))
+        })
+    })
+}
+
+/// What becomes of files that this version does not bring any more: they go as they would when uninstalled.
+fn dropped(
+    files: &dyn Files,
+    store: &Store<'_>,
+    package: &Package,
+    setup: &Setup,
+    force: Force,
+    report: &mut Report,
+) -> Result<Vec<Change>, Stop> {
+    let mut changes = Vec::new();
+    for (dest, entry) in &setup.files {
+        let brought = package.pieces().iter().any(|piece| piece.dest.as_str() == dest);
+        let Some(fact) = entry.installed.as_ref().filter(|_| !brought) else { continue };
+        let found = match look(files, dest) {
+            Ok(found) => found,
+            Err(error) => {
+                refuse(report, error.into())?;
+                continue;
+            }
+        };
+        match out::take(store, dest, fact, found, force) {
+            Ok(change) => changes.push(change.note("this version does not bring it any more")),
+            Err(cannot) => refuse(report, cannot)?,
+        }
+    }
+    Ok(changes)
+}
+
+/// The setup that is written before anything is done.
+fn intended(setup: &Setup, package: &Package, origin: &Origin, changes: &[Change]) -> Setup {
+    let mut begun = setup.clone();
+    begun.version = package.version.clone();
+    (begun.from, begun.at) = (origin.from.clone(), origin.at.clone());
+    begun.state = State::Installing;
+    for change in changes {
+        let installed = setup.fact(&change.dest).cloned();
+        let intent = match &change.fact {
+            Some(fact) => Intent::Put { from: change.from(), fact: fact.clone() },
+            None if installed.is_none() => continue,
+            None => Intent::Out { leaves: change.leaves() },
+        };
+        begun.files.insert(change.dest.clone(), Entry { installed, intent: Some(intent) });
+    }
+    begun
+}
+
+/// The setup that is written when all is done.
+fn installed(begun: &Setup, changes: &[Change]) -> Setup {
+    let mut done = begun.clone();
+    done.state = State::Installed;
+    for change in changes {
+        match &change.fact {
+            Some(fact) => {
+                let entry = Entry { installed: Some(fact.clone()), intent: None };
+                done.files.insert(change.dest.clone(), entry);
+            }
+            None => {
+                done.files.remove(&change.dest);
+            }
+        }
+    }
+    done
+}
+
+/// Whether nothing has to be written, not even what is remembered.
+fn idle(setup: &Setup, done: &Setup, changes: &[Change]) -> bool {
+    let still = |change: &Change| matches!(change.action, Action::Keep | Action::Leave);
+    changes.iter().all(still) && setup.files == done.files && setup.version == done.version
+}

@@ -1,0 +1,252 @@
+//! merge-json-deep: JSON into JSON, and out again. Both are edits of a text: what does not have to change keeps its order
+//! and its spacing, and what is new is written the way its surroundings are.
+//!
+//! Objects are merged key by key, and arrays get the items that they lack, each once. Anything else that differs is
+//! replaced: the profile wins.
+
+use std::collections::{HashMap, HashSet};
+
+use quorate_manifest::tree::{Entry, Kind, Node, Problem, json};
+
+mod edit;
+mod style;
+
+use edit::Edits;
+use style::{Style, Written};
+
+/// A target into which a profile's JSON is merged. A target that has it all comes out as it went in.
+///
+/// # Errors
+/// When one of the two is not JSON.
+pub fn merge(target: &str, profile: &str) -> Result<String, Bad> {
+    let into = json::parse(target).map_err(Bad::Target)?;
+    let from = json::parse(profile).map_err(Bad::Profile)?;
+    let style = Style::of(target, &into);
+    let mut merging = Merging { profile, style, edits: Edits::new(target) };
+    merging.node(&into, &from);
+    Ok(merging.edits.done())
+}
+
+/// Which of two texts is not JSON.
+#[derive(Debug)]
+pub enum Bad {
+    /// What is there.
+    Target(Problem),
+    /// What the profile brings.
+    Profile(Problem),
+}
+
+struct Merging<'t> {
+    profile: &'t str,
+    style: Style,
+    edits: Edits<'t>,
+}
+
+impl Merging<'_> {
+    fn node(&mut self, into: &Node, from: &Node) {
+        match (&into.kind, &from.kind) {
+            (Kind::Map(have), Kind::Map(brought)) => {
+                let by_key = keyed(have);
+                let mut new = Vec::new();
+                for entry in brought {
+                    match by_key.get(entry.key.as_str()) {
+                        Some(there) => self.node(&there.value, &entry.value),
+                        None => new.push(Written::member(self.profile, entry)),
+                    }
+                }
+                self.edits.add(into, &new, &self.style);
+            }
+            (Kind::Seq(have), Kind::Seq(brought)) => {
+                let mut seen: HashSet<String> = have.iter().map(meaning).collect();
+                let lacking = brought.iter().filter(|item| seen.insert(meaning(item)));
+                let new: Vec<Written<'_>> = lacking.map(|item| Written::item(self.profile, item)).collect();
+                self.edits.add(into, &new, &self.style);
+            }
+            _ if meaning(into) == meaning(from) => {}
+            _ => self.edits.replace(into, &Written::item(self.profile, from), &self.style),
+        }
+    }
+}
+
+/// What is left when a profile's JSON is taken out of a text again.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The text; `None` where nothing is left of a file that was not there before.
+    pub text: Option<String>,
+    /// What could not be taken out, since somebody has changed it: each a sentence.
+    pub left: Vec<String>,
+}
+
+/// Takes out of `current` what made `installed` of `base`, where it is still as it was put there.
+///
+/// # Errors
+/// When the current text is not JSON. The other two were when they were installed.
+pub fn take_out(current: &str, base: Option<&str>, installed: &str) -> Result<Taken, Bad> {
+    let now = json::parse(current).map_err(Bad::Target)?;
+    let after = json::parse(installed).map_err(Bad::Profile)?;
+    let nothing = match after.kind {
+        Kind::Seq(_) => "[]",
+        _ => "{}",
+    };
+    let base_text = base.unwrap_or(nothing);
+    let before = json::parse(base_text).map_err(Bad::Profile)?;
+    let mut taking = Taking { base: base_text, edits: Edits::new(current), left: Vec::new() };
+    let emptied = taking.node(&now, Some(&before), &after, "");
+    let Taking { edits, left, .. } = taking;
+    let text = (!emptied || base.is_some()).then(|| edits.done());
+    Ok(Taken { text, left })
+}
+
+struct Taking<'t> {
+    base: &'t str,
+    edits: Edits<'t>,
+    left: Vec<String>,
+}
+
+impl Taking<'_> {
+    /// Takes out of a value what was put there. Says whether nothing is left of it that was not put there.
+    fn node(&mut self, now: &Node, before: Option<&Node>, after: &Node, path: &str) -> bool {
+        let said = meaning(now);
+        match before {
+            // It was not changed, or has been put back already.
+            Some(before) if meaning(before) == meaning(after) || said == meaning(before) => return false,
+            None if said == meaning(after) => return true,
+            _ => {}
+        }
+        match (&now.kind, before.map(|node| &node.kind), &after.kind) {
+            (Kind::Map(entries), None | Some(Kind::Map(_)), Kind::Map(_)) => {
+                return self.object(now, entries, before, after, path);
+            }
+            (Kind::Seq(items), None | Some(Kind::Seq(_)), Kind::Seq(_)) => {
+                return self.array(now, items, before, after, path);
+            }
+            _ => {}
+        }
+        match before {
+            Some(before) if said == meaning(after) => {
+                self.edits.put(now.span.clone(), self.base[before.span.clone()].to_owned());
+            }
+            _ => self.left.push(format!("`{}` was changed since and stays", shown(path))),
+        }
+        false
+    }
+
+    fn object(
+        &mut self,
+        now: &Node,
+        entries: &[Entry],
+        before: Option<&Node>,
+        after: &Node,
+        path: &str,
+    ) -> bool {
+        let (had, put) = (keyed(before.map_or(&[], Node::entries)), keyed(after.entries()));
+        let mut out = Vec::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let Some(put) = put.get(entry.key.as_str()) else { continue };
+            let had = had.get(entry.key.as_str()).map(|entry| &entry.value);
+            let path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            if self.node(&entry.value, had, &put.value, &path) && had.is_none() {
+                out.push(at);
+            }
+        }
+        self.out_of(now, before, &out)
+    }
+
+    fn array(
+        &mut self,
+        now: &Node,
+        items: &[Node],
+        before: Option<&Node>,
+        after: &Node,
+        path: &str,
+    ) -> bool {
+        let had: HashSet<String> = before.map_or(&[][..], Node::items).iter().map(meaning).collect();
+        let put: HashSet<String> = after.items().iter().map(meaning).collect();
+        let mut sought: HashSet<&String> = put.iter().filter(|item| !had.contains(*item)).collect();
+        let mut out = Vec::new();
+        let mut others = 0;
+        // What was added stands at the end, so of two alike the last is ours.
+        for (at, item) in items.iter().enumerate().rev() {
+            let item = meaning(item);
+            if sought.remove(&item) {
+                out.push(at);
+            } else if !had.contains(&item) && !put.contains(&item) {
+                others += 1;
+            }
+        }
+        out.reverse();
+        if !sought.is_empty() && others > 0 {
+            let text = format!("`{}` has lost an item that was added; one that was edited stays", shown(path));
+            self.left.push(text);
+        }
+        self.out_of(now, before, &out)
+    }
+
+    /// Takes items out of what holds them, and says whether it holds none now.
+    fn out_of(&mut self, now: &Node, before: Option<&Node>, out: &[usize]) -> bool {
+        if out.is_empty() {
+            return false;
+        }
+        let all = now.entries().len().max(now.items().len());
+        if out.len() < all {
+            self.edits.remove(now, out);
+            return false;
+        }
+        let bare = match (before, &now.kind) {
+            (Some(before), _) if before.entries().is_empty() && before.items().is_empty() => {
+                &self.base[before.span.clone()]
+            }
+            (_, Kind::Seq(_)) => "[]",
+            _ => "{}",
+        };
+        self.edits.put(now.span.clone(), bare.to_owned());
+        true
+    }
+}
+
+fn shown(path: &str) -> &str {
+    if path.is_empty() { "the whole" } else { path }
+}
+
+fn keyed(entries: &[Entry]) -> HashMap<&str, &Entry> {
+    entries.iter().map(|entry| (entry.key.as_str(), entry)).collect()
+}
+
+/// A text that two values share if and only if they mean the same, whatever their spacing and the order of their keys.
+fn meaning(node: &Node) -> String {
+    let mut text = String::new();
+    say(node, &mut text);
+    text
+}
+
+fn say(node: &Node, text: &mut String) {
+    match &node.kind {
+        Kind::Null => text.push_str("null"),
+        Kind::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+        Kind::Int(value) => text.push_str(&value.to_string()),
+        Kind::Float(value) => text.push_str(&value.text),
+        Kind::Str(value) => text.push_str(&format!("{value:?}")),
+        Kind::Seq(items) => {
+            text.push('[');
+            for item in items {
+                say(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Kind::Map(entries) => {
+            let mut sorted: Vec<&Entry> = entries.iter().collect();
+            sorted.sort_by(|a, b| a.key.cmp(&b.key));
+            text.push('{');
+            for entry in sorted {
+                text.push_str(&format!("{:?}:", entry.key));
+                say(&entry.value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

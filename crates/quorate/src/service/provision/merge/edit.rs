@@ -1,0 +1,118 @@
+//! Edits of a JSON text: values are replaced, added and removed at their places, and the rest stays byte for byte.
+
+use std::ops::Range;
+
+use quorate_manifest::tree::Node;
+
+use super::style::{Style, Written};
+
+/// Edits that are collected, and made all at once. No two of them overlap.
+pub(super) struct Edits<'t> {
+    text: &'t str,
+    edits: Vec<(Range<usize>, String)>,
+}
+
+impl<'t> Edits<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Edits { text, edits: Vec::new() }
+    }
+
+    /// Puts a text in a place.
+    pub(super) fn put(&mut self, at: Range<usize>, text: String) {
+        // What lies in there goes with it.
+        self.edits.retain(|(range, _)| range.start < at.start || range.end > at.end);
+        self.edits.push((at, text));
+    }
+
+    /// Puts another value in a value's place.
+    pub(super) fn replace(&mut self, node: &Node, with: &Written<'_>, style: &Style) {
+        let indent = self.indent(node.span.start).to_owned();
+        let broken = style.broken;
+        self.put(node.span.clone(), with.render(style, &indent, broken));
+    }
+
+    /// Adds to the end of what an object or an array holds.
+    pub(super) fn add(&mut self, holder: &Node, new: &[Written<'_>], style: &Style) {
+        if new.is_empty() {
+            return;
+        }
+        let spans = spans(holder);
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return self.fill(holder, new, style) };
+        let before = &self.text[holder.span.start..first.start];
+        let broken = before.contains('\n');
+        let indent = if broken { self.indent(first.start).to_owned() } else { String::new() };
+        let between = if broken { format!(",{}{indent}", style.newline) } else { ", ".to_owned() };
+        let text: String =
+            new.iter().map(|one| format!("{between}{}", one.render(style, &indent, broken))).collect();
+        self.edits.push((last.end..last.end, text));
+    }
+
+    /// Fills an object or an array that holds nothing.
+    fn fill(&mut self, holder: &Node, new: &[Written<'_>], style: &Style) {
+        let open = &self.text[holder.span.start..=holder.span.start];
+        let close = &self.text[holder.span.end - 1..holder.span.end];
+        let outer = self.indent(holder.span.start).to_owned();
+        let text = if style.broken {
+            let (newline, indent) = (style.newline, format!("{outer}{}", style.unit));
+            let items: Vec<String> =
+                new.iter().map(|one| format!("{indent}{}", one.render(style, &indent, true))).collect();
+            format!("{open}{newline}{}{newline}{outer}{close}", items.join(&format!(",{newline}")))
+        } else {
+            let items: Vec<String> = new.iter().map(|one| one.render(style, "", false)).collect();
+            format!("{open}{}{close}", items.join(", "))
+        };
+        self.put(holder.span.clone(), text);
+    }
+
+    /// Removes some, but not all, of what an object or an array holds; `out` is sorted.
+    pub(super) fn remove(&mut self, holder: &Node, out: &[usize]) {
+        let spans = spans(holder);
+        let mut at = 0;
+        while at < spans.len() {
+            if !out.contains(&at) {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            while at < spans.len() && out.contains(&at) {
+                at += 1;
+            }
+            // With the comma before it; at the beginning, with the one after it.
+            let range = match (start, spans.get(at)) {
+                (0, Some(next)) => spans[0].start..next.start,
+                (0, None) => return,
+                _ => spans[start - 1].end..spans[at - 1].end,
+            };
+            self.put(range, String::new());
+        }
+    }
+
+    /// The space that the line of a place begins with.
+    fn indent(&self, at: usize) -> &'t str {
+        let line = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let rest = &self.text[line..];
+        let end = rest.find(|c| c != ' ' && c != '\t').unwrap_or(rest.len());
+        if rest.starts_with('\u{feff}') { "" } else { &rest[..end] }
+    }
+
+    /// The text with all edits made.
+    pub(super) fn done(mut self) -> String {
+        // Where something is replaced up to a place and something is added there, the first goes first.
+        self.edits.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut text = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for (range, new) in &self.edits {
+            text.push_str(&self.text[at..range.start]);
+            text.push_str(new);
+            at = range.end;
+        }
+        text.push_str(&self.text[at..]);
+        text
+    }
+}
+
+/// The places of what an object or an array holds: members with their keys, or items.
+fn spans(holder: &Node) -> Vec<Range<usize>> {
+    let members = holder.entries().iter().map(|entry| entry.key_span.start..entry.value.span.end);
+    members.chain(holder.items().iter().map(|item| item.span.clone())).collect()
+}

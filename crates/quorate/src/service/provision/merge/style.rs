@@ -1,0 +1,73 @@
+//! How a JSON text is written: its indentation and line breaks, and new values in that way.
+
+use quorate_manifest::tree::{Entry, Node};
+
+/// The way of a text.
+pub(super) struct Style {
+    /// What each level is indented by.
+    pub(super) unit: String,
+    pub(super) newline: &'static str,
+    /// Whether it is written on several lines.
+    pub(super) broken: bool,
+}
+
+impl Style {
+    /// The way of a text. One that holds nothing gets two spaces and a line for each value.
+    pub(super) fn of(text: &str, root: &Node) -> Style {
+        let first = root.entries().first().map(|entry| entry.key_span.start);
+        let first = first.or_else(|| root.items().first().map(|item| item.span.start));
+        let lead = first.map(|first| &text[root.span.start..first]);
+        let unit = lead.and_then(|lead| lead.rsplit_once('\n')).map(|(_, indent)| indent);
+        Style {
+            unit: unit.filter(|unit| !unit.is_empty()).unwrap_or("  ").to_owned(),
+            newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
+            broken: lead.is_none_or(|lead| lead.contains('\n')),
+        }
+    }
+}
+
+/// A value as it stands in another text.
+pub(super) struct Written<'t> {
+    text: &'t str,
+    key: Option<&'t str>,
+    node: &'t Node,
+}
+
+impl<'t> Written<'t> {
+    pub(super) fn member(text: &'t str, entry: &'t Entry) -> Self {
+        Written { text, key: Some(&text[entry.key_span.clone()]), node: &entry.value }
+    }
+
+    pub(super) fn item(text: &'t str, node: &'t Node) -> Self {
+        Written { text, key: None, node }
+    }
+
+    /// The value in a style; `indent` is that of the line it begins on. What stood on one line stays on one.
+    pub(super) fn render(&self, style: &Style, indent: &str, broken: bool) -> String {
+        let mut out = self.key.map(|key| format!("{key}: ")).unwrap_or_default();
+        let written = &self.text[self.node.span.clone()];
+        let held: Vec<Written<'_>> = self
+            .node
+            .entries()
+            .iter()
+            .map(|entry| Written::member(self.text, entry))
+            .chain(self.node.items().iter().map(|item| Written::item(self.text, item)))
+            .collect();
+        if held.is_empty() || !written.contains('\n') {
+            out.push_str(written);
+            return out;
+        }
+        let (open, close) = (&written[..1], &written[written.len() - 1..]);
+        let inner = format!("{indent}{}", style.unit);
+        let items: Vec<String> = held.iter().map(|one| one.render(style, &inner, broken)).collect();
+        let newline = style.newline;
+        out.push_str(&match broken {
+            true => {
+                let items: Vec<String> = items.into_iter().map(|item| format!("{inner}{item}")).collect();
+                format!("{open}{newline}{}{newline}{indent}{close}", items.join(&format!(",{newline}")))
+            }
+            false => format!("{open}{}{close}", items.join(", ")),
+        });
+        out
+    }
+}

@@ -1,0 +1,80 @@
+//! Merging and taking out again: what comes of texts, byte for byte.
+
+use super::*;
+
+#[track_caller]
+fn merged(target: &str, profile: &str, expected: &str) {
+    let done = merge(target, profile).expect("JSON");
+    assert_eq!(done, expected);
+    assert_eq!(merge(&done, profile).expect("JSON"), done, "a second time changes nothing");
+    let taken = take_out(&done, Some(target), &done).expect("JSON");
+    assert_eq!(
+        meaning(&json::parse(&taken.text.expect("a text")).expect("JSON")),
+        meaning(&json::parse(target).expect("JSON"))
+    );
+    assert_eq!(taken.left, Vec::<String>::new());
+}
+
+#[test]
+fn objects_are_merged_in_the_way_of_the_target() {
+    merged(
+        "{\n    \"b\": 1,\n    \"a\": {\"x\": [1, 2]}\n}\n",
+        "{\"a\": {\"x\": [2, 3, 3], \"y\": true}, \"c\": {\n \"d\": [\n1]}, \"b\": 1.0}",
+        "{\n    \"b\": 1.0,\n    \"a\": {\"x\": [1, 2, 3], \"y\": true},\n    \"c\": {\n        \"d\": [\n            1\n        ]\n    }\n}\n",
+    );
+    merged("{}", "{\"a\": 1}", "{\n  \"a\": 1\n}");
+    merged("{\"a\": {}}", "{\"a\": {\"b\": 1}, \"c\": [\n]}", "{\"a\": {\"b\": 1}, \"c\": [\n]}");
+    merged("{\r\n\t\"a\": []\r\n}\r\n", "{\"a\": [1]}", "{\r\n\t\"a\": [\r\n\t\t1\r\n\t]\r\n}\r\n");
+}
+
+#[test]
+fn the_profile_wins_on_everything_else() {
+    merged("{\"a\": {\"b\": 1}, \"c\": null}", "{\"a\": [1], \"c\": {\"d\": 1}}", "{\"a\": [1], \"c\": {\"d\": 1}}");
+    merged("[1]", "[\"1\"]", "[1, \"1\"]");
+    merged("{\"a\": \"x\"}", "{\"a\": null}", "{\"a\": null}");
+    merged("{\"\\u0061\": 1}", "{\"a\": 1}", "{\"\\u0061\": 1}");
+}
+
+#[test]
+fn what_is_no_json_is_told_by_its_side() {
+    assert!(matches!(merge("{", "{}"), Err(Bad::Target(_))));
+    assert!(matches!(merge("{}", "{"), Err(Bad::Profile(_))));
+    assert!(matches!(take_out("{", None, "{}"), Err(Bad::Target(_))));
+}
+
+#[test]
+fn edits_of_others_stay_when_it_is_taken_out() {
+    let base = "{\n  \"env\": {\"A\": \"1\"},\n  \"allow\": [\"x\"],\n  \"mode\": \"ask\"\n}\n";
+    let profile = "{\"env\": {\"B\": \"2\"}, \"allow\": [\"y\", \"z\"], \"mode\": \"auto\", \"hooks\": {\"p\": {\"q\": 1}}}";
+    let installed = merge(base, profile).expect("JSON");
+    let edited = installed
+        .replace("\"z\"]", "\"z\", \"mine\"]")
+        .replace("{\"A\": \"1\", ", "{\"A\": \"9\", \"M\": \"m\", ");
+    let taken = take_out(&edited, Some(base), &installed).expect("JSON");
+    assert_eq!(
+        taken.text.as_deref(),
+        Some("{\n  \"env\": {\"A\": \"9\", \"M\": \"m\"},\n  \"allow\": [\"x\", \"mine\"],\n  \"mode\": \"ask\"\n}\n")
+    );
+    assert_eq!(taken.left, Vec::<String>::new());
+    assert_eq!(take_out(&installed, Some(base), &installed).expect("JSON").text.as_deref(), Some(base));
+}
+
+#[test]
+fn what_was_changed_since_stays_and_is_told() {
+    let installed = merge("{\"a\": 1}", "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}}").expect("JSON");
+    let edited = "{\"a\": 5, \"b\": 4, \"c\": [1, 7], \"d\": {\"e\": 1, \"f\": 3}}";
+    let taken = take_out(edited, Some("{\"a\": 1}"), &installed).expect("JSON");
+    assert_eq!(taken.text.as_deref(), Some("{\"a\": 5, \"b\": 4, \"c\": [7], \"d\": {\"f\": 3}}"));
+    assert_eq!(taken.left.len(), 4, "{:?}", taken.left);
+    let again = take_out("{\"a\": 1}", Some("{\"a\": 1}"), &installed).expect("JSON");
+    assert_eq!(again, Taken { text: Some("{\"a\": 1}".to_owned()), left: Vec::new() });
+}
+
+#[test]
+fn nothing_is_left_of_a_file_that_was_not_there() {
+    let installed = "{\"a\": {\"b\": [1]}, \"c\": 2}";
+    assert_eq!(take_out(installed, None, installed).expect("JSON").text, None);
+    assert_eq!(take_out("{\"c\": 2, \"a\": {\"b\": [1]}}", None, installed).expect("JSON").text, None);
+    let taken = take_out("{\"a\": {\"b\": [1], \"mine\": 1}, \"c\": 2}", None, installed).expect("JSON");
+    assert_eq!(taken.text.as_deref(), Some("{\"a\": {\"mine\": 1}}"));
+}

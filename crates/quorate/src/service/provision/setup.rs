@@ -1,0 +1,418 @@
+//! The setup ledger: what each profile has put into a folder, so that drift shows and all of it can be taken back.
+//!
+//! It lies in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
+//! `-` as `%XX`, so that no two slugs share a file; beside it, in a folder of that name, the contents by their SHA-256:
+//! in `before/` what was there, in `installed/` what was put there. The file is written with what is intended before
+//! anything is done, and again when all is done. What a dead process left follows from it and from what is there now:
+//! [`Setup::settle`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::provisioning::{BYTES, Dest, Mode, Strategy};
+use serde::{Deserialize, Serialize};
+
+use super::files::{Access, Files, Found, Trouble};
+
+/// The program's own folder.
+pub const OWN: &str = ".quorate";
+
+/// Where setups are kept.
+const KEPT: &str = ".quorate/provisioned";
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// How many bytes the file may have.
+const LIMIT: u64 = 16 << 20;
+
+/// What a profile has put into a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    v: u32,
+    /// The profile.
+    pub slug: String,
+    /// Its version.
+    pub version: String,
+    /// Where it came from, as the user named it.
+    pub from: String,
+    /// When it was installed, or last begun to be.
+    pub at: String,
+    /// Whether what was begun is done.
+    pub state: State,
+    /// Folders that were made, the outer ones first.
+    pub folders: Vec<String>,
+    /// Its files, by where they are.
+    pub files: BTreeMap<String, Entry>,
+}
+
+/// Whether what was begun is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// An install has begun.
+    Installing,
+    /// All is done.
+    Installed,
+    /// An uninstall has begun.
+    Removing,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// What has been done.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub installed: Option<Fact>,
+    /// What has been begun.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub intent: Option<Intent>,
+}
+
+/// How a file was installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact {
+    /// How it goes together with what was there.
+    pub strategy: Strategy,
+    /// Whether it can be run.
+    pub mode: Mode,
+    /// The profile's own content, by hash.
+    pub source: String,
+    /// What would be there without the profile; nothing where no file would be.
+    pub base: Option<Held>,
+    /// What was written, by hash.
+    pub text: String,
+    /// append: what exactly was added, by hash.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub added: Option<String>,
+}
+
+/// A content that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    /// Its hash.
+    pub sha256: String,
+    /// The permissions of the file that had it.
+    pub mode: u32,
+}
+
+/// What has been begun with a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Intent {
+    /// It is installed.
+    Put {
+        /// What was there when it began.
+        from: Option<String>,
+        /// What then holds.
+        fact: Fact,
+    },
+    /// It is taken out.
+    Out {
+        /// What is then there.
+        leaves: Option<String>,
+    },
+}
+
+/// Why a setup cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of it is not as it was written.
+    #[error("{path} {what}")]
+    Corrupt {
+        /// Which.
+        path: String,
+        /// The rest of the sentence.
+        what: String,
+    },
+    /// A path cannot be used.
+    #[error("{path} {trouble}")]
+    Trouble {
+        /// Which.
+        path: String,
+        /// Why.
+        trouble: Trouble,
+    },
+}
+
+impl Setup {
+    /// Nothing installed yet.
+    pub fn new(slug: &str) -> Setup {
+        Setup {
+            v: VERSION,
+            slug: slug.to_owned(),
+            version: String::new(),
+            from: String::new(),
+            at: String::new(),
+            state: State::Installed,
+            folders: Vec::new(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// What is installed at a place.
+    pub fn fact(&self, dest: &str) -> Option<&Fact> {
+        self.files.get(dest).and_then(|entry| entry.installed.as_ref())
+    }
+
+    /// Finds out what a process that died has done of what it had begun. Afterwards every entry is installed.
+    ///
+    /// A file that is neither as it was nor as it was to be has been edited meanwhile: it counts as installed, so that
+    /// nothing of it is taken for granted.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn settle(&mut self, files: &dyn Files) -> Result<(), Error> {
+        let mut settled = BTreeMap::new();
+        for (dest, entry) in std::mem::take(&mut self.files) {
+            let Entry { installed, intent } = entry;
+            let installed = match intent {
+                None => installed,
+                Some(intent) => {
+                    let now = look(files, &dest)?.map(|found| sha256_hex(&found.bytes));
+                    match intent {
+                        Intent::Put { fact, .. } if now.as_ref() == Some(&fact.text) => Some(fact),
+                        Intent::Put { from, .. } if now == from => installed,
+                        Intent::Put { fact, .. } => Some(fact),
+                        Intent::Out { leaves } if now == leaves => None,
+                        Intent::Out { .. } => installed,
+                    }
+                }
+            };
+            if let Some(fact) = installed {
+                settled.insert(dest, Entry { installed: Some(fact), intent: None });
+            }
+        }
+        self.files = settled;
+        Ok(())
+    }
+
+    /// Every content that is needed: hashes of what was before, and of what was installed.
+    fn needed(&self) -> (BTreeSet<&str>, BTreeSet<&str>) {
+        let (mut before, mut installed) = (BTreeSet::new(), BTreeSet::new());
+        for entry in self.files.values() {
+            let put = match &entry.intent {
+                Some(Intent::Put { fact, .. }) => Some(fact),
+                _ => None,
+            };
+            for fact in entry.installed.iter().chain(put) {
+                before.extend(fact.base.as_ref().map(|held| held.sha256.as_str()));
+                installed.extend([fact.text.as_str(), fact.source.as_str()]);
+                installed.extend(fact.added.as_deref());
+            }
+        }
+        (before, installed)
+    }
+}
+
+/// A file of the folder, as far as provisioning cares.
+///
+/// # Errors
+/// When there is something that cannot be read as a file.
+pub fn look(files: &dyn Files, path: &str) -> Result<Option<Found>, Error> {
+    files.look(path, BYTES).map_err(|trouble| Error::Trouble { path: path.to_owned(), trouble })
+}
+
+/// Whether a content was there before, or was put there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// It was there.
+    Before,
+    /// It was put there.
+    Installed,
+}
+
+impl Part {
+    fn folder(self) -> &'static str {
+        match self {
+            Part::Before => "before",
+            Part::Installed => "installed",
+        }
+    }
+}
+
+/// Where the setup of one profile is kept.
+pub struct Store<'f> {
+    files: &'f dyn Files,
+    name: String,
+}
+
+impl<'f> Store<'f> {
+    /// The place for a slug.
+    pub fn new(files: &'f dyn Files, slug: &str) -> Store<'f> {
+        Store { files, name: name(slug) }
+    }
+
+    fn path(&self) -> String {
+        format!("{KEPT}/{}.json", self.name)
+    }
+
+    fn contents(&self, part: Part) -> String {
+        format!("{KEPT}/{}/{}", self.name, part.folder())
+    }
+
+    /// A name for what is set aside of a file; the same content of the same file has the same.
+    pub fn aside(&self, dest: &str, bytes: &[u8]) -> String {
+        let file = dest.rsplit('/').next().unwrap_or(dest);
+        let hash = sha256_hex(&[dest.as_bytes(), b"\0", bytes].concat());
+        // A name as long as names may be would not take the hash besides.
+        let short: String = file.chars().take(40).collect();
+        format!("{OWN}/aside/{}-{short}", &hash[..12])
+    }
+
+    /// The setup, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none.
+    pub fn load(&self) -> Result<Option<Setup>, Error> {
+        let path = self.path();
+        let trouble = |trouble| Error::Trouble { path: path.clone(), trouble };
+        let Some(found) = self.files.look(&path, LIMIT).map_err(trouble)? else { return Ok(None) };
+        let corrupt = |what: String| Error::Corrupt { path: path.clone(), what };
+        let setup: Setup = serde_json::from_slice(&found.bytes)
+            .map_err(|error| corrupt(format!("is no setup ledger: {error}")))?;
+        if setup.v != VERSION {
+            return Err(corrupt(format!("has version {} of its form, and {VERSION} can be read", setup.v)));
+        }
+        if name(&setup.slug) != self.name {
+            return Err(corrupt(format!("is of another profile, `{}`", setup.slug)));
+        }
+        if let Some(bad) = setup.files.keys().find(|dest| Dest::parse(dest).map_or(true, |read| read.as_str() != **dest)) {
+            return Err(corrupt(format!("names `{bad}`, which no profile can install")));
+        }
+        Ok(Some(setup))
+    }
+
+    /// Writes the setup.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, setup: &Setup) -> Result<(), Trouble> {
+        let mut text = serde_json::to_string_pretty(setup).map_err(std::io::Error::from)?;
+        text.push('\n');
+        self.files.replace(&self.path(), text.as_bytes(), Access::Private)
+    }
+
+    /// Makes the folders that a setup is kept in. Says whether the program's own was not there.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub fn make(&self) -> Result<(), Trouble> {
+        self.files.make_folder(OWN, Access::Private)?;
+        let ignore = format!("{OWN}/.gitignore");
+        if self.files.look(&ignore, LIMIT)?.is_none() {
+            self.files.replace(&ignore, b"*\n", Access::Data)?;
+        }
+        let folders = [KEPT.to_owned(), format!("{KEPT}/{}", self.name)];
+        for folder in folders.into_iter().chain([Part::Before, Part::Installed].map(|part| self.contents(part))) {
+            self.files.make_folder(&folder, Access::Private)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a content.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, part: Part, bytes: &[u8]) -> Result<(), Trouble> {
+        let path = format!("{}/{}", self.contents(part), sha256_hex(bytes));
+        match self.files.look(&path, BYTES)? {
+            Some(found) if found.bytes == bytes => Ok(()),
+            _ => self.files.replace(&path, bytes, Access::Private),
+        }
+    }
+
+    /// A content that is kept.
+    ///
+    /// # Errors
+    /// When it is not there, or is another.
+    pub fn content(&self, part: Part, sha256: &str) -> Result<Vec<u8>, Error> {
+        let path = format!("{}/{sha256}", self.contents(part));
+        let corrupt = |what: &str| Error::Corrupt { path: path.clone(), what: what.to_owned() };
+        match look(self.files, &path)? {
+            Some(found) if sha256_hex(&found.bytes) == sha256 => Ok(found.bytes),
+            Some(_) => Err(corrupt("is not what its name says")),
+            None => Err(corrupt("is missing")),
+        }
+    }
+
+    /// Lets go of contents that are not needed.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn tidy(&self, setup: &Setup) -> Result<(), Trouble> {
+        let (before, installed) = setup.needed();
+        for (part, needed) in [(Part::Before, before), (Part::Installed, installed)] {
+            let folder = self.contents(part);
+            for name in self.files.names(&folder)? {
+                if !needed.contains(name.as_str()) {
+                    self.files.remove(&format!("{folder}/{name}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of everything, the setup last.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn forget(&self) -> Result<(), Trouble> {
+        for part in [Part::Before, Part::Installed] {
+            let folder = self.contents(part);
+            for name in self.files.names(&folder)? {
+                self.files.remove(&format!("{folder}/{name}"))?;
+            }
+            self.files.remove_folder(&folder)?;
+        }
+        self.files.remove_folder(&format!("{KEPT}/{}", self.name))?;
+        self.files.remove(&self.path())?;
+        self.files.remove_folder(KEPT)
+    }
+}
+
+/// The setups of a folder, by slug.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn all(files: &dyn Files) -> Result<Vec<Setup>, Error> {
+    let names = files.names(KEPT).map_err(|trouble| Error::Trouble { path: KEPT.to_owned(), trouble })?;
+    let mut setups = Vec::new();
+    for name in names.iter().filter_map(|name| name.strip_suffix(".json")) {
+        setups.extend(Store { files, name: name.to_owned() }.load()?);
+    }
+    setups.sort_by(|a, b| a.slug.cmp(&b.slug));
+    Ok(setups)
+}
+
+/// The name of a slug's file, without an ending. No two slugs share one, whatever a file system does to case.
+fn name(slug: &str) -> String {
+    let mut name = String::new();
+    for byte in slug.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+
+    #[test]
+    fn no_two_slugs_share_a_name() {
+        let slugs = ["a/b", "a%2Fb", "a-b", "a_b", "A/b", "a/B", ".a", "a.json", "a"];
+        let mut names: Vec<String> = slugs.iter().map(|slug| name(slug).to_lowercase()).collect();
+        assert_eq!(name("runtime-profile/standard"), "runtime-profile%2Fstandard");
+        assert!(names.iter().all(|name| !name.contains(['/', '.'])));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), slugs.len());
+    }
+}

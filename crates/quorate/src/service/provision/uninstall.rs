@@ -1,0 +1,55 @@
+//! Uninstall: what was there comes back, what was not there goes, and so do folders that were made and hold nothing.
+
+use quorate_diagnostics::Report;
+
+use super::files::Files;
+use super::setup::{self, Intent, State, Store, look};
+use super::{How, Outcome, Run, Told, carry, not_installed, out, refuse, refuse_edited};
+use crate::service::stop::Stop;
+
+/// Takes a profile out.
+///
+/// # Errors
+/// When it is not installed, what is there or what is kept cannot be read, or the disk refuses.
+pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Result<Outcome, Stop> {
+    let store = Store::new(files, slug);
+    let Some(mut setup) = store.load()? else {
+        let installed: Vec<String> = setup::all(files)?.into_iter().map(|setup| setup.slug).collect();
+        return Err(not_installed(slug, target, &installed));
+    };
+    let resumed = setup.state != State::Installed;
+    setup.settle(files)?;
+
+    let mut report = Report::new();
+    let mut changes = Vec::new();
+    for (dest, entry) in &setup.files {
+        let Some(fact) = &entry.installed else { continue };
+        let taken = look(files, dest).map_err(Into::into);
+        match taken.and_then(|found| out::take(&store, dest, fact, found, how.force)) {
+            Ok(change) => changes.push(change),
+            Err(cannot) => refuse(&mut report, cannot)?,
+        }
+    }
+    refuse_edited(&mut report, &changes, "see what differs above; `--force` takes it out and keeps what was there");
+
+    if how.run == Run::Real && !report.refused() {
+        let mut begun = setup.clone();
+        begun.state = State::Removing;
+        for change in &changes {
+            if let Some(entry) = begun.files.get_mut(&change.dest) {
+                entry.intent = Some(Intent::Out { leaves: change.leaves() });
+            }
+        }
+        carry::back(files, &store, begun, &changes)?;
+    }
+    Ok(Outcome {
+        slug: setup.slug,
+        version: setup.version,
+        previous: None,
+        resumed,
+        target: target.to_owned(),
+        run: how.run,
+        files: changes.iter().map(|change| Told::of(change, how.run)).collect(),
+        report,
+    })
+}

@@ -1,0 +1,226 @@
+//! A runtime: an AIP-48 manifest with an adapter in each port, and what can be done with it. `runtime/written.rs` reads
+//! the manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` says what participants are told,
+//! `runtime/drive.rs` runs the loop, `runtime/talk.rs` is for people who take part.
+
+pub mod build;
+pub mod drive;
+pub mod events;
+mod prompts;
+pub mod talk;
+mod written;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::conversation::Participant;
+use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::substrate::{self, Substrate};
+use quorate_kernel::ports::telemetry::Telemetry;
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::turn::{self, Begin, Runner, Swarm};
+use quorate_ledger::Store;
+use quorate_ledger::store::hold::Hold;
+
+use super::environment::Environment;
+use super::host::Host;
+use super::stop::{Stop, chain};
+use super::workspace::{self, Places, shown};
+use build::Ports;
+
+/// Which runtime, and how its participants are asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The manifest, or a directory with a `multi-agent.yaml` in it.
+    pub path: PathBuf,
+    /// The workspace's root, where it is not to be found by itself.
+    pub root: Option<PathBuf>,
+    /// `--executor`: for all participants.
+    pub executor: Option<String>,
+    /// `--max-calls`: of this process.
+    pub max_calls: Option<u32>,
+    /// `--timeout`: the deadline of each turn.
+    pub timeout: Option<Duration>,
+}
+
+/// A runtime whose ports are filled.
+pub struct Runtime {
+    /// The manifest's id.
+    pub id: String,
+    /// The manifest's file.
+    pub path: PathBuf,
+    /// Who takes part, in the manifest's order.
+    pub participants: Vec<Participant>,
+    /// Where the conversation lives.
+    pub substrate: Arc<dyn Substrate>,
+    /// What participants remember.
+    pub state: Arc<dyn State>,
+    /// The ledger's file.
+    pub ledger: PathBuf,
+    /// Warnings of the manifest and of the configuration.
+    pub report: Report,
+    environment: Environment,
+    ports: Ports,
+    redactor: Redactor,
+    max_calls: Option<u32>,
+}
+
+/// Reads a manifest and fills its ports. Nobody is asked and nothing is connected.
+///
+/// # Errors
+/// When manifest or configuration are refused, or an adapter refuses its block.
+pub fn open(
+    environment: &Environment,
+    places: &Places,
+    request: &Request,
+    host: &Host,
+) -> Result<Runtime, Stop> {
+    let written = written::read(environment, request, host)?;
+    let mut workspace = workspace::load(environment, places, &written.dir)?;
+    let mut report = std::mem::take(&mut workspace.report);
+    let ports = build::build(&written, &workspace, request, host)?;
+    report.absorb(written.report);
+    report.absorb(ports.report.clone());
+    let patterns = &workspace.council.logging.redact_patterns;
+    let redactor = Redactor::new(patterns).map_err(|error| {
+        Stop::configuration(codes::COUNCIL_INVALID, Body::new(format!("`redact_patterns`: {error}")))
+    })?;
+    Ok(Runtime {
+        id: written.runtime.id.clone(),
+        path: written.path,
+        participants: ports.speakers.iter().map(|one| one.participant.clone()).collect(),
+        substrate: ports.substrate.clone(),
+        state: ports.state.clone(),
+        ledger: workspace.ledger,
+        report,
+        environment: environment.clone(),
+        redactor,
+        max_calls: request.max_calls.or(workspace.host.budget.calls),
+        ports,
+    })
+}
+
+/// What `check` says of a runtime manifest beyond what stands in it: kinds that are not known, blocks that adapters
+/// refuse, names that select each other.
+pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
+    let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
+    match open(environment, &Places::default(), &request, host) {
+        Ok(runtime) => runtime.ports.report,
+        Err(stop) => *stop.report,
+    }
+}
+
+/// A runtime whose ledger is open.
+pub struct Ready {
+    /// The runtime.
+    pub runtime: Runtime,
+    /// The ledger.
+    pub store: Arc<Store>,
+}
+
+impl Runtime {
+    /// Opens the ledger, which a runner records in and overlays are woven from.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn ready(mut self) -> Result<Ready, Stop> {
+        let opened = Store::open(&self.ledger).await?;
+        if let Some(piece) = opened.set_aside {
+            let body = Body::new(format!(
+                "{} is no ledger and was set aside as {}",
+                shown(&self.environment, &self.ledger),
+                shown(&self.environment, &piece.path)
+            ));
+            self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
+        }
+        Ok(Ready { runtime: self, store: Arc::new(opened.store) })
+    }
+}
+
+impl Ready {
+    /// Takes the conversation up, alone: another process that runs the same manifest over it keeps us out.
+    ///
+    /// # Errors
+    /// When somebody else runs it, or substrate or ledger fail.
+    pub async fn runner(&self, begin: Begin, telemetry: Arc<dyn Telemetry>) -> Result<(Runner, Hold), Stop> {
+        let runtime = &self.runtime;
+        let place = runtime.substrate.about().place;
+        let stream = Runner::stream(&runtime.id, &place);
+        let hold = match Hold::take(self.store.dir(), &stream.replace('/', "-")) {
+            Ok(Some(hold)) => hold,
+            Ok(None) => {
+                let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
+                return Err(Stop::configuration(
+                    codes::RUNTIME_BUSY,
+                    body.help("talk to it with `quorate say`, and watch it with `quorate log --follow`"),
+                ));
+            }
+            Err(error) => {
+                let body = Body::new(format!("cannot take hold of `{}`: {error}", runtime.id));
+                return Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body));
+            }
+        };
+        let swarm = Arc::new(self.swarm(telemetry));
+        Ok((Runner::open(swarm, begin).await?, hold))
+    }
+
+    /// The swarm that a runner drives.
+    pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Swarm {
+        let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
+        let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
+            if let Some(weaving) = ports.weaving.get(&speaker.participant.id) {
+                speaker.prompts =
+                    Arc::new(weaving.with(self.store.clone(), environment.clock.clone()));
+            }
+            speaker
+        });
+        Swarm {
+            runtime: id.as_str().into(),
+            substrate: ports.substrate.clone(),
+            dispatcher: ports.dispatcher.clone(),
+            state: ports.state.clone(),
+            lifecycles: ports.lifecycles.clone(),
+            flags: ports.flags,
+            telemetry,
+            speakers: speakers.collect(),
+            policy: ports.policy,
+            max_calls: *max_calls,
+            redactor: redactor.clone(),
+            ledger: self.store.clone(),
+            clock: environment.clock.clone(),
+        }
+    }
+
+    /// Closes the ledger.
+    pub async fn close(self) {
+        // A runner that was dropped may still be writing; the file is closed with the process then.
+        if let Ok(store) = Arc::try_unwrap(self.store) {
+            store.close().await;
+        }
+    }
+}
+
+impl From<turn::Error> for Stop {
+    fn from(error: turn::Error) -> Self {
+        match error {
+            turn::Error::Substrate(error) => error.into(),
+            turn::Error::Ledger(error) => error.into(),
+            turn::Error::Lost(message) => Stop::configuration(
+                codes::CONVERSATION_LOST,
+                Body::new(message).help("begin anew after what is there with `quorate run --from-now`"),
+            ),
+        }
+    }
+}
+
+impl From<substrate::Error> for Stop {
+    fn from(error: substrate::Error) -> Self {
+        let code = match &error {
+            substrate::Error::Refused(_) => codes::TURN_REFUSED,
+            substrate::Error::Unknown(_) => codes::CONVERSATION_LOST,
+            substrate::Error::Unavailable { .. } => codes::SUBSTRATE_UNAVAILABLE,
+        };
+        Stop::configuration(code, Body::new(chain(&error)))
+    }
+}

@@ -1,0 +1,414 @@
+//! Fills the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters as they are (K1), and
+//! whatever is refused is shown where it stands.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_adapters::{effectors, lifecycle};
+use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
+use quorate_kernel::conversation::{Capability, Participant, Tools};
+use quorate_kernel::ports::dispatcher::Dispatcher;
+use quorate_kernel::ports::effectors::Effectors;
+use quorate_kernel::ports::executor::{Refused, Servers, Settings};
+use quorate_kernel::ports::lifecycle::Lifecycle;
+use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::registry::{Build, Builder, Registry, Seats};
+use quorate_kernel::seat::Seat;
+use quorate_kernel::turn::{Flags, Policy, Prompt, Speaker};
+use quorate_manifest::host::Configuration;
+use quorate_manifest::layer::Layer;
+use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
+
+use super::Request;
+use super::prompts::Weaving;
+use super::written::{Told, Written, place};
+use crate::service::executor::{self, Chosen, TIMEOUT, help};
+use crate::service::host::Host;
+use crate::service::stop::{Class, Stop};
+use crate::service::workspace::Workspace;
+
+/// The ports of a runtime.
+pub(super) struct Ports {
+    pub(super) substrate: Arc<dyn Substrate>,
+    pub(super) dispatcher: Arc<dyn Dispatcher>,
+    pub(super) state: Arc<dyn State>,
+    pub(super) lifecycles: Vec<Arc<dyn Lifecycle>>,
+    pub(super) flags: Flags,
+    pub(super) policy: Policy,
+    pub(super) speakers: Vec<Speaker>,
+    /// Whose prompts overlays are woven into.
+    pub(super) weaving: BTreeMap<Name, Weaving>,
+    /// What a person should know before it runs.
+    pub(super) report: Report,
+}
+
+/// Fills the ports.
+pub(super) fn build(
+    written: &Written,
+    workspace: &Workspace,
+    request: &Request,
+    host: &Host,
+) -> Result<Ports, Stop> {
+    let mut building = Building {
+        written,
+        layer: &written.layer,
+        configuration: &workspace.host,
+        registry: host.registry(),
+        servers: executor::servers(&workspace.host),
+        request,
+        report: Report::new(),
+    };
+    building.report.source(Arc::clone(&written.layer.shown), Arc::clone(&written.layer.text));
+    let ports = building.ports(host);
+    match ports {
+        Some(mut ports) if !building.report.refused() => {
+            ports.report = building.report;
+            Ok(ports)
+        }
+        _ => Err(Stop::report(Class::Configuration, building.report)),
+    }
+}
+
+struct Building<'a> {
+    written: &'a Written,
+    layer: &'a Layer,
+    configuration: &'a Configuration,
+    registry: &'a Registry,
+    servers: Servers,
+    request: &'a Request,
+    report: Report,
+}
+
+impl Building<'_> {
+    fn ports(&mut self, host: &Host) -> Option<Ports> {
+        let runtime = &self.written.runtime;
+        let effectors = self.effectors();
+        let participants: Vec<Participant> = runtime
+            .participants
+            .iter()
+            .map(|one| Participant {
+                id: one.id.as_str().into(),
+                executor: one.executor.clone(),
+                display_name: one.display_name.clone().unwrap_or_else(|| one.id.clone()),
+                meta: one.meta.clone().unwrap_or_default(),
+                tools: effectors.tools(&one.id),
+            })
+            .collect();
+        let speakers: Vec<Option<Speaker>> =
+            (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();
+        let block = |adapter: &quorate_manifest::runtime::adapter::Adapter| {
+            let mut block = Map::from_iter([("kind".to_owned(), json!(adapter.kind))]);
+            block.extend(adapter.settings.clone());
+            block
+        };
+        let kinds = |kinds: &mut dyn Iterator<Item = &str>| kinds.collect::<Vec<_>>().join(", ");
+        let known = kinds(&mut self.registry.substrate_kinds());
+        let new = self.registry.substrate_kind(&runtime.substrate.kind);
+        let substrate = self.port("substrate", new, &known, block(&runtime.substrate), &participants);
+        let known = kinds(&mut self.registry.dispatcher_kinds());
+        let new = self.registry.dispatcher_kind(&runtime.dispatcher.kind);
+        let dispatcher = self.port("dispatcher", new, &known, block(&runtime.dispatcher), &participants);
+        let state = match &runtime.state {
+            Some(state) => block(state),
+            None => Map::from_iter([("kind".to_owned(), json!(self.registry.state_fallback_kind()))]),
+        };
+        let known = kinds(&mut self.registry.state_kinds());
+        let kind = state.get("kind").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let state = self.port("state", self.registry.state_kind(&kind), &known, state, &participants);
+        let policy = self.policy(&runtime.dispatcher.settings);
+        let mut lifecycles = host.lifecycles().to_vec();
+        lifecycles.extend(self.hooks());
+        let flag = |of: fn(&quorate_manifest::runtime::lifecycle::Lifecycle) -> Option<bool>| {
+            runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
+        };
+        let flags = Flags {
+            on_turn_end: flag(|one| one.on_turn_end),
+            on_mention: flag(|one| one.on_mention),
+            on_idle: flag(|one| one.on_idle),
+        };
+        let (substrate, dispatcher) = (substrate?, dispatcher?);
+        self.cautions(&*substrate, &*dispatcher, &participants);
+        let told = participants.iter().zip(&self.written.told);
+        let weaving = told.filter(|(_, told)| !told.operators.is_empty()).map(|(one, told)| {
+            let operators = told.operators.as_slice().into();
+            (one.id.clone(), Weaving { base: told.base.as_str().into(), operators })
+        });
+        Some(Ports {
+            weaving: weaving.collect(),
+            speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
+            state: state?,
+            report: Report::new(),
+            substrate,
+            dispatcher,
+            lifecycles,
+            flags,
+            policy,
+        })
+    }
+
+    /// The adapter of a port.
+    fn port<Port: ?Sized>(
+        &mut self,
+        port: &'static str,
+        new: Option<Builder<Port>>,
+        known: &str,
+        block: Map<String, Json>,
+        participants: &[Participant],
+    ) -> Option<Arc<Port>> {
+        let Some(new) = new else {
+            let kind = block.get("kind").and_then(Json::as_str).unwrap_or_default();
+            let body = Body::new(format!("there is no {port} of the kind `{kind}`"));
+            let help = format!("the kinds of {port}s are {known}");
+            self.refuse(codes::KIND_UNKNOWN, body.at(self.at(port, "kind")).help(help));
+            return None;
+        };
+        let seats = Seated { registry: self.registry, configuration: self.configuration };
+        let built = new(&Build {
+            block: &block,
+            dir: &self.written.dir,
+            runtime: &self.written.runtime.id,
+            participants,
+            servers: &self.servers,
+            seats: &seats,
+        });
+        built.map_err(|refused| self.refused(port, refused)).ok()
+    }
+
+    fn refused(&mut self, path: &str, refused: Refused) {
+        let place = self.at(path, refused.key.as_deref().unwrap_or_default());
+        let body = help(Body::new(refused.message).at(place), refused.help);
+        self.refuse(codes::ADAPTER_INVALID, body);
+    }
+
+    fn refuse(&mut self, code: RefusalCode, body: Body) {
+        self.report.refuse(code, body);
+    }
+
+    /// The place of a key of a block.
+    fn at(&self, block: &str, key: &str) -> Place {
+        let node = self.layer.root.key(block);
+        let found = node.and_then(|node| node.key(key)).or(node);
+        let path = if key.is_empty() { block.to_owned() } else { format!("{block}.{key}") };
+        self.layer.place(found.map_or(0..0, |node| node.span.clone()), path)
+    }
+
+    /// One participant with its executor (Q1).
+    fn speaker(&mut self, at: usize, participant: &Participant) -> Option<Speaker> {
+        let told = self.written.told.get(at).cloned().unwrap_or_default();
+        let chosen = match self.executor(at, participant, &told) {
+            Ok(chosen) => chosen,
+            Err(stop) => {
+                self.report.absorb(*stop.report);
+                return None;
+            }
+        };
+        let seat = Seat {
+            executor: chosen.executor,
+            executor_name: chosen.name,
+            timeout: self.request.timeout.unwrap_or(chosen.timeout),
+            retries: chosen.retries,
+            role: told.base.as_str().into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+            speaking: None,
+        };
+        let prompt = Prompt { text: told.base.into(), woven: Vec::new() };
+        Some(Speaker { participant: participant.clone(), seat, prompts: Arc::new(prompt) })
+    }
+
+    fn executor(&self, at: usize, participant: &Participant, told: &Told) -> Result<Chosen, Stop> {
+        let (registry, host) = (self.registry, self.configuration);
+        if let Some(name) = &self.request.executor {
+            return executor::by_name(registry, host, name, None);
+        }
+        if let Some(table) = host.runtimes.get(&self.written.runtime.id)
+            && let Some((name, place)) =
+                table.participants.get(&*participant.id).or(table.executor.as_ref())
+        {
+            return executor::by_name(registry, host, name, Some(place));
+        }
+        let kind = participant.executor.as_str();
+        let written = &self.written.runtime.participants[at];
+        let config = written.others.get("config").and_then(Json::as_object).cloned().unwrap_or_default();
+        let here = place(self.layer, at, "executor");
+        let Some(new) = registry.executor_kind(kind) else {
+            let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
+            if named {
+                return executor::by_name_with(registry, host, kind, Some(&here), config);
+            }
+            let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
+            let body = Body::new(format!("there is no executor of the kind `{kind}`")).at(here);
+            let help = format!("the kinds are {kinds}; a program that uses the library can register its own");
+            return Err(Stop::configuration(codes::KIND_UNKNOWN, body.help(help)));
+        };
+        if config.is_empty()
+            && let Some(preset) = registry.bare_preset(kind)
+        {
+            // The manifest leaves it to the host: the operator's own, the default if it is of this kind, the preset.
+            let of_kind = |name: &str| {
+                let table = host.executors.get(name);
+                let stated = table.and_then(|table| table.kind.as_ref()).map(|(kind, _)| kind.as_str());
+                stated.or_else(|| table.and(registry.command_kind())).or_else(|| registry.preset_kind(name))
+            };
+            let default = host.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
+            return match (&told.executor, default) {
+                (Some(name), _) => executor::by_name(registry, host, name, Some(&here)),
+                (None, Some((name, place))) => executor::by_name(registry, host, name, Some(place)),
+                (None, None) => executor::by_name(registry, host, preset, Some(&here)),
+            };
+        }
+        self.configured(at, kind, config, &new)
+    }
+
+    /// An executor with the settings of the participant's own.
+    fn configured(
+        &self,
+        at: usize,
+        kind: &str,
+        mut config: Map<String, Json>,
+        new: &quorate_kernel::registry::Constructor,
+    ) -> Result<Chosen, Stop> {
+        let refused = |refused: Refused| {
+            let key = refused.key.map_or_else(|| "config".to_owned(), |key| format!("config.{key}"));
+            let body = help(Body::new(refused.message).at(place(self.layer, at, &key)), refused.help);
+            Stop::configuration(codes::EXECUTOR_INVALID, body)
+        };
+        let whole = |key: &str, value: Option<Json>, least: u64| match value {
+            None => Ok(None),
+            Some(value) => value.as_u64().filter(|n| *n >= least).map(Some).ok_or_else(|| {
+                let message = format!("`{key}` must be a whole number of at least {least}");
+                refused(Refused::key(key, message))
+            }),
+        };
+        let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;
+        let retries = whole("retries", config.remove("retries"), 0)?;
+        let settings = Settings {
+            name: kind.to_owned(),
+            timeout: timeout.map_or(TIMEOUT, Duration::from_millis),
+            retries: retries.map_or(0, |retries| u32::try_from(retries).unwrap_or(u32::MAX)),
+            dir: self.written.dir.clone(),
+            block: config,
+            servers: self.servers.clone(),
+        };
+        let executor = new(&settings).map_err(refused)?;
+        Ok(Chosen {
+            name: kind.into(),
+            settings: json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()}),
+            timeout: settings.timeout,
+            retries: settings.retries,
+            executor,
+        })
+    }
+
+    fn effectors(&mut self) -> Arc<dyn Effectors> {
+        let bindings = self.written.runtime.effectors.iter().flatten().map(|one| {
+            let servers = one.mcp_servers.clone().unwrap_or_default();
+            (one.participant_id.clone(), Tools { allowed: Some(one.tools.clone()), servers })
+        });
+        let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
+        for (participant, server) in effectors.unknown() {
+            let body = Body::new(format!("`{participant}` may use the MCP server `{server}`, which nobody has configured"));
+            let help = format!("add `[mcp.{server}]` to quorate.toml; until then it is not passed on");
+            self.report.warn(codes::EFFECTOR_UNKNOWN_SERVER, body.at(self.at("effectors", "")).help(help));
+        }
+        effectors
+    }
+
+    fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
+        let hooks = self.written.runtime.others.get("hooks")?;
+        let Some(hooks) = hooks.as_object() else {
+            self.refused("hooks", Refused::whole("`hooks` must be a table"));
+            return None;
+        };
+        match lifecycle::command::new(hooks, &self.written.dir, &self.written.runtime.id) {
+            Ok(hooks) => hooks,
+            Err(refused) => {
+                self.refused("hooks", refused);
+                None
+            }
+        }
+    }
+
+    /// What holds whatever the dispatcher is stands in its block.
+    fn policy(&mut self, block: &Map<String, Json>) -> Policy {
+        let mut policy = Policy::default();
+        let present = |key: &str| block.get(key).filter(|value| !value.is_null());
+        match present("reentry").map(Json::as_bool) {
+            Some(Some(reentry)) => policy.reentry = reentry,
+            Some(None) => self.refused("dispatcher", Refused::key("reentry", "`reentry` must be true or false")),
+            None => {}
+        }
+        for (key, number) in
+            [("maxAgentTurns", &mut policy.max_agent_turns), ("window", &mut policy.window)]
+        {
+            let Some(value) = present(key) else { continue };
+            match value.as_u64().filter(|n| (1..=10_000).contains(n)) {
+                Some(found) => *number = found as usize,
+                None => {
+                    let message = format!("`{key}` must be a whole number from 1 to 10000");
+                    self.refused("dispatcher", Refused::key(key, message));
+                }
+            }
+        }
+        policy
+    }
+
+    /// What is no fault and still surprises people.
+    fn cautions(
+        &mut self,
+        substrate: &dyn Substrate,
+        dispatcher: &dyn Dispatcher,
+        participants: &[Participant],
+    ) {
+        for caution in dispatcher.cautions(participants) {
+            self.report.warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.at("dispatcher", "")));
+        }
+        // Where authors have identities of their own, somebody else may answer for them as well (K8).
+        if substrate.about().capabilities.contains(&Capability::Identity) {
+            for (at, one) in participants.iter().enumerate() {
+                let Some(operator) = one.meta_text("operatorId") else { continue };
+                let body = Body::new(format!(
+                    "`{}` may also be an operator of the conversation (`{operator}`): if something there answers \
+                     mentions by itself, each is answered twice",
+                    one.id
+                ));
+                let help = "keep the conversation to operators that are participants here, or switch the other side's \
+                            orchestration off; docs/runtimes.md says more";
+                self.report.warn(
+                    codes::ORCHESTRATOR_COEXISTS,
+                    body.at(place(self.layer, at, "meta.operatorId")).help(help),
+                );
+            }
+        }
+    }
+}
+
+/// Executors for adapters that ask somebody.
+struct Seated<'a> {
+    registry: &'a Registry,
+    configuration: &'a Configuration,
+}
+
+impl Seats for Seated<'_> {
+    fn seat(&self, name: Option<&str>, block: Map<String, Json>) -> Result<Seat, Refused> {
+        let default = self.configuration.default_executor.as_ref().map(|(name, _)| name.as_str());
+        let name = name.or(default).or(self.registry.fallback_kind()).unwrap_or_default();
+        let chosen = executor::by_name_with(self.registry, self.configuration, name, None, block);
+        let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first()))?;
+        Ok(Seat {
+            executor: chosen.executor,
+            executor_name: chosen.name,
+            timeout: chosen.timeout,
+            retries: chosen.retries,
+            role: "".into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+            speaking: None,
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! The loop over a conversation: one cycle after the other, until there is nothing to do, or for as long as somebody
+//! wants.
+
+use std::time::Duration;
+
+use quorate_kernel::turn::{Cycled, Runner};
+
+use crate::service::stop::Stop;
+
+/// The first pause after trouble, which doubles, and the longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// How long the loop goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Until somebody was asked once, or nothing is pending.
+    Once,
+    /// Until nothing is pending.
+    Idle,
+    /// For ever: it waits for what is new.
+    Watch,
+}
+
+/// What happened on the way.
+#[derive(Debug)]
+pub enum Step {
+    /// A cycle is over.
+    Cycled(Cycled),
+    /// Nothing is pending; the loop waits.
+    Waiting,
+    /// Something failed; the loop tries again after the pause.
+    Trouble(Stop, Duration),
+}
+
+/// Runs the loop.
+///
+/// # Errors
+/// When substrate or ledger fail, unless it is to go on for ever: then only when it cannot be said where to go on.
+pub async fn drive(runner: &mut Runner, until: Until, mut told: impl FnMut(Step)) -> Result<(), Stop> {
+    let mut pause = PAUSE;
+    loop {
+        let cycled = match runner.cycle().await {
+            Ok(Cycled::Nothing) if until == Until::Watch => {
+                told(Step::Waiting);
+                runner.changed().await.map(|()| None)
+            }
+            Ok(Cycled::Nothing) => return Ok(()),
+            Ok(cycled) => Ok(Some(cycled)),
+            Err(error) => Err(error),
+        };
+        match cycled {
+            Ok(None) => pause = PAUSE,
+            Ok(Some(cycled)) => {
+                let asked = matches!(cycled, Cycled::Asked { .. });
+                told(Step::Cycled(cycled));
+                if asked && until == Until::Once {
+                    return Ok(());
+                }
+                pause = PAUSE;
+            }
+            Err(error) if until == Until::Watch && may_pass(&error) => {
+                told(Step::Trouble(error.into(), pause));
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether trying again may help.
+fn may_pass(error: &quorate_kernel::turn::Error) -> bool {
+    use quorate_kernel::ports::substrate;
+    use quorate_kernel::turn::Error;
+    matches!(error, Error::Substrate(substrate::Error::Unavailable { .. }))
+}

@@ -1,0 +1,111 @@
+//! For people who take part: saying something, reading what was said, looking at what a participant remembers. None of
+//! it needs the runtime to run, or the ledger.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::rfc3339;
+use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+use super::Runtime;
+use crate::service::stop::{Class, Stop, chain};
+
+/// Who speaks where nobody says a name.
+pub const ANYBODY: &str = "user";
+/// How many turns are read at once.
+const PAGE: usize = 512;
+
+/// Appends a turn of a person's.
+///
+/// # Errors
+/// When there is nothing to say, or the substrate refuses or fails.
+pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> {
+    let wrong = |message: &str, help: &str| {
+        Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)))
+    };
+    if text.trim().is_empty() {
+        return wrong("there is nothing to say", "give a text, or - for standard input");
+    }
+    if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
+        return wrong("a name has no white space and is not empty", "use - or _ between words");
+    }
+    let turn = NewTurn {
+        participant: by.into(),
+        content: text.into(),
+        timestamp: rfc3339(runtime.environment.clock.now_ms()),
+        meta: Map::new(),
+        stamp: None,
+    };
+    Ok(runtime.substrate.append(turn).await?.turn)
+}
+
+/// A reading of a conversation that goes on where it left off.
+pub struct Reading {
+    substrate: Arc<dyn Substrate>,
+    at: Option<Name>,
+}
+
+impl Reading {
+    /// From the beginning.
+    pub fn new(runtime: &Runtime) -> Self {
+        Reading { substrate: runtime.substrate.clone(), at: None }
+    }
+
+    /// What is new, a page at most; none where nothing is.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn page(&mut self) -> Result<Vec<Turn>, Stop> {
+        let page = self.substrate.read(self.at.as_ref(), PAGE).await?;
+        if let Some(last) = page.turns.last() {
+            self.at = Some(last.id.clone());
+        }
+        Ok(page.turns)
+    }
+
+    /// The last `count` turns, or all.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, Stop> {
+        let mut kept = Vec::new();
+        loop {
+            let page = self.page().await?;
+            if page.is_empty() {
+                return Ok(kept);
+            }
+            kept.extend(page);
+            if let Some(count) = count
+                && kept.len() > count
+            {
+                kept.drain(..kept.len() - count);
+            }
+        }
+    }
+
+    /// Returns when there may be something new.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn changed(&self) -> Result<(), Stop> {
+        Ok(self.substrate.changed().await?)
+    }
+}
+
+/// What a participant remembers.
+///
+/// # Errors
+/// When there is no such participant, or the store fails.
+pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, Stop> {
+    if !runtime.participants.iter().any(|one| *one.id == *participant) {
+        let ids: Vec<&str> = runtime.participants.iter().map(|one| &*one.id).collect();
+        let body = Body::new(format!("`{}` has no participant `{participant}`", runtime.id));
+        let help = format!("the participants are {}", ids.join(", "));
+        return Err(Stop::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help)));
+    }
+    let read = runtime.state.read(participant).await;
+    read.map_err(|error| Stop::configuration(codes::STATE_UNREADABLE, Body::new(chain(&error))))
+}

@@ -1,0 +1,205 @@
+//! The manifest as written, with what it refers to: role files, operators and personas.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::layer::Layer;
+use quorate_manifest::round::{Opened, Read, Reference, Refs, Round};
+use quorate_manifest::runtime::participants::Participant;
+use quorate_manifest::runtime::{self as manifest};
+use quorate_manifest::workspace::Spot;
+use quorate_manifest::{frontmatter, operator};
+use quorate_protocol::assembly;
+
+use super::Request;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::manifests::{Manifests, directory_of, missing, root_of};
+use crate::service::stop::{Class, Stop};
+use crate::service::weave;
+use crate::service::workspace::absolute;
+
+/// The names that a manifest has in a directory that was named.
+const NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
+
+/// A manifest that was read.
+pub(super) struct Written {
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// Its directory.
+    pub(super) dir: PathBuf,
+    /// As written.
+    pub(super) runtime: manifest::Runtime,
+    /// Its text and tree, to point at.
+    pub(super) layer: Arc<Layer>,
+    /// What each participant is told, in order.
+    pub(super) told: Vec<Told>,
+    /// Warnings.
+    pub(super) report: Report,
+}
+
+/// What a participant is told.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    /// Its role, and the prompt of its persona or operator before it.
+    pub(super) base: String,
+    /// The operators whose overlays are woven into it; none without persona and operator (K10).
+    pub(super) operators: Vec<String>,
+    /// The executor that its operator names.
+    pub(super) executor: Option<String>,
+}
+
+/// Reads.
+pub(super) fn read(environment: &Environment, request: &Request, host: &Host) -> Result<Written, Stop> {
+    let named = absolute(&environment.directory, &request.path);
+    let path = match std::fs::metadata(&named) {
+        Ok(found) if found.is_dir() => {
+            let found = NAMES.iter().map(|name| named.join(name)).find(|path| path.is_file());
+            found.ok_or_else(|| missing(&request.path.join(NAMES[0]).display().to_string()))?
+        }
+        _ => named,
+    };
+    let root = root_of(environment, request.root.as_deref(), &directory_of(environment, &path));
+    let manifests = Manifests::open(environment, &root, Refs::Followed)?;
+    let round = manifests.round(host);
+    let spot = manifests.spot(&path)?;
+    let layer = match round.open(&spot) {
+        Opened::Layer(layer) => layer,
+        Opened::Unknown(report) => return Err(Stop::report(Class::Configuration, report)),
+        Opened::Missing => return Err(missing(&request.path.display().to_string())),
+        Opened::Unreadable(why) => {
+            let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
+            return Err(Stop::configuration(codes::FILE_UNREADABLE, body));
+        }
+    };
+    if layer.doctype != Doctype::Runtime {
+        let body = Body::new(format!("`{}` is no runtime manifest", round.shown(&spot)));
+        let help = "a runtime has `schema: agentruntimes/v1`";
+        return Err(Stop::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
+    }
+    let loaded = manifest::load::load(&round, &layer);
+    let Some(runtime) = loaded.value else { return Err(Stop::report(Class::Configuration, loaded.report)) };
+    let mut report = loaded.report;
+    let told = runtime.participants.iter().enumerate();
+    let told = told.map(|(at, one)| told_of(&round, &layer, &spot, one, at, &mut report)).collect();
+    if report.refused() {
+        return Err(Stop::report(Class::Configuration, report));
+    }
+    let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
+    Ok(Written { path, dir, runtime, layer, told, report })
+}
+
+fn told_of(
+    round: &Round<'_>,
+    layer: &Layer,
+    spot: &Spot,
+    participant: &Participant,
+    at: usize,
+    report: &mut Report,
+) -> Told {
+    let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
+    let place = |key: &str| place(layer, at, key);
+    let mut told = Told::default();
+    let mut paragraphs = Vec::new();
+    if let Some(written) = meta("operator") {
+        match of_operator(round, spot, written) {
+            Ok((prompt, found)) => {
+                paragraphs.push(prompt);
+                told = found;
+            }
+            Err(why) => report.refuse(
+                codes::OPERATOR_UNRESOLVABLE,
+                Body::new(format!("the operator `{written}` cannot be used: {why}")).at(place("meta.operator")),
+            ),
+        }
+    }
+    if let Some(written) = meta("persona") {
+        let reference = full(written, "personas");
+        match weave::base(round, spot.scope(), &reference) {
+            Ok((prompt, _)) => {
+                // A persona takes the place of its operator's own.
+                paragraphs = vec![prompt];
+                for operator in weave::operators(round, spot.scope(), &reference) {
+                    if !told.operators.contains(&operator) {
+                        told.operators.push(operator);
+                    }
+                }
+            }
+            Err(stop) => report.refuse(
+                codes::OPERATOR_PERSONA_UNRESOLVABLE,
+                Body::new(format!("the persona `{written}` cannot be used: {}", stop.first()))
+                    .at(place("meta.persona")),
+            ),
+        }
+    }
+    if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
+        match role_text(round, spot, role) {
+            Ok(text) => paragraphs.push(text),
+            Err(why) => report.refuse(
+                codes::ROLE_UNRESOLVABLE,
+                Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),
+            ),
+        }
+    }
+    told.base = paragraphs.join("\n\n");
+    told
+}
+
+/// The place of something of a participant.
+pub(super) fn place(layer: &Layer, at: usize, key: &str) -> Place {
+    let participant = layer.root.key("participants").and_then(|all| all.items().get(at));
+    let mut node = participant;
+    for part in key.split('.').filter(|part| !part.is_empty()) {
+        node = node.and_then(|node| node.key(part)).or(node);
+    }
+    let span = node.map_or(0..0, |node| node.span.clone());
+    layer.place(span, format!("participants[{at}].{key}"))
+}
+
+/// An operator's prompt, and who weaves into it.
+fn of_operator(round: &Round<'_>, spot: &Spot, written: &str) -> Result<(String, Told), String> {
+    let reference = full(written, "operators");
+    let read = Reference::read(&reference).and_then(|read| read.spot(spot.scope()).ok());
+    let at = read.ok_or_else(|| format!("`{reference}` is no ref to an operator"))?;
+    let layer = match round.read(&at, Doctype::Operator) {
+        Read::Layer(layer) => layer,
+        Read::Missing => return Err(format!("there is no file `{}`", round.shown(&at))),
+        Read::Outside => return Err("it leads out of its scope".to_owned()),
+        Read::Unreadable(why) => return Err(why),
+    };
+    let loaded = operator::load::load(round, &layer);
+    let Some(found) = loaded.value else {
+        let first = loaded.report.refusals.first();
+        return Err(first.map_or_else(|| "it is refused".to_owned(), |one| one.body.message.clone()));
+    };
+    let prompt = match &found.persona {
+        Some(persona) => {
+            let based = weave::base(round, spot.scope(), &full(persona, "personas"));
+            based.map_err(|stop| stop.first())?.0
+        }
+        None => layer.body().trim().to_owned(),
+    };
+    let operators = vec![assembly::operator(spot.scope(), &found.id)];
+    Ok((prompt, Told { operators, executor: found.runtime, ..Told::default() }))
+}
+
+/// The text of a role: a file's, without its frontmatter, or what is written (K9).
+fn role_text(round: &Round<'_>, spot: &Spot, role: &str) -> Result<String, String> {
+    if !manifest::load::is_role_file(role) {
+        return Ok(role.to_owned());
+    }
+    let at = spot.beside(role).map_err(|_| "it leads out of its scope".to_owned())?;
+    let bytes = round.bytes(&at).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let body = match frontmatter::split(&text) {
+        Ok(parts) => text[parts.body].trim(),
+        Err(_) => text.trim(),
+    };
+    Ok(body.to_owned())
+}
+
+fn full(written: &str, folder: &str) -> String {
+    if written.contains("://") { written.to_owned() } else { format!("ws://{folder}/{written}") }
+}
