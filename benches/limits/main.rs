@@ -19,6 +19,7 @@ mod process;
 mod public_tool;
 mod single_review;
 mod sizes;
+mod swarm;
 mod sweep;
 mod syncs;
 mod table;
@@ -72,12 +73,13 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 9] = [
+    let steps: [(&str, Step); 10] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
         ("log", large_log::measure),
         ("sweep", sweep::measure),
+        ("swarm", swarm::measure),
         ("sizes", sizes::measure),
         ("manifests", manifests::measure),
         ("locks", locks::measure),

@@ -82,6 +82,11 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Whether the block says anything under a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
     fn value(&self, key: &str) -> Option<&'a Json> {
         self.keys.get(key).filter(|value| !value.is_null())
     }

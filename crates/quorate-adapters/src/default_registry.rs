@@ -3,7 +3,7 @@
 use quorate_kernel::registry::{Duplicate, Registry};
 
 use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
-use crate::executor::{agent_cli, public_runtimes, rubric, script};
+use crate::executor::{agent_cli, inline, public_runtimes, rubric, script};
 use crate::{state, substrate};
 
 /// All adapters of this crate.
@@ -15,14 +15,24 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.executor(rubric::KIND, rubric::new)?;
     registry.executor(agent_cli::KIND, agent_cli::new)?;
     registry.executor(script::KIND, script::new)?;
+    registry.executor(inline::KIND, inline::new)?;
     registry.dispatcher(mention::KIND, mention::new)?;
     registry.dispatcher(round_robin::KIND, round_robin::new)?;
     registry.dispatcher(capability_match::KIND, capability_match::new)?;
     registry.dispatcher(llm_router::KIND, llm_router::new)?;
     registry.dispatcher(fixed::KIND, fixed::new)?;
+    registry.substrate(substrate::file::KIND, substrate::file::new)?;
     registry.substrate(substrate::memory::KIND, substrate::memory::new)?;
+    registry.substrate(substrate::sqlite::KIND, substrate::sqlite::new)?;
     registry.state(state::fs::KIND, state::fs::new)?;
     registry.state(state::memory::KIND, state::memory::new)?;
+    #[cfg(feature = "mcp")]
+    {
+        registry.executor(crate::executor::db_operator::KIND, crate::executor::db_operator::new)?;
+        registry.substrate(substrate::guilde_mcp::KIND, substrate::guilde_mcp::new)?;
+        registry.state(state::mcp_kv::KIND, state::mcp_kv::new)?;
+    }
+    registry.state(state::sqlite::KIND, state::sqlite::new)?;
     registry.state_fallback(state::fs::KIND);
     for preset in agent_cli::PRESETS {
         registry.preset(preset.name, agent_cli::KIND);

@@ -17,12 +17,8 @@ use crate::block::{Block, listed, nearest};
 const REENTRY: &str = "reentry";
 /// How many turns of the conversation are shown.
 const WINDOW: &str = "window";
-/// The window where the block says none; the kernel's.
-const WINDOW_TURNS: usize = 30;
 /// How many turns of participants may follow each other.
 const MAX_AGENT_TURNS: &str = "maxAgentTurns";
-/// That number where the block says none; the kernel's.
-const AGENT_TURNS: usize = 20;
 
 /// A dispatcher's block: the keys that all have, and its own.
 fn block<'a>(build: &Build<'a>, own: &[&str]) -> Result<Block<'a>, Refused> {

@@ -1,6 +1,9 @@
 //! Executors: who can be asked.
 
 pub mod agent_cli;
+#[cfg(feature = "mcp")]
+pub mod db_operator;
+pub mod inline;
 pub mod public_runtimes;
 pub mod rubric;
 pub mod script;

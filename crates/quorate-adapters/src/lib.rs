@@ -1,11 +1,13 @@
 //! Adapters: one file (or folder) per kind, used through [`default_registry()`] alone.
 
 pub(crate) mod block;
+pub(crate) mod database;
 pub mod default_registry;
 pub mod dispatcher;
 pub mod effectors;
 pub mod executor;
 pub mod lifecycle;
+pub(crate) mod look;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub mod process;

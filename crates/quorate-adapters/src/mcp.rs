@@ -49,7 +49,9 @@ pub(crate) fn connection(
         let known: Vec<&str> = servers.keys().map(String::as_str).collect();
         let help = match nearest(id, &known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => format!("add a table `[mcp.{id}]` with `url` or `command` to quorate.toml"),
+            None if known.is_empty() => {
+                format!("add a table `[mcp.{id}]` with `url` or `command` to quorate.toml")
+            }
             None => format!("known servers: {}; or add a table `[mcp.{id}]` to quorate.toml", listed(&known)),
         };
         return Err(Refused::key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help));

@@ -1,17 +1,33 @@
 //! Substrates: where a conversation lives. One file or folder for each kind; here is what all of them do with a turn,
 //! so that a transcript has the same ids wherever it is kept.
 
+#[cfg(feature = "mcp")]
+pub mod guilde_mcp;
+pub mod file;
 pub mod memory;
+pub mod sqlite;
 pub(crate) mod watch;
 
 use quorate_kernel::clock;
 use quorate_kernel::conversation::NewTurn;
+use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::ports::substrate::Error;
-use quorate_protocol::Name;
+use quorate_kernel::registry::Build;
+use quorate_protocol::{Json, Name};
 use sha2::{Digest, Sha256};
+
+use crate::block::Block;
 
 /// How many hexadecimal digits an id has.
 const DIGITS: usize = 12;
+
+/// Whether a turn is to survive the loss of power before an append returns: the key `sync`, true unless said.
+fn synced(build: &Build<'_>, block: &Block<'_>) -> Result<bool, Refused> {
+    match build.block.get("sync") {
+        None | Some(Json::Null) => Ok(true),
+        Some(_) => block.flag("sync"),
+    }
+}
 
 /// Refuses what a journal could not hold. Every substrate refuses it, so that a manifest can change its substrate.
 fn admit(turn: &NewTurn) -> Result<(), Error> {

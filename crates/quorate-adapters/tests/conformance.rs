@@ -31,7 +31,7 @@ fn command(dir: &Path, name: &str, script: &str) -> Value {
 
 #[test]
 fn every_shipped_kind_is_held_against_the_contract() {
-    let held = ["agent-cli", "rubric", "script"];
+    let held = ["agent-cli", "inline", "rubric", "script"];
     assert_eq!(default_registry().unwrap().executor_kinds().collect::<Vec<_>>(), held);
 }
 

@@ -159,6 +159,16 @@ codes! {
     refusal PROFILE_TARGET = "quorate:profile_target", "quorate/profile_target.md";
     refusal PROFILE_DRIFT = "quorate:profile_drift", "quorate/profile_drift.md";
     refusal SETUP_CORRUPT = "quorate:setup_corrupt", "quorate/setup_corrupt.md";
+    refusal FEATURE_MISSING = "quorate:feature_missing", "quorate/feature_missing.md";
+    refusal MCP_EXPOSED = "quorate:mcp_exposed", "quorate/mcp_exposed.md";
+    refusal MCP_UNUSABLE = "quorate:mcp_unusable", "quorate/mcp_unusable.md";
+    refusal ADDRESS_UNUSABLE = "quorate:address_unusable", "quorate/address_unusable.md";
+    refusal PATH_OUTSIDE = "quorate:path_outside", "quorate/path_outside.md";
+    refusal CONVERSATION_UNKNOWN = "quorate:conversation_unknown", "quorate/conversation_unknown.md";
+    refusal OPERATOR_FAILED = "quorate:operator_failed", "quorate/operator_failed.md";
+    refusal JOB_UNKNOWN = "quorate:job_unknown", "quorate/job_unknown.md";
+    refusal JOB_ENDED = "quorate:job_ended", "quorate/job_ended.md";
+    refusal JOBS_BUSY = "quorate:jobs_busy", "quorate/jobs_busy.md";
     refusal FILE_EXISTS = "quorate:file_exists", "quorate/file_exists.md";
     refusal USAGE = "quorate:usage", "quorate/usage.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";

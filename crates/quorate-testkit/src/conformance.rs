@@ -4,3 +4,5 @@ pub mod dispatcher;
 pub mod executor;
 pub mod lifecycle;
 pub mod provisioning;
+pub mod state;
+pub mod substrate;

@@ -14,6 +14,7 @@ mod interrupt;
 mod locks;
 mod log;
 mod man;
+mod mcp;
 mod overlays;
 mod override_run;
 pub mod progress;
@@ -71,6 +72,7 @@ enum Command {
     Say(say::Arguments),
     Log(log::Arguments),
     State(state::Arguments),
+    Mcp(mcp::Arguments),
     Audit(audit::Arguments),
     Runs(runs::Arguments),
     Show(show::Arguments),
@@ -98,9 +100,10 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    // Only a sweep has several things to compute at once; elsewhere a second thread would cost more than it does.
+    // Only a sweep and a server have several things to compute at once; elsewhere a second thread would cost more than it
+    // does.
     let mut builder = match arguments.command {
-        Command::Sweep(_) => tokio::runtime::Builder::new_multi_thread(),
+        Command::Sweep(_) | Command::Mcp(_) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = match builder.enable_all().build() {
@@ -131,6 +134,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Say(arguments) => say::run(arguments, environment, terminal).await,
         Command::Log(arguments) => log::run(arguments, environment, terminal).await,
         Command::State(arguments) => state::run(arguments, environment, terminal).await,
+        Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,

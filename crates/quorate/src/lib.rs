@@ -6,6 +6,8 @@
 
 pub mod cli;
 mod door;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod service;
 
 pub use door::{Refused, convene, define_assembly_workspace, validate};

@@ -73,7 +73,7 @@ impl Served {
         let places = Places::default();
         let host = Host::new();
         let (conversations, report) =
-            Conversations::open(environment, &places, &host, request).await?;
+            Conversations::open(environment, &places, &host, request)?;
         let dir = root_of(environment, request.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
         let environment = Environment { directory: root.dir().to_owned(), ..environment.clone() };
@@ -89,10 +89,9 @@ impl Served {
         Ok((Arc::new(served), report))
     }
 
-    /// Ends all jobs and closes what was opened.
-    pub async fn close(&self) {
+    /// Ends all jobs, and with them the members that they have asked.
+    pub fn close(&self) {
         self.jobs.end();
-        self.conversations.close().await;
     }
 
     /// Why there is no tool of a name.

@@ -18,6 +18,7 @@ pub mod init;
 pub mod locks;
 pub mod manifests;
 pub mod modularity;
+pub mod operate;
 pub mod overlays;
 pub mod overriding;
 pub mod provision;

@@ -77,7 +77,8 @@ impl Dispatcher for Mention {
 fn caution(meant: &Participant, also: &Participant, boundary: Boundary) -> Option<String> {
     let name = &*meant.display_name;
     let written = [Some(name), first_word(name)].into_iter().flatten();
-    let said = written.map(|name| format!("@{name}")).find(|said| mentions(said, &also.display_name, boundary))?;
+    let said =
+        written.map(|name| format!("@{name}")).find(|said| mentions(said, &also.display_name, boundary))?;
     let help = match boundary {
         Boundary::Anything if !mentions(&said, &also.display_name, Boundary::Word) => {
             "set `boundary: word` in the dispatcher's block, or give one of them another displayName"

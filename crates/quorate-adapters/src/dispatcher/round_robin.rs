@@ -19,9 +19,10 @@ use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
 use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::registry::Build;
+use quorate_kernel::turn::Policy;
 use quorate_protocol::Name;
 
-use super::{AGENT_TURNS, MAX_AGENT_TURNS, REENTRY, WINDOW, WINDOW_TURNS, block, candidates, ids};
+use super::{MAX_AGENT_TURNS, REENTRY, WINDOW, block, candidates, ids};
 
 /// The kind that manifests name.
 pub const KIND: &str = "round-robin";
@@ -38,13 +39,13 @@ pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
     }
     let turns = block.count("turns")?;
     let limit = turns.unwrap_or(order.len());
-    let window = block.count(WINDOW)?.unwrap_or(WINDOW_TURNS);
+    let window = block.count(WINDOW)?.unwrap_or(Policy::default().window);
     if limit > window {
         let key = if turns.is_some() { "turns" } else { WINDOW };
         let what = format!("a round of {limit} turns does not fit in a window of {window}");
         return Err(Refused::key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`")));
     }
-    let guard = block.count(MAX_AGENT_TURNS)?.unwrap_or(AGENT_TURNS);
+    let guard = block.count(MAX_AGENT_TURNS)?.unwrap_or(Policy::default().max_agent_turns);
     Ok(Arc::new(RoundRobin { order, limit, guard, reentry: block.flag(REENTRY)? }))
 }
 

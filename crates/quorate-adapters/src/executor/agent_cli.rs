@@ -12,6 +12,7 @@ mod ending;
 mod environment;
 mod family;
 mod files;
+mod granted;
 pub mod guard;
 mod limits;
 mod mark;
@@ -28,6 +29,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_protocol::Json;
+use quorate_protocol::answers::Schema;
 
 pub use call::settle;
 pub use presets::{BARE, PRESETS, Preset};
@@ -70,10 +73,19 @@ impl Executor for AgentCli {
         About { kind: KIND, asks_a_model: true, model: self.recipe.model.clone() }
     }
 
+    fn fingerprint(&self) -> Json {
+        self.recipe.fingerprint()
+    }
+
+    fn turns(&self) -> Schema {
+        self.recipe.turns
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline.into_std();
         let prepared = self.recipe.prepare(&invocation)?;
+        let form = invocation.form;
         let ended = call::run(prepared.launch, invocation.prompt, deadline).await?;
-        output::judge(self.recipe.output, &self.recipe.name(), ended, prepared.files.as_ref())
+        output::judge(self.recipe.output, form, &self.recipe.name(), ended, prepared.files.as_ref())
     }
 }

@@ -1,7 +1,8 @@
 //! The rubric executor: a deterministic reviewer of prose that works offline and asks no model.
 //!
 //! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
-//! and answers from counted findings; as a member of an assembly, through its persona. `docs/rubric.md` says what is
+//! and answers from counted findings; as a member of an assembly, through its persona; in a conversation, with a few
+//! sentences. `docs/rubric.md` says what is
 //! looked for, and the rules. This file owns the port; what a text is stands in `rubric/document.rs`, what is looked
 //! for in `rubric/checks/`, what follows from it in `rubric/scoring.rs`, and members of assemblies in `rubric/member.rs`.
 
@@ -20,6 +21,7 @@ mod scoring;
 mod second_reading;
 mod settings;
 mod topics;
+mod turn;
 
 #[cfg(test)]
 mod examples_tests;
@@ -28,6 +30,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -92,11 +96,29 @@ impl Rubric {
     /// The answer to an invocation, a JSON object.
     fn answer_to(&self, invocation: &Invocation) -> Result<String, Failure> {
         let Invocation { member, step, role, persona, form, parts, .. } = invocation;
+        match form {
+            Schema::Said => return self.turn(invocation),
+            Schema::Turn => return Ok(Turn::said(&self.turn(invocation)?).to_string()),
+            Schema::Selection => {
+                return Err(Failure::failed(
+                    "the rubric reads prose by rule and cannot choose who speaks; name another executor",
+                ));
+            }
+            _ => {}
+        }
         let Some(wanted) = Wanted::of(*form) else { return self.answer(member, step, role, parts) };
         let question = Question { member, step, role, persona: persona.as_deref(), parts };
         let goals = self.goals.clone().unwrap_or_default();
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
         Ok(member::answer(wanted, &question, &criteria)?.to_string())
+    }
+
+    /// What is said in a conversation.
+    fn turn(&self, invocation: &Invocation) -> Result<String, Failure> {
+        let Invocation { member, role, parts, speaking, .. } = invocation;
+        let goals = self.goals.clone().unwrap_or_default();
+        let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
+        turn::say(Lens::of(member, role), speaking.as_deref(), parts, &criteria)
     }
 
     /// The answer to one member of a council, a JSON object.

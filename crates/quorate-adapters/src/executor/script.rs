@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_protocol::answers::Schema;
 use tokio::time::{Instant, sleep_until};
 
 use crate::block::Block;
@@ -44,14 +45,19 @@ impl Executor for Script {
         About { kind: KIND, asks_a_model: false, model: None }
     }
 
+    /// Whoever writes answers may write what goes with them.
+    fn turns(&self) -> Schema {
+        Schema::Turn
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline;
         let Answer { delay, saying } = self.source.answer(&invocation)?;
         wait(self.delay + delay, deadline).await?;
-        match saying {
-            Saying::Text(text) => Ok(Reply { text, ..Reply::default() }),
-            Saying::Failure(message) => Err(Failure::failed(message)),
-            Saying::Nothing => {
+        match saying.reply(invocation.form) {
+            Ok(text) => Ok(Reply { text, ..Reply::default() }),
+            Err(Saying::Failure(message)) => Err(Failure::failed(message)),
+            Err(_) => {
                 sleep_until(deadline).await;
                 Err(Failure::TimedOut)
             }

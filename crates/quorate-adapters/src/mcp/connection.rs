@@ -9,16 +9,19 @@ use rmcp::service::ServiceError;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::Arguments;
 use super::offer::Offer;
 use super::outcome::{self, Useless};
 use super::server::Server;
 use super::transport::{self, Session};
 use super::trouble::{Trouble, chain, excerpt};
-use super::Arguments;
 
 /// How often something is tried, and the pause before the second time, which grows fourfold.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(150);
+
+/// How long a session is kept to take a request back on it.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How many pages of tools are read, and how many tools are kept.
 const PAGES: usize = 64;
@@ -139,7 +142,15 @@ impl Connection {
         let called = called.await;
         match &called {
             // A server that keeps silent may be another one after a restart; one that was cut short says nothing of it.
-            Err(Trouble::Late { .. }) if !matches!(until, Until::Deadline(_)) => self.hang_up(&line).await,
+            Err(Trouble::Late { .. }) if !matches!(until, Until::Deadline(_)) => {
+                self.hang_up(&line).await;
+                // The server still learns that nobody waits any more.
+                let line = Arc::clone(&line);
+                tokio::spawn(async move {
+                    sleep(FAREWELL).await;
+                    drop(line);
+                });
+            }
             Err(trouble) if trouble.is_of_the_connection() => self.hang_up(&line).await,
             Ok(_) | Err(_) => {}
         }
@@ -155,7 +166,9 @@ impl Connection {
                 }
                 Useless::Nonsense(why) => nonsense(&why),
             }),
-            CallToolResponse::InputRequired(_) => Err(nonsense("asks a person for input, and nobody is there")),
+            CallToolResponse::InputRequired(_) => {
+                Err(nonsense("asks a person for input, and nobody is there"))
+            }
             _ => Err(nonsense("is a task that would have to be waited for")),
         }
     }
@@ -241,6 +254,10 @@ impl Connection {
         let (server, tool) = (self.server.id.clone(), tool.to_owned());
         match error {
             ServiceError::McpError(error) => Trouble::Failed { server, tool, said: excerpt(&error.message) },
+            // Its own text names types of the library.
+            ServiceError::TransportSend(error) => {
+                Trouble::Lost { server, tool, why: self.server.without_secrets(&transport::cause(error)) }
+            }
             other => Trouble::Lost { server, tool, why: chain(other) },
         }
     }

@@ -76,7 +76,8 @@ mod tests {
     fn arguments_that_a_tool_does_not_take_are_left_out() {
         let schema = json!({"properties": {"key": {"type": "string"}, "limit": {"maximum": 100}}});
         let offer = Offer::new("s", [("get".to_owned(), schema.as_object().unwrap().clone())]);
-        let arguments = json!({"key": "k", "after": "x", "limit": 5, "other": 1}).as_object().unwrap().clone();
+        let arguments =
+            json!({"key": "k", "after": "x", "limit": 5, "other": 1}).as_object().unwrap().clone();
         let fitted = offer.fitted("get", arguments, &["after", "limit"]);
         assert_eq!(fitted.keys().collect::<Vec<_>>(), ["key", "limit", "other"]);
         assert_eq!(offer.maximum("get", "limit"), Some(100));

@@ -62,7 +62,10 @@ mod tests {
         };
         assert_eq!(said(CallToolResult::error(vec![ContentBlock::text("no\nroom")])), "failed no room");
         assert_eq!(said(CallToolResult::error(vec![])), "failed it does not say why");
-        assert_eq!(said(CallToolResult::success(vec![ContentBlock::text("Posted!")])), "nonsense is no JSON: Posted!");
+        assert_eq!(
+            said(CallToolResult::success(vec![ContentBlock::text("Posted!")])),
+            "nonsense is no JSON: Posted!"
+        );
         assert_eq!(said(CallToolResult::success(vec![])), "nonsense is empty");
     }
 }

@@ -51,7 +51,8 @@ impl Server {
     pub(super) fn read(id: &str, table: &Map<String, Json>, dir: &Path) -> Result<Self, Refused> {
         Server::of(id, table, dir).map_err(|mut refused| {
             refused.message = format!("[mcp.{id}]: {}", refused.message);
-            refused.key = Some(refused.key.map_or_else(|| format!("mcp.{id}"), |key| format!("mcp.{id}.{key}")));
+            refused.key =
+                Some(refused.key.map_or_else(|| format!("mcp.{id}"), |key| format!("mcp.{id}.{key}")));
             refused
         })
     }
@@ -96,6 +97,14 @@ impl Server {
             }
         };
         Ok(Server { id: id.to_owned(), way, timeout })
+    }
+
+    /// A message of the library, without the part of the address that may be secret.
+    pub(super) fn without_secrets(&self, message: &str) -> String {
+        match &self.way {
+            Way::Http { url, .. } => message.replace(url.as_str(), &self.place()),
+            Way::Child(_) => message.to_owned(),
+        }
     }
 
     /// The server's name for good: the same after a restart, and without anything secret.

@@ -21,7 +21,8 @@ fn refused_key(table: Value) -> String {
 
 #[test]
 fn a_url_and_a_command_are_read() {
-    let server = read(json!({"url": "https://example.com/mcp?team=7", "token": "GUILDE_TOKEN", "timeout": "5s"}));
+    let server =
+        read(json!({"url": "https://example.com/mcp?team=7", "token": "GUILDE_TOKEN", "timeout": "5s"}));
     let server = server.unwrap();
     assert_eq!(server.timeout, Duration::from_secs(5));
     assert_eq!(server.place(), "https://example.com/mcp");

@@ -6,10 +6,11 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
 use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::transport::DynamicTransportError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::SseRetryPolicy;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{RoleClient, ServiceExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
@@ -103,7 +104,23 @@ async fn over_pipes(server: &Server, program: &Program) -> Result<Session, Troub
 }
 
 fn not_opened(server: &Server, error: &ClientInitializeError) -> Trouble {
-    Trouble::Unreachable { server: server.id.clone(), why: format!("no session: {}", chain(error)) }
+    let why = match error {
+        // Its own text names types of the library.
+        ClientInitializeError::TransportError { error, .. } => cause(error),
+        other => chain(other),
+    };
+    Trouble::Unreachable {
+        server: server.id.clone(),
+        why: format!("no session: {}", server.without_secrets(&why)),
+    }
+}
+
+/// What went wrong with a message, in words. The errors of the library do not name their sources themselves.
+pub(super) fn cause(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => chain(error),
+        _ => chain(&*error.error),
+    }
 }
 
 /// An HTTP client that speaks TLS with ring, and goes past the proxy to our own machine.
@@ -119,10 +136,8 @@ fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
         .pool_max_idle_per_host(0)
         .redirect(Policy::custom(|attempt| {
             // Whoever keeps the method is followed on the same machine alone, where the token belongs.
-            let keeps = matches!(
-                attempt.status(),
-                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-            );
+            let keeps =
+                matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             let at_home =
                 attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
             match keeps && at_home && attempt.previous().len() <= HOPS {
@@ -142,7 +157,10 @@ fn is_loopback(url: &reqwest::Url) -> bool {
 }
 
 /// A variable of our environment that is not empty.
-#[expect(clippy::disallowed_methods, reason = "tokens are handed over in the environment, and read here alone")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tokens are handed over in the environment, and read here alone"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }

@@ -10,7 +10,7 @@ use quorate_kernel::ports::provisioning::{
 };
 use quorate_kernel::registry::Build;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The kind that manifests name.
 pub const KIND: &str = "memory";
@@ -20,14 +20,15 @@ pub const KIND: &str = "memory";
 /// # Errors
 /// When the block is none of that, or what it holds is no package.
 pub fn new(build: &Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> {
-    let mut block = build.block.clone();
+    Ok(Arc::new(Memory::new(package(build.block.clone())?)))
+}
+
+fn package(mut block: Map<String, Value>) -> Result<Package, Refused> {
     block.remove("kind");
     let block: Block =
         serde_json::from_value(Value::Object(block)).map_err(|error| Refused::whole(error.to_string()))?;
     let pieces = block.files.into_iter().map(File::piece).collect::<Result<Vec<_>, _>>()?;
-    let package = Package::new(block.slug, block.version, pieces)
-        .map_err(|unfit| Refused::key("files", unfit.to_string()))?;
-    Ok(Arc::new(Memory::new(package)))
+    Package::new(block.slug, block.version, pieces).map_err(|unfit| Refused::key("files", unfit.to_string()))
 }
 
 #[derive(Deserialize)]
@@ -93,5 +94,24 @@ impl Provisioning for Memory {
     async fn package(&self) -> Result<Package, Failure> {
         let held = self.package.lock().unwrap_or_else(PoisonError::into_inner).clone();
         held.ok_or_else(|| Failure::Missing { message: "nothing is held in memory".to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn its_block_is_a_package_or_refused() {
+        let read = |block: Value| package(block.as_object().cloned().unwrap());
+        let file = |dest: &str| json!({"dest": dest, "content": "x", "strategy": "merge-json-deep"});
+        let block = |dest: &str| json!({"kind": KIND, "slug": "s", "version": "1", "files": [file(dest)]});
+        assert_eq!(read(block("a")).unwrap().pieces()[0].strategy, Strategy::MergeJsonDeep);
+        assert!(read(block("../a")).unwrap_err().message.contains("leads out"));
+        assert!(read(json!({"slug": "s"})).unwrap_err().message.contains("version"));
+        let twice = json!({"slug": "s", "version": "1", "files": [file("a"), file("A")]});
+        assert!(read(twice).unwrap_err().message.contains("differs only in case"));
     }
 }

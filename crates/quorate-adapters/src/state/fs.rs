@@ -28,7 +28,9 @@ pub const KIND: &str = "fs";
 /// When the block has an unknown key, or `dir` is a file.
 pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
     let block = Block::of(build.block, &["kind", "dir"])?;
-    let dir = build.dir.join(block.text("dir")?.unwrap_or("state"));
+    let dir = block.text("dir")?.unwrap_or("state");
+    let dir = std::path::absolute(build.dir.join(dir))
+        .map_err(|error| Refused::key("dir", format!("`{dir}` is no path: {error}")))?;
     if dir.is_file() {
         let what = format!("`{}` is a file; states need a folder", dir.display());
         return Err(Refused::key("dir", what).with_help("name a folder; it is made when it is needed"));

@@ -7,11 +7,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use quorate_kernel::ports::substrate::Error;
-use tokio::sync::Notify;
+use tokio::sync::watch::{Receiver, Sender};
 
 /// Watches a file from the first time that somebody waits for it.
 pub(crate) struct Watch {
@@ -23,9 +25,9 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct Bell {
-    rung: Notify,
+    rung: Sender<()>,
     /// The folder itself went away, and the watch with it.
-    gone: std::sync::atomic::AtomicBool,
+    gone: AtomicBool,
 }
 
 impl Watch {
@@ -39,31 +41,21 @@ impl Watch {
         }
     }
 
-    /// Returns when `news` says so; it is asked at first, and then at each notification.
+    /// Begins to listen: from now on everything that happens wakes whoever waits for the receiver to change. Whoever
+    /// looks for news after this and then waits misses nothing. It is good for one wait, since the folder itself may
+    /// go away, and come again.
     ///
     /// # Errors
-    /// When the folder cannot be watched, or what `news` fails with.
-    pub(crate) async fn until(
-        &self,
-        mut news: impl AsyncFnMut() -> Result<bool, Error>,
-    ) -> Result<(), Error> {
-        loop {
-            self.start()?;
-            // Listening first: what happens between the look and the wait wakes us.
-            let mut rung = std::pin::pin!(self.bell.rung.notified());
-            rung.as_mut().enable();
-            if news().await? {
-                return Ok(());
-            }
-            rung.await;
-        }
+    /// When the folder cannot be watched.
+    pub(crate) fn listen(&self) -> Result<Receiver<()>, Error> {
+        self.start()?;
+        Ok(self.bell.rung.subscribe())
     }
 
     #[expect(clippy::disallowed_methods, reason = "a folder that is not there cannot be watched")]
     fn start(&self) -> Result<(), Error> {
-        use std::sync::atomic::Ordering::SeqCst;
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.bell.gone.swap(false, SeqCst) {
+        if self.bell.gone.swap(false, Ordering::SeqCst) {
             *watcher = None;
         }
         if watcher.is_some() {
@@ -73,11 +65,11 @@ impl Watch {
         std::fs::create_dir_all(&self.folder).map_err(|error| Error::unavailable(cannot(), error))?;
         let (folder, prefix, bell) = (self.folder.clone(), self.prefix.clone(), self.bell.clone());
         let heard = move |event: notify::Result<Event>| {
-            let Ok(event) = event else { return bell.rung.notify_waiters() };
-            let lost = event.kind.is_remove() || matches!(event.kind, EventKind::Modify(_));
-            if lost && event.paths.contains(&folder) && !folder.is_dir() {
-                bell.gone.store(true, SeqCst);
-                return bell.rung.notify_waiters();
+            let Ok(event) = event else { return bell.rung.send_replace(()) };
+            let lost = event.kind.is_remove() || matches!(event.kind, EventKind::Modify(ModifyKind::Name(_)));
+            if lost && event.paths.contains(&folder) {
+                bell.gone.store(true, Ordering::SeqCst);
+                return bell.rung.send_replace(());
             }
             // Reading is no news, and whoever looks reads.
             let named = |path: &PathBuf| {
@@ -86,7 +78,7 @@ impl Watch {
                 })
             };
             if !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(named)) {
-                bell.rung.notify_waiters();
+                bell.rung.send_replace(());
             }
         };
         let mut started = notify::recommended_watcher(heard)

@@ -279,7 +279,20 @@ mod tests {
         {
             assert_eq!(Dest::parse(text).expect(text).as_str(), read);
         }
-        let out = ["", ".", "/etc/x", "../x", "a/../../x", "a\\b", "C:/x", ".quorate/x", ".QUORATE/x", "./.quorate", "a/", "a\nb"];
+        let out = [
+            "",
+            ".",
+            "/etc/x",
+            "../x",
+            "a/../../x",
+            "a\\b",
+            "C:/x",
+            ".quorate/x",
+            ".QUORATE/x",
+            "./.quorate",
+            "a/",
+            "a\nb",
+        ];
         for text in out {
             assert!(Dest::parse(text).is_err(), "{text}");
         }
@@ -295,7 +308,10 @@ mod tests {
             source: dest.to_owned(),
         };
         for (a, b) in [("a", "./a"), ("a", "A"), ("a", "a/b"), ("a/b/c", "A/b")] {
-            assert!(matches!(Package::new("s", "1", vec![piece(a), piece(b)]), Err(Unfit::Clash { .. })), "{a} {b}");
+            assert!(
+                matches!(Package::new("s", "1", vec![piece(a), piece(b)]), Err(Unfit::Clash { .. })),
+                "{a} {b}"
+            );
         }
         assert!(Package::new("s", "1", vec![piece("a"), piece("ab")]).is_ok());
         assert_eq!(Package::new("", "1", Vec::new()).err(), Some(Unfit::Slug));

@@ -28,9 +28,13 @@ impl Runner {
     pub async fn cycle(&mut self) -> Result<Cycled, Error> {
         let started = Instant::now();
         self.flush().await?;
-        self.read(started).await?;
-        let Some(trigger) = self.pending.front().cloned() else { return Ok(Cycled::Nothing) };
+        // What is read belongs to the cycle that it begins; without anything new there is none.
         self.cycles += 1;
+        self.read(started).await?;
+        let Some(trigger) = self.pending.front().cloned() else {
+            self.cycles -= 1;
+            return Ok(Cycled::Nothing);
+        };
         self.emit(What::CycleStarted { trigger: trigger.id.clone(), by: trigger.participant.clone() });
         let in_a_row = if self.is_agents(&trigger) { self.in_a_row + 1 } else { 0 };
         if in_a_row >= self.swarm.policy.max_agent_turns {

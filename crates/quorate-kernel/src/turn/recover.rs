@@ -87,6 +87,8 @@ impl Runner {
             (None, None) if begin == Begin::Now => {
                 if let Some(newest) = &found.newest {
                     self.begin_after(newest).await?;
+                    let entry = self.passed(newest, Some("it was there before this runtime began"));
+                    self.records.put(vec![entry]).await?;
                 }
             }
             (None, None) => {}

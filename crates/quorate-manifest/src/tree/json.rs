@@ -50,9 +50,7 @@ impl Reader<'_> {
             None => Problem::new(self.at..end, format!("the text ends where {wanted} should be")),
             Some('/') => Problem::new(self.at..end, format!("there is `/` where {wanted} should be"))
                 .help("JSON has no comments"),
-            Some(found) => {
-                Problem::new(self.at..end, format!("there is {found:?} where {wanted} should be"))
-            }
+            Some(found) => Problem::new(self.at..end, format!("there is {found:?} where {wanted} should be")),
         }
     }
 
@@ -176,7 +174,8 @@ impl Reader<'_> {
             self.at += 1;
         }
         let text = &self.text[start..self.at];
-        let bad = || Problem::new(start..start + text.len(), format!("`{text}` is no number that can be kept"));
+        let bad =
+            || Problem::new(start..start + text.len(), format!("`{text}` is no number that can be kept"));
         // It knows what a number looks like; what it makes of one is not needed.
         let number: serde_json::Number = serde_json::from_str(text).map_err(|_| bad())?;
         if let Some(whole) = number.as_i64() {

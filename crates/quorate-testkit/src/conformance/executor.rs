@@ -1,10 +1,17 @@
 //! What every executor must do (see the port's text).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::answer;
-use quorate_kernel::ports::executor::{Executor, Failure};
+use quorate_kernel::conversation::Speaking;
+use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
 use quorate_kernel::probe::{self, question};
+use quorate_kernel::prompt::Layout;
+use quorate_kernel::{answer, conversation};
+use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::turn::Turn;
+use quorate_protocol::{Invoke, Part, PartKind};
+use serde_json::{Map, json};
 
 /// How long past its deadline an executor may take.
 const GRACE: Duration = Duration::from_millis(2_500);
@@ -42,4 +49,67 @@ pub async fn says_that_it_failed(executor: &dyn Executor) {
         Err(Failure::Failed { message }) => assert!(!message.trim().is_empty(), "a failure has a message"),
         other => panic!("expected a failure, got {other:?}"),
     }
+}
+
+/// A turn that `reviewer` is to take, after a person has spoken, in the form that the executor gives its turns in.
+pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocation {
+    let form = executor.turns();
+    let spoken = super::dispatcher::turn(1, "ann", said);
+    let shown = json!([{"id": spoken.id, "participant": spoken.participant, "at": spoken.timestamp,
+                        "content": spoken.content}]);
+    let invoke = Invoke {
+        id: conversation::key(&spoken.id, "reviewer"),
+        member: "reviewer".into(),
+        step: "turn".into(),
+        parts: vec![Part::new(PartKind::Turns, "", shown.to_string())],
+        schema: form,
+        task: "Answer the last turn.".into(),
+        marks: Map::new(),
+    };
+    let layout = Layout { nonce: "conformance".to_owned() };
+    Invocation {
+        prompt: layout.prompt(&invoke, &[], "# Reviewer").into(),
+        id: invoke.id,
+        member: invoke.member,
+        step: invoke.step,
+        parts: invoke.parts.into(),
+        role: "# Reviewer".into(),
+        form,
+        schema: Arc::new(form.json()),
+        speaking: Some(Arc::new(Speaking {
+            participant: super::dispatcher::participant("reviewer", "Reviewer", &[]),
+            recent: vec![spoken],
+            state: Map::new(),
+            conversation: None,
+        })),
+        ..question(timeout)
+    }
+}
+
+/// An executor that works takes a turn in time, says something in it, and does so again. Gives what was said.
+///
+/// # Panics
+/// When it does not.
+pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
+    let form = executor.turns();
+    assert!(matches!(form, Schema::Said | Schema::Turn), "its turns have the form of turns");
+    let mut last = Turn::default();
+    for _ in 0..2 {
+        let asked = turn(executor, said, Duration::from_secs(20));
+        let reply = tokio::time::timeout(Duration::from_secs(20) + GRACE, executor.invoke(asked)).await;
+        let reply = reply.expect("ends by its deadline").expect("a turn");
+        let answer = answer::extract(form, &reply.text, &[]).expect("a turn in the form that it says");
+        last = Turn::read(&answer).expect("it says something");
+    }
+    last
+}
+
+/// An executor whose other side hangs ends a turn by its deadline, as timed out.
+///
+/// # Panics
+/// When it does not.
+pub async fn ends_its_turn_by_its_deadline(executor: &dyn Executor) {
+    let timeout = Duration::from_millis(300);
+    let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(turn(executor, "?", timeout))).await;
+    assert_eq!(replied.expect("ends by its deadline"), Err(Failure::TimedOut));
 }

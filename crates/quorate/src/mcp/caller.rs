@@ -1,10 +1,15 @@
 //! Whoever calls a tool: whether it still waits, and how it is told of progress.
 
+use std::time::Duration;
+
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 
 use super::progress::Progress;
+
+/// How long it may take to tell of progress. A client that does not read keeps nobody from the result.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Whoever calls a tool.
 pub(super) struct Caller {
@@ -32,15 +37,14 @@ impl Caller {
         }
     }
 
-    /// Tells of progress, if the caller wants to know.
-    pub(super) async fn tell(&self, progress: &Progress) {
-        let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return };
+    /// Tells of progress, if the caller wants to know; false where it does not, or does not listen.
+    pub(super) async fn tell(&self, progress: &Progress) -> bool {
+        let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return false };
         let (steps, total) = progress.steps();
         let mut told = ProgressNotificationParam::new(token.clone(), steps);
         told.total = total;
         told.message = progress.last.clone();
-        // Who cannot be told has gone, which is noticed elsewhere.
-        let _ = peer.notify_progress(told).await;
+        matches!(tokio::time::timeout(PATIENCE, peer.notify_progress(told)).await, Ok(Ok(())))
     }
 
     fn peer(&self) -> Option<&Peer<RoleServer>> {

@@ -79,10 +79,10 @@ impl Conversation {
     }
 
     /// As [`Conversation::after`], once there are any; after `wait` there may still be none. With no turn to read
-    /// from, the first ones.
+    /// from, the newest.
     pub(super) async fn awaited(
         &self,
-        at: &Name,
+        at: Option<&Name>,
         limit: usize,
         wait: Duration,
         caller: &Caller,
@@ -93,7 +93,10 @@ impl Conversation {
             tokio::pin!(news);
             // From here on nothing is missed, whoever reads it first.
             news.as_mut().enable();
-            let found = self.after(at, limit).await?;
+            let found = match at {
+                Some(at) => self.after(at, limit).await?,
+                None => self.newest(limit).await?,
+            };
             if !found.turns.is_empty() || !found.known {
                 return Ok(found);
             }

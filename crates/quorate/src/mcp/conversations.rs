@@ -12,9 +12,12 @@ use super::conversation::Conversation;
 use super::failure::Failure;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::runtime::{self, Runtime};
+use crate::service::runtime::{self, Ready, Runtime};
 use crate::service::stop::{Class, Stop};
 use crate::service::workspace::Places;
+
+/// The key of a participant's `meta` that names its operator, as the `guilde-mcp` substrate reads it.
+const OPERATOR: &str = "operatorId";
 
 /// A manifest and its conversation.
 pub(super) struct Offered {
@@ -22,14 +25,26 @@ pub(super) struct Offered {
     pub(super) runtime: Runtime,
     /// Its conversation.
     pub(super) conversation: Conversation,
+    environment: Environment,
+    asked: runtime::Request,
 }
 
 impl Offered {
+    /// The runtime as its manifest says now, with the ledger open: for whoever has somebody asked.
+    pub(super) async fn reopened(&self) -> Result<Ready, Stop> {
+        runtime::open(&self.environment, &Places::default(), &self.asked, &Host::new())?.ready().await
+    }
+
     /// The participant of an id, or of an operator's.
     pub(super) fn participant(&self, id: &str) -> Option<&Participant> {
         let all = || self.runtime.participants.iter();
-        all().find(|one| one.meta_text("operatorId") == Some(id)).or_else(|| all().find(|one| *one.id == *id))
+        all().find(|one| one.meta_text(OPERATOR) == Some(id)).or_else(|| all().find(|one| *one.id == *id))
     }
+}
+
+/// What a participant is called outside: its operator's id, if it has one.
+pub(super) fn outside(participant: &Participant) -> &str {
+    participant.meta_text(OPERATOR).unwrap_or(&participant.id)
 }
 
 /// All of them.
@@ -66,7 +81,8 @@ impl Conversations {
                 }
             }
             let conversation = Conversation::new(runtime.substrate.clone());
-            conversations.all.push(Arc::new(Offered { runtime, conversation }));
+            let environment = environment.clone();
+            conversations.all.push(Arc::new(Offered { runtime, conversation, environment, asked }));
         }
         Ok((conversations, report))
     }

@@ -70,6 +70,6 @@ impl From<substrate::Error> for Failure {
 
 impl From<state::Error> for Failure {
     fn from(error: state::Error) -> Failure {
-        Failure::new(codes::STATE_UNAVAILABLE, Body::new(chain(&error)))
+        Failure::new(codes::STATE_UNREADABLE, Body::new(chain(&error)))
     }
 }

@@ -171,15 +171,16 @@ impl Drop for Jobs {
 async fn waited(job: &Job, wait: Duration, caller: &Caller) -> Waited {
     let mut state = job.state.clone();
     let stop = Instant::now() + wait;
-    let mut told = 0.0;
+    let (mut told, mut listens) = (0.0, true);
     loop {
         let now = state.borrow_and_update().clone();
         if let Some(outcome) = now.outcome {
             return Waited::Ended(outcome);
         }
-        if now.progress.steps().0 > told {
+        if listens && now.progress.steps().0 > told {
             told = now.progress.steps().0;
-            caller.tell(&now.progress).await;
+            listens = caller.tell(&now.progress).await;
+            continue;
         }
         tokio::select! {
             biased;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quorate_kernel::observe::Observer;
+use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -92,5 +93,20 @@ impl Watcher for Reporter {
             progress.ended += 1;
             progress.last = Some(format!("{} is done", swept.path));
         });
+    }
+}
+
+impl Telemetry for Reporter {
+    fn emit(&self, event: &Event) {
+        match &event.what {
+            What::ParticipantStarted { participant, .. } => self.asked("", participant, "turn"),
+            What::ParticipantFinished { participant, .. } => {
+                Observer::ended(self, participant, "answered", Duration::ZERO);
+            }
+            What::ParticipantFailed { participant, status, .. } => {
+                Observer::ended(self, participant, status, Duration::ZERO);
+            }
+            _ => {}
+        }
     }
 }

@@ -16,6 +16,7 @@ use super::environment::Environment;
 use super::executor;
 use super::host::Host;
 use super::manifests::{self, Manifests, directory_of, missing, root_of};
+use super::runtime;
 use super::stop::{Class, Stop};
 use super::workspace::absolute;
 
@@ -95,9 +96,16 @@ fn in_workspace(
                 let report = by_path(doctype, &path, &round.shown(spot));
                 said.keep(report, &mut outcome.report);
             }
-            Checked::Said(_, report) => {
+            Checked::Said(doctype, report) => {
                 outcome.files += 1;
+                let runs = doctype == Doctype::Runtime && !report.refused();
                 said.keep(report, &mut outcome.report);
+                if runs && request.refs == Refs::Followed && work.files.contains_key(spot) {
+                    // Which kinds there are, and what each reads, is known to the registry alone.
+                    let path = work.root.join(spot.in_workspace());
+                    let report = runtime::inspect(environment, &path, &work.root, &host);
+                    said.keep(report, &mut outcome.report);
+                }
             }
         }
         Ok(())

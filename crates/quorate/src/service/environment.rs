@@ -33,3 +33,9 @@ impl Environment {
         }
     }
 }
+
+/// A variable that somebody named, if it is set and text.
+#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -218,7 +218,8 @@ fn no_package(failure: Failure) -> Stop {
 
 /// Nothing of that name is installed.
 fn not_installed(slug: &str, target: &str, installed: &[String]) -> Stop {
-    let body = Body::new(format!("no profile `{slug}` is installed in {target}"));
+    let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
+    let body = Body::new(format!("no profile `{slug}` is installed {place}"));
     let help = match installed {
         [] => "none is; `--into` names another folder".to_owned(),
         some => format!("installed are: {}", some.join(", ")),
@@ -230,7 +231,8 @@ impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         match &error {
             Error::Corrupt { .. } => {
-                let help = "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
+                let help =
+                    "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
                 Stop::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
             }
             Error::Trouble { trouble: Trouble::Place(_), .. } => {

@@ -44,7 +44,7 @@ fn after_folded<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     prefix
         .chars()
         .all(|wanted| rest.next().is_some_and(|found| folded(found) == folded(wanted)))
-        .then(|| rest.as_str())
+        .then_some(rest.as_str())
 }
 
 fn goes_on(rest: &str) -> bool {

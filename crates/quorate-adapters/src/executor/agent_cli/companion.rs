@@ -97,7 +97,8 @@ impl Program {
             .map_err(no_room)?;
         // Made before the answer is awaited: whoever gives up waiting ends the companion by dropping it.
         let companion = Companion { hangup: Some(held), ending, last_words: Some(last_words) };
-        let ends = ends.await.unwrap_or_else(|_| Err("the thread that watched the command is gone".to_owned()))?;
+        let ends =
+            ends.await.unwrap_or_else(|_| Err("the thread that watched the command is gone".to_owned()))?;
         Ok((companion, ends))
     }
 }

@@ -38,9 +38,15 @@ impl Environment {
     }
 
     /// The variables of this process that are passed on.
-    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
     pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
-        std::env::vars_os().filter(|(name, _)| self.passes(name)).collect()
+        self.variables_and(&[])
+    }
+
+    /// Those, and `more`.
+    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    pub(super) fn variables_and(&self, more: &[String]) -> Vec<(OsString, OsString)> {
+        let passes = |name: &OsStr| self.passes(name) || more.iter().any(|one| name == one.as_str());
+        std::env::vars_os().filter(|(name, _)| passes(name)).collect()
     }
 
     fn passes(&self, name: &OsStr) -> bool {

@@ -1,5 +1,5 @@
-//! The files that some CLIs want beside their streams: the schema to read and the place for the last message. They
-//! live in a private directory that is gone when the attempt is over.
+//! The files that some CLIs want beside their streams: the schema to read, the MCP servers to use, and the place for
+//! the last message. They live in a private directory that is gone when the attempt is over.
 
 #![expect(clippy::disallowed_methods, reason = "this is where the files of an attempt are reached")]
 
@@ -19,20 +19,29 @@ pub(super) struct AnswerFiles {
 }
 
 impl AnswerFiles {
-    /// A fresh directory with the schema in it.
-    pub(super) fn new(schema: &Json) -> Result<Self, Failure> {
+    /// A fresh directory with the schema and the servers in it, where there are any.
+    pub(super) fn new(schema: Option<&Json>, servers: Option<&Json>) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::failed(format!("no temporary files can be written ({error}); check TMPDIR"))
         };
         let dir = tempfile::Builder::new().prefix("quorate-").tempdir().map_err(failed)?;
         let files = AnswerFiles { dir };
-        std::fs::write(files.schema(), schema.to_string()).map_err(failed)?;
+        for (path, content) in [(files.schema(), schema), (files.servers(), servers)] {
+            if let Some(content) = content {
+                std::fs::write(path, content.to_string()).map_err(failed)?;
+            }
+        }
         Ok(files)
     }
 
     /// The schema's file.
     pub(super) fn schema(&self) -> PathBuf {
         self.dir.path().join("schema.json")
+    }
+
+    /// The file of the MCP servers.
+    pub(super) fn servers(&self) -> PathBuf {
+        self.dir.path().join("mcp.json")
     }
 
     /// Where the last message is to be written.

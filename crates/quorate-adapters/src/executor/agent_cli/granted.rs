@@ -42,7 +42,8 @@ pub(super) struct Local {
 impl<'a> Granted<'a> {
     /// What the one who is to speak may use. Relative paths of servers are relative to `dir`.
     pub(super) fn of(speaking: Option<&'a Speaking>, servers: &'a Servers, dir: &'a Path) -> Self {
-        let Some(Tools { allowed, servers: ids }) = speaking.map(|speaking| &speaking.participant.tools) else {
+        let Some(Tools { allowed, servers: ids }) = speaking.map(|speaking| &speaking.participant.tools)
+        else {
             return Granted::default();
         };
         let configured = ids.iter().filter_map(|id| servers.get_key_value(id));
@@ -97,21 +98,22 @@ impl Server<'_> {
     }
 
     fn entry(&self) -> Option<Json> {
-        let by_name = |name: &str| format!("${{{name}}}");
         if let Some((url, token)) = self.url() {
             let mut entry = json!({"type": "http", "url": url});
             if let Some(token) = token {
-                entry["headers"] = json!({"Authorization": format!("Bearer {}", by_name(token))});
+                entry["headers"] = json!({"Authorization": format!("Bearer ${{{token}}}")});
             }
             return Some(entry);
         }
         let Local { command, args, env, cwd } = self.local()?;
-        let env: Map<String, Json> = env.iter().map(|name| (name.clone(), json!(by_name(name)))).collect();
+        let env: Map<String, Json> =
+            env.iter().map(|name| (name.clone(), json!(format!("${{{name}:-}}")))).collect();
         Some(match cwd {
             None => json!({"type": "stdio", "command": command, "args": args, "env": env}),
             // The form has no key for it.
             Some(cwd) => {
-                let first = ["-c", "cd \"$1\" && shift && exec \"$@\"", "sh", &cwd, &command].map(str::to_owned);
+                let first =
+                    ["-c", "cd \"$1\" && shift && exec \"$@\"", "sh", &cwd, &command].map(str::to_owned);
                 let args = [first.to_vec(), args].concat();
                 json!({"type": "stdio", "command": "/bin/sh", "args": args, "env": env})
             }
@@ -144,7 +146,8 @@ pub(super) mod fixture {
     /// Servers from their tables.
     pub(in crate::executor::agent_cli) fn servers(tables: &Json) -> Servers {
         let tables = tables.as_object().cloned().unwrap_or_default();
-        let tables = tables.into_iter().map(|(id, table)| (id, table.as_object().cloned().unwrap_or_default()));
+        let tables =
+            tables.into_iter().map(|(id, table)| (id, table.as_object().cloned().unwrap_or_default()));
         Arc::new(tables.collect())
     }
 }
@@ -170,7 +173,7 @@ mod tests {
         let expected = json!({"mcpServers": {
             "far": {"type": "http", "url": "https://example.com/mcp",
                     "headers": {"Authorization": "Bearer ${FAR_TOKEN}"}},
-            "near": {"type": "stdio", "command": "/srv/bin/near", "args": ["--x"], "env": {"NEAR_KEY": "${NEAR_KEY}"}},
+            "near": {"type": "stdio", "command": "/srv/bin/near", "args": ["--x"], "env": {"NEAR_KEY": "${NEAR_KEY:-}"}},
             "placed": {"type": "stdio", "command": "/bin/sh", "env": {},
                        "args": ["-c", "cd \"$1\" && shift && exec \"$@\"", "sh", "/srv/sub", "placed"]},
         }});

@@ -1,6 +1,7 @@
 //! Messages that a CLI prints, with exit code 0, in place of an answer: it is out of quota, or nobody is logged in.
 //! They are failures (X5). The table is the whole list; a message counts only when the output is short and holds no
-//! JSON object, so that a review *about* rate limits is not taken for one.
+//! JSON object, so that a review *about* rate limits is not taken for one. Where the answer is text itself, as in a
+//! conversation, it counts only as one short line that begins like a message, so that "Add a rate limit." can be said.
 
 use quorate_protocol::Json;
 
@@ -38,6 +39,11 @@ const MESSAGES: &[(&str, &str)] = &[
     ("service is overloaded", "the service is overloaded"),
 ];
 
+/// How a line begins that complains of something else than what the table begins with.
+const OPENINGS: &[&str] =
+    &["error", "api error", "fatal", "429", "you've hit", "you have hit", "claude ai usage limit"];
+/// Longer lines are said by somebody.
+const LONGEST_LINE: usize = 160;
 /// Longer texts are prose, whatever words they use.
 const LONGEST_MESSAGE: usize = 800;
 
@@ -51,6 +57,26 @@ pub(super) fn meaning(text: &str) -> Option<&'static str> {
     MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
 }
 
+/// What a text means that somebody may as well have said; `None` where it is no limit message.
+pub(super) fn meaning_of_words(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    if text.contains('\n') || text.len() > LONGEST_LINE {
+        return None;
+    }
+    let folded = text.to_lowercase().replace('\u{2019}', "'");
+    let complains = OPENINGS.iter().any(|opening| folded.starts_with(opening));
+    let begins =
+        |message: &str| folded.starts_with(message) && (!message.ends_with("limit") || is_over(&folded));
+    let found =
+        MESSAGES.iter().find(|(message, _)| begins(message) || (complains && folded.contains(message)));
+    found.map(|(_, meaning)| *meaning)
+}
+
+/// Whether a limit is said to be reached, and not only spoken of.
+fn is_over(folded: &str) -> bool {
+    ["reached", "exceeded", "was hit", "429"].iter().any(|word| folded.contains(word))
+}
+
 fn holds_object(text: &str) -> bool {
     text.match_indices('{').any(|(start, _)| {
         let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Json>();
@@ -60,7 +86,7 @@ fn holds_object(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MESSAGES, meaning};
+    use super::{MESSAGES, OPENINGS, meaning, meaning_of_words};
 
     #[test]
     fn real_messages_are_recognised() {
@@ -85,8 +111,32 @@ mod tests {
     }
 
     #[test]
+    fn of_words_only_what_begins_like_a_message_is_one() {
+        for (text, expected) in [
+            ("You\u{2019}ve hit your usage limit. Try again at 3pm.", "the usage limit is reached"),
+            ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
+            ("Credit balance is too low", "there is no credit left"),
+            ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
+            ("Rate limit exceeded", "the rate limit is reached"),
+            ("Invalid API key \u{b7} Please run /login", "nobody is logged in"),
+            ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
+        ] {
+            assert_eq!(meaning_of_words(text), Some(expected), "{text}");
+        }
+        for text in [
+            "Add a rate limit to the endpoint.",
+            "Rate limit the endpoint.",
+            "I would say \"rate limit exceeded\" there.",
+            "The page should ask people: please log in.",
+            "Rate limit exceeded\nis the text of the second error, and it should say when to try again.",
+        ] {
+            assert_eq!(meaning_of_words(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn the_table_is_in_the_form_it_is_compared_in() {
-        for (message, _) in MESSAGES {
+        for message in MESSAGES.iter().map(|(message, _)| message).chain(OPENINGS) {
             assert_eq!(*message, message.to_lowercase());
         }
     }

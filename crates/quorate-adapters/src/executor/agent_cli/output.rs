@@ -2,6 +2,7 @@
 //! file; this one decides in which order it is asked.
 
 use quorate_kernel::ports::executor::{Failure, Reply};
+use quorate_protocol::answers::Schema;
 
 use super::call::{Ended, Ending};
 use super::files::AnswerFiles;
@@ -57,13 +58,15 @@ pub(super) enum NoReply {
     Malformed,
 }
 
-/// The reply in what a command printed, or why it is none.
+/// The reply in what a command printed, or why it is none. `form` is that of the answer.
 pub(super) fn judge(
     output: Output,
+    form: Schema,
     command: &str,
     ended: Ended,
     files: Option<&AnswerFiles>,
 ) -> Result<Reply, Failure> {
+    let limit = if form.structured() { limits::meaning } else { limits::meaning_of_words };
     let failed = |what: &str| Failure::failed(format!("`{command}` {what}"));
     let status = match ended.ending {
         Ending::Exited(status) => status,
@@ -86,7 +89,8 @@ pub(super) fn judge(
     if stdout.trim().is_empty() && last_message.is_none() {
         return Err(failed(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
     }
-    if let Some(meaning) = limits::meaning(&stdout) {
+    let says_so = if output == Output::Text { limit } else { limits::meaning };
+    if let Some(meaning) = says_so(&stdout) {
         return Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
     let reply = output.read(&stdout, last_message).map_err(|why| match why {
@@ -98,7 +102,7 @@ pub(super) fn judge(
     if reply.text.trim().is_empty() {
         return Err(failed("gave an empty answer"));
     }
-    match limits::meaning(&reply.text) {
+    match limit(&reply.text) {
         None => Ok(reply),
         Some(meaning) => Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &reply.text))),
     }
@@ -166,16 +170,22 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{Output, excerpt, judge};
+    use super::{Output, Schema, excerpt, judge};
     use crate::executor::agent_cli::call::{Ended, Ending};
 
     fn judged(status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
+        judged_as(Schema::FirstAnswer, status, stdout, stderr)
+    }
+
+    fn judged_as(form: Schema, status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
         let ended = Ended {
             ending: Ending::Exited(ExitStatus::from_raw(status)),
             stdout: stdout.as_bytes().to_vec(),
             stderr: stderr.as_bytes().to_vec(),
         };
-        judge(Output::Text, "x", ended, None).map(|reply| reply.text).map_err(|failure| failure.to_string())
+        judge(Output::Text, form, "x", ended, None)
+            .map(|reply| reply.text)
+            .map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -189,6 +199,14 @@ mod tests {
             judged(0, "Rate limit exceeded", ""),
             Err("`x` gave no answer: the rate limit is reached: Rate limit exceeded".into())
         );
+    }
+
+    #[test]
+    fn somebody_may_speak_of_limits() {
+        let said = "Please add a rate limit.\n";
+        assert_eq!(judged_as(Schema::Said, 0, said, ""), Ok(said.into()));
+        assert!(judged(0, said, "").is_err(), "an answer that has to be an object is none");
+        assert!(judged_as(Schema::Said, 0, "Rate limit exceeded", "").is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use quorate_protocol::Json;
 
 use super::files::AnswerFiles;
+use super::granted::Granted;
 use super::output::Output;
 
 /// All presets, sorted.
@@ -35,8 +36,23 @@ pub struct Preset {
     pub(super) own_flags: &'static [&'static str],
     /// Flags without a value that `arguments` sets anyway; dropped from `args`.
     pub(super) implied: &'static [&'static str],
+    /// Flags that `arguments` sets where the manifest says which tools there are; then they cannot stand in `args`.
+    pub(super) tool_flags: &'static [&'static str],
+    /// How it is given the MCP servers that a participant may use.
+    pub(super) servers: TakesServers,
     /// The arguments of one attempt.
     pub(super) arguments: fn(&Ask<'_>) -> Vec<OsString>,
+}
+
+/// How a CLI is given MCP servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakesServers {
+    /// In a file.
+    InFile,
+    /// Among its arguments.
+    AsArguments,
+    /// Not at all: it has its own, or none.
+    Not,
 }
 
 /// What the arguments are made of.
@@ -45,16 +61,31 @@ pub(super) struct Ask<'a> {
     pub(super) model: Option<&'a str>,
     /// The arguments that the table adds.
     pub(super) extra: &'a [String],
-    /// The JSON Schema of the answer.
-    pub(super) schema: &'a Json,
+    /// The JSON Schema of the answer; none where the answer is text.
+    pub(super) schema: Option<&'a Json>,
     /// The files, for a preset that wants them.
     pub(super) files: Option<&'a AnswerFiles>,
+    /// What the participant may use.
+    pub(super) granted: &'a Granted<'a>,
 }
 
 impl Ask<'_> {
     /// The arguments of a command without a preset: those of the table, and the model as most CLIs want it.
     pub(super) fn plain(&self) -> Vec<OsString> {
         Arguments::of(&[]).extra(self.extra).model("--model", self.model).list
+    }
+}
+
+#[cfg(test)]
+impl<'a> Ask<'a> {
+    /// For an answer that fits `schema`, without tools or files.
+    fn structured(
+        model: Option<&'a str>,
+        extra: &'a [String],
+        schema: &'a Json,
+        granted: &'a Granted<'a>,
+    ) -> Self {
+        Ask { model, extra, schema: Some(schema), files: None, granted }
     }
 }
 
@@ -70,6 +101,12 @@ impl Arguments {
 
     fn flag(mut self, flag: &str, value: impl Into<OsString>) -> Self {
         self.list.extend([OsString::from(flag), value.into()]);
+        self
+    }
+
+    /// A flag and its value as one argument, for flags that would take more than one.
+    fn joined(mut self, flag: &str, value: &str) -> Self {
+        self.list.push(format!("{flag}={value}").into());
         self
     }
 
@@ -98,7 +135,7 @@ fn words(arguments: &[OsString]) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, PRESETS, words};
+    use super::{Ask, Granted, PRESETS, words};
     use serde_json::json;
 
     #[test]
@@ -109,7 +146,8 @@ mod tests {
     #[test]
     fn a_plain_command_gets_its_arguments_and_its_model() {
         let extra = ["--print".to_owned()];
-        let ask = Ask { model: Some("m"), extra: &extra, schema: &json!({}), files: None };
+        let (schema, granted) = (json!({}), Granted::default());
+        let ask = Ask::structured(Some("m"), &extra, &schema, &granted);
         assert_eq!(words(&ask.plain()), ["--print", "--model", "m"]);
     }
 }

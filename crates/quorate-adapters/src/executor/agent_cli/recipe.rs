@@ -1,17 +1,27 @@
-//! The block of one executor, read and checked, and what it makes of an invocation.
+//! The block of one executor, read and checked, and what it makes of an invocation. What `cli` names is read in
+//! `recipe/cli.rs`.
+
+mod cli;
 
 use std::path::PathBuf;
 
-use quorate_kernel::ports::executor::{Failure, Invocation, Refused, Settings};
+use quorate_kernel::ports::executor::{Failure, Invocation, Refused, Servers, Settings};
+use quorate_protocol::Json;
+use quorate_protocol::answers::Schema;
 
-use crate::block::{Block, listed, nearest};
 use super::environment::{Base, Environment};
 use super::files::AnswerFiles;
+use super::granted::Granted;
 use super::output::Output;
-use super::presets::{Ask, PRESETS, Preset};
+use super::presets::{Ask, PRESETS, Preset, TakesServers};
 use super::spawn::Launch;
+use crate::block::{Block, listed, nearest};
+use cli::Cli;
 
-const KEYS: &[&str] = &["command", "preset", "args", "model", "env", "env_clear", "cwd", "output"];
+const TEXT: &str = "text";
+const JSON: &str = "json";
+const KEYS: &[&str] =
+    &["command", "preset", "cli", "args", "model", "env", "env_clear", "cwd", "output", "answer"];
 
 /// How a member is started.
 #[derive(Debug)]
@@ -26,6 +36,10 @@ pub(super) struct Recipe {
     pub(super) model: Option<String>,
     /// What stdout means.
     pub(super) output: Output,
+    /// The form of its turns in a conversation.
+    pub(super) turns: Schema,
+    cli: Option<Cli>,
+    servers: Servers,
 }
 
 /// One attempt, ready to start.
@@ -40,8 +54,17 @@ impl Recipe {
     /// Reads the block.
     pub(super) fn read(settings: &Settings) -> Result<Self, Refused> {
         let block = Block::of(&settings.block, KEYS)?;
-        let preset = block.text("preset")?.map(preset_named).transpose()?;
-        let command = match (block.text("command")?, preset) {
+        let mut preset = block.text("preset")?.map(|name| preset_named("preset", name)).transpose()?;
+        let cli = block.text("cli")?.map(|cli| Cli::read(cli, &settings.dir)).transpose()?;
+        if let Some(cli) = &cli {
+            if preset.is_some() {
+                return Err(Refused::key("cli", "`cli` and `preset` both say what to start")
+                    .with_help("leave one of them out"));
+            }
+            preset = cli.preset.map(|name| preset_named("cli", name)).transpose()?;
+        }
+        let declared = cli.as_ref().and_then(|cli| cli.command.as_deref());
+        let command = match (block.text("command")?.or(declared), preset) {
             (Some(command), _) => command.to_owned(),
             (None, Some(preset)) => preset.command.to_owned(),
             (None, None) => {
@@ -49,8 +72,9 @@ impl Recipe {
                     .with_help(format!("set `command`, or `preset` to one of {}", listed(&preset_names()))));
             }
         };
-        let model = block.text("model")?.map(str::to_owned);
-        let args = checked_args(block.texts("args")?, preset, model.as_deref())?;
+        let given = block.text("model")?.or(cli.as_ref().and_then(|cli| cli.model.as_deref()));
+        let model = given.map(str::to_owned);
+        let args = checked_args(arguments(&block, cli.as_ref(), preset)?, preset, model.as_deref())?;
         let base = if block.flag("env_clear")? { Base::Dropped } else { Base::Kept };
         Ok(Recipe {
             command,
@@ -60,6 +84,9 @@ impl Recipe {
             cwd: cwd(settings, block.text("cwd")?)?,
             dir: settings.dir.clone(),
             output: output(block.text("output")?, preset)?,
+            turns: turns(block.text("answer")?)?,
+            servers: settings.servers.clone(),
+            cli,
             model,
         })
     }
@@ -69,42 +96,96 @@ impl Recipe {
         self.command.rsplit('/').next().unwrap_or(&self.command).to_owned()
     }
 
+    /// What its answers depend on beside its block.
+    pub(super) fn fingerprint(&self) -> Json {
+        self.cli.as_ref().map_or(Json::Null, Cli::fingerprint)
+    }
+
     /// Everything that is needed to start one attempt.
     pub(super) fn prepare(&self, invocation: &Invocation) -> Result<Prepared, Failure> {
-        let files = match self.preset {
-            Some(preset) if preset.wants_files => Some(AnswerFiles::new(&invocation.schema)?),
-            _ => None,
-        };
-        let ask = Ask {
-            model: self.model.as_deref(),
-            extra: &self.args,
-            schema: &invocation.schema,
-            files: files.as_ref(),
-        };
+        let schema = invocation.form.structured().then_some(&*invocation.schema);
+        let granted = Granted::of(invocation.speaking.as_deref(), &self.servers, &self.dir);
+        self.may_restrict(&granted)?;
+        let files = self.files(schema, &granted)?;
+        let named = self.model.as_deref();
+        let by_template = named.zip(self.cli.as_ref()).and_then(|(model, cli)| cli.model_args(model));
+        let model = named.filter(|_| by_template.is_none());
+        let extra = [self.args.clone(), by_template.unwrap_or_default()].concat();
+        let ask = Ask { model, extra: &extra, schema, files: files.as_ref(), granted: &granted };
         let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
+        // Whoever is given a server is given what the server needs.
+        let passes = self.preset.is_some_and(|preset| preset.servers != TakesServers::Not);
+        let needed = if passes { granted.variables() } else { Vec::new() };
         let launch = Launch {
             program: super::command::find(&self.command, &self.dir)?,
             arguments,
-            variables: self.environment.variables(),
+            variables: self.environment.variables_and(&needed),
             cwd: self.cwd.clone(),
         };
         Ok(Prepared { launch, files })
     }
+
+    fn files(&self, schema: Option<&Json>, granted: &Granted<'_>) -> Result<Option<AnswerFiles>, Failure> {
+        let Some(preset) = self.preset else { return Ok(None) };
+        let servers =
+            (preset.servers == TakesServers::InFile && !granted.servers.is_empty()).then(|| granted.config());
+        match preset.wants_files || servers.is_some() {
+            true => AnswerFiles::new(schema, servers.as_ref()).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// What the manifest restricts, the block must not widen behind its back.
+    fn may_restrict(&self, granted: &Granted<'_>) -> Result<(), Failure> {
+        let Some(preset) = self.preset.filter(|_| granted.restricts()) else { return Ok(()) };
+        match self.args.iter().map(flag).find(|arg| preset.tool_flags.contains(&arg.as_str())) {
+            None => Ok(()),
+            Some(own) => Err(Failure::failed(format!(
+                "the manifest's `effectors` say which tools this participant has, and so does `{own}` in the `args` of \
+                 its executor; leave one of them out"
+            ))),
+        }
+    }
+}
+
+/// The arguments for one prompt: the block's, else those of the manifest that `cli` names.
+fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> Result<Vec<String>, Refused> {
+    let own = block.texts("args")?;
+    let Some(cli) = cli.filter(|_| preset.is_none() && !block.has("args")) else { return Ok(own) };
+    cli.args.clone().ok_or_else(|| {
+        let name = cli.command.as_deref().unwrap_or_default();
+        Refused::key("args", format!("`{name}` is described as a server, which takes no plain prompt")).with_help(
+            "set `args` to those with which it reads one prompt on stdin and prints its answer; `[]` if it needs none",
+        )
+    })
+}
+
+fn turns(written: Option<&str>) -> Result<Schema, Refused> {
+    match written {
+        None | Some(TEXT) => Ok(Schema::Said),
+        Some(JSON) => Ok(Schema::Turn),
+        Some(other) => Err(Refused::key("answer", format!("there is no answer `{other}`")).with_help(
+            "`text`: what is printed is what is said; `json`: an object with `content`, `meta` and `stateUpdate`",
+        )),
+    }
+}
+
+/// A flag without its value.
+fn flag(arg: impl AsRef<str>) -> String {
+    arg.as_ref().split('=').next().unwrap_or_default().to_owned()
 }
 
 fn preset_names() -> Vec<&'static str> {
     PRESETS.iter().map(|preset| preset.name).collect()
 }
 
-fn preset_named(name: &str) -> Result<&'static Preset, Refused> {
+fn preset_named(key: &str, name: &str) -> Result<&'static Preset, Refused> {
     PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names = preset_names();
-        Refused::key("preset", format!("there is no preset `{name}`")).with_help(
-            match nearest(name, &names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("presets: {}; any other program is a `command`", listed(&names)),
-            },
-        )
+        Refused::key(key, format!("there is no preset `{name}`")).with_help(match nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("presets: {}; any other program is a `command`", listed(&names)),
+        })
     })
 }
 
@@ -115,7 +196,6 @@ fn checked_args(
     preset: Option<&'static Preset>,
     model: Option<&str>,
 ) -> Result<Vec<String>, Refused> {
-    let flag = |arg: &String| arg.split('=').next().unwrap_or(arg).to_owned();
     let Some(preset) = preset else {
         return match (model, args.iter().find(|arg| flag(arg) == "--model")) {
             (Some(_), Some(_)) => {

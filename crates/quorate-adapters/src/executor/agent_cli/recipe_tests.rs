@@ -1,18 +1,28 @@
 //! Which blocks are taken and which are refused, by key and with help.
 
+#![expect(clippy::disallowed_methods, reason = "the manifests that blocks name are written here")]
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Refused, Settings};
+use quorate_kernel::ports::executor::{Invocation, Refused, Settings};
+use quorate_kernel::probe;
+use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
 use super::Recipe;
+use crate::executor::agent_cli::granted::fixture;
 
 fn read(block: Value) -> Result<Recipe, Refused> {
+    read_in(std::path::Path::new("/"), block)
+}
+
+fn read_in(dir: &std::path::Path, block: Value) -> Result<Recipe, Refused> {
     Recipe::read(&Settings {
         name: "x".into(),
         timeout: Duration::from_secs(1),
         retries: 0,
-        dir: "/".into(),
+        dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
         servers: Default::default(),
     })
@@ -57,4 +67,59 @@ fn flags_are_not_given_twice() {
 fn ollama_needs_a_model() {
     refused(json!({"preset": "ollama"}), Some("model"), "needs a `model`");
     assert!(read(json!({"preset": "ollama", "model": "m"})).is_ok());
+}
+
+fn words(recipe: &Recipe, invocation: &Invocation) -> Vec<String> {
+    let launch = recipe.prepare(invocation).unwrap().launch;
+    launch.arguments.iter().map(|word| word.to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_answer_is_text_or_an_object() {
+    assert_eq!(read(json!({"command": "x"})).unwrap().turns, Schema::Said);
+    assert_eq!(read(json!({"command": "x", "answer": "text"})).unwrap().turns, Schema::Said);
+    assert_eq!(read(json!({"command": "x", "answer": "json"})).unwrap().turns, Schema::Turn);
+    refused(json!({"command": "x", "answer": "xml"}), Some("answer"), "no answer `xml`");
+}
+
+#[test]
+fn a_cli_is_named_or_described() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    manifest(
+        "talk.md",
+        "---\nbin: sh\nbin_args: [-s]\nprotocol: proprietary\nmodels: {default: d}\noptions:\n  - {id: model, type: string, bin_args_template: [-m, \"{value}\"]}\n---\n",
+    );
+    manifest("server.md", "---\nbin: sh\nbin_args: [acp]\nprotocol: acp\n---\n");
+    let asked = probe::question(Duration::from_secs(1));
+    let read = |block| read_in(dir.path(), block);
+    assert_eq!(words(&read(json!({"cli": "talk.md"})).unwrap(), &asked), ["-s", "-m", "d"]);
+    let own = json!({"cli": "./talk.md", "args": ["-x"], "model": "n"});
+    assert_eq!(words(&read(own).unwrap(), &asked), ["-x", "-m", "n"]);
+    assert_eq!(words(&read(json!({"cli": "server.md", "args": []})).unwrap(), &asked), [""; 0]);
+    let refused = read(json!({"cli": "server.md"})).unwrap_err();
+    assert_eq!(refused.key.as_deref(), Some("args"));
+    assert!(refused.help.unwrap().contains("one prompt on stdin"));
+    assert_eq!(read(json!({"cli": "claude", "command": "sh"})).unwrap().name(), "sh");
+    assert_eq!(read(json!({"cli": "claude", "preset": "claude"})).unwrap_err().key.as_deref(), Some("cli"));
+    assert_ne!(read(json!({"cli": "talk.md"})).unwrap().fingerprint(), Value::Null);
+}
+
+#[test]
+fn the_block_does_not_widen_what_the_manifest_allows() {
+    let mut asked = probe::question(Duration::from_secs(1));
+    let recipe = read(json!({"preset": "claude", "command": "sh", "args": ["--allowedTools=Bash"]})).unwrap();
+    assert!(words(&recipe, &asked).contains(&"--allowedTools=Bash".to_owned()), "nobody restricts it");
+    asked.speaking = Some(Arc::new(fixture::speaking(Some(&["Read"]), &[])));
+    let failure = recipe.prepare(&asked).err().unwrap().to_string();
+    assert!(failure.contains("`--allowedTools`") && failure.contains("effectors"), "{failure}");
+}
+
+#[test]
+fn text_is_asked_for_without_a_schema() {
+    let recipe = read(json!({"preset": "claude", "command": "sh"})).unwrap();
+    let mut asked = probe::question(Duration::from_secs(1));
+    assert!(words(&recipe, &asked).contains(&"--json-schema".to_owned()));
+    asked.form = Schema::Said;
+    assert!(!words(&recipe, &asked).contains(&"--json-schema".to_owned()));
 }

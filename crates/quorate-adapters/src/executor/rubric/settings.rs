@@ -98,7 +98,14 @@ mod tests {
     fn settings(block: Value) -> Settings {
         let block = block.as_object().cloned().unwrap_or_default();
         let timeout = std::time::Duration::from_secs(1);
-        Settings { name: "rubric".into(), timeout, retries: 0, dir: std::env::temp_dir(), block, servers: Default::default() }
+        Settings {
+            name: "rubric".into(),
+            timeout,
+            retries: 0,
+            dir: std::env::temp_dir(),
+            block,
+            servers: Default::default(),
+        }
     }
 
     fn refused(block: Value) -> (Option<String>, String, String) {

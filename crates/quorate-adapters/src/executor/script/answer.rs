@@ -1,11 +1,14 @@
 //! What a scripted answer can be.
 //!
-//! An object is an answer as it stands, a text is said verbatim. Keys that start with `$` make an instruction of an
+//! An object is an answer as it stands, a text is said verbatim. Where a turn of a conversation is wanted, a text is
+//! what is said in it, and an object has it as `content`, with `meta` and `stateUpdate` beside it. Keys that start with `$` make an instruction of an
 //! object: `{"$fail": "message"}`, `{"$timeout": true}`, `{"$delay_ms": 50, "answer": …}`.
 
 use std::time::Duration;
 
 use quorate_protocol::Json;
+use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::turn::Turn;
 use serde_json::Map;
 
 /// One answer.
@@ -20,8 +23,10 @@ pub(super) struct Answer {
 /// What comes of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Saying {
-    /// A reply.
+    /// A reply, as it stands.
     Text(String),
+    /// What somebody says.
+    Words(String),
     /// A failure with this message.
     Failure(String),
     /// Nothing until the deadline.
@@ -29,20 +34,42 @@ pub(super) enum Saying {
 }
 
 impl Answer {
-    /// A text, said at once.
+    /// A text, given at once as it stands.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Answer { delay: Duration::ZERO, saying: Saying::Text(text.into()) }
+    }
+
+    /// What somebody says, at once.
+    pub(super) fn words(words: impl Into<String>) -> Self {
+        Answer { delay: Duration::ZERO, saying: Saying::Words(words.into()) }
     }
 
     /// Reads one answer; `Err` is what is wrong with it.
     pub(super) fn read(value: &Json) -> Result<Self, String> {
         match value {
-            Json::String(text) => Ok(Answer::text(text)),
+            Json::String(words) => Ok(Answer::words(words)),
             Json::Object(keys) if is_instruction(keys) => instruction(keys),
             Json::Object(_) => Ok(Answer::text(value.to_string())),
             _ => Err("an answer is an object, a text, or a list of these, one for each attempt".into()),
         }
     }
+}
+
+impl Saying {
+    /// The reply in the form that is asked for: words become a turn, and of a turn only its words are said.
+    pub(super) fn reply(self, form: Schema) -> Result<String, Saying> {
+        match (self, form) {
+            (Saying::Words(words), Schema::Turn) => Ok(Turn::said(&words).to_string()),
+            (Saying::Text(text), Schema::Said) => Ok(content(&text).unwrap_or(text)),
+            (Saying::Text(text) | Saying::Words(text), _) => Ok(text),
+            (other, _) => Err(other),
+        }
+    }
+}
+
+fn content(text: &str) -> Option<String> {
+    let turn: Json = serde_json::from_str(text).ok()?;
+    Some(turn.get("content")?.as_str()?.to_owned())
 }
 
 /// Whether an object says what to do, in place of being the answer.

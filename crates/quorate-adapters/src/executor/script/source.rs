@@ -104,7 +104,7 @@ fn read_one(path: &Path, extension: &str, text: String) -> Result<Answer, Failur
     {
         return Answer::read(&value).map_err(|why| Failure::failed(format!("`{}`: {why}", path.display())));
     }
-    Ok(Answer::text(text))
+    Ok(if extension == "json" { Answer::text(text) } else { Answer::words(text) })
 }
 
 fn missing(place: &Path, names: &[String]) -> Failure {

@@ -34,6 +34,16 @@ fn with_file(answers: Value) -> (tempfile::TempDir, Arc<dyn Executor>) {
 }
 
 async fn ask(executor: &dyn Executor, step: &str, member: &str, attempt: u32) -> Result<String, Failure> {
+    ask_for(Schema::FirstAnswer, executor, step, member, attempt).await
+}
+
+async fn ask_for(
+    form: Schema,
+    executor: &dyn Executor,
+    step: &str,
+    member: &str,
+    attempt: u32,
+) -> Result<String, Failure> {
     let invocation = Invocation {
         run: "run".into(),
         id: format!("{step}/{member}").into(),
@@ -44,7 +54,7 @@ async fn ask(executor: &dyn Executor, step: &str, member: &str, attempt: u32) ->
         parts: Arc::new([]),
         role: "".into(),
         persona: None,
-        form: Schema::FirstAnswer,
+        form,
         schema: Arc::new(json!({})),
         speaking: None,
         deadline: Instant::now() + Duration::from_millis(200),
@@ -124,6 +134,33 @@ async fn the_delay_of_the_table_counts_for_all() {
     let before = Instant::now();
     assert_eq!(ask(&*executor, "r1", "a", 1).await.unwrap(), "x");
     assert_eq!(before.elapsed(), Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_words_or_an_object_with_what_goes_with_them() {
+    let turn = json!({"content": "Good.", "meta": {"a": 1}, "stateUpdate": {"seen": 2}});
+    let (_dir, executor) = with_file(json!({
+        "words": "Good.", "object": turn, "listed": [{"$delay_ms": 5, "answer": "Good."}], "no": {"$fail": "no"}
+    }));
+    assert_eq!(executor.turns(), Schema::Turn);
+    let ask = async |form, member: &str| ask_for(form, &*executor, "turn", member, 1).await;
+    let parsed = |text: Result<String, Failure>| serde_json::from_str::<Value>(&text.unwrap()).unwrap();
+    assert_eq!(parsed(ask(Schema::Turn, "object").await), turn);
+    for member in ["words", "listed"] {
+        assert_eq!(parsed(ask(Schema::Turn, member).await), json!({"content": "Good."}));
+    }
+    for member in ["words", "listed", "object"] {
+        assert_eq!(ask(Schema::Said, member).await.unwrap(), "Good.");
+    }
+    assert_eq!(ask(Schema::Said, "no").await, Err(Failure::failed("no")));
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.md"), "# Good.\n").unwrap();
+    std::fs::write(dir.path().join("b.json"), "{\"content\": ").unwrap();
+    let folder = script(dir.path(), json!({"path": "."})).unwrap();
+    let said = ask_for(Schema::Turn, &*folder, "turn", "a", 1).await;
+    assert_eq!(parsed(said), json!({"content": "# Good.\n"}));
+    let broken = ask_for(Schema::Turn, &*folder, "turn", "b", 1).await;
+    assert_eq!(broken.unwrap(), "{\"content\": ", "broken JSON can be scripted too");
 }
 
 #[test]

@@ -54,7 +54,8 @@ impl Archive {
 
 /// Archives usually hold the folder that they were made of, and those of npm one that is called `package`.
 fn top(files: &BTreeMap<String, Vec<u8>>) -> String {
-    let one = files.keys().next().and_then(|path| path.split_once('/')).map(|(folder, _)| format!("{folder}/"));
+    let one =
+        files.keys().next().and_then(|path| path.split_once('/')).map(|(folder, _)| format!("{folder}/"));
     one.filter(|top| {
         files.contains_key(&format!("{top}{MANIFEST}")) && files.keys().all(|path| path.starts_with(top))
     })

@@ -49,7 +49,11 @@ pub(super) fn read(text: &str, shown: &str, report: &mut Report) -> Manifest {
         }
     };
     if !matches!(root.kind, Kind::Map(_)) {
-        reading.refuse(root.span.clone(), "", Body::new(format!("it is {}, not an object", root.kind.name())));
+        reading.refuse(
+            root.span.clone(),
+            "",
+            Body::new(format!("it is {}, not an object", root.kind.name())),
+        );
         return Manifest::default();
     }
     reading.schema(&root);
@@ -172,7 +176,14 @@ impl Reading<'_> {
                 None
             }
         });
-        Some(File { src: src?, src_span, path: format!("{path}.src"), dest: dest?, strategy: strategy?, mode: mode? })
+        Some(File {
+            src: src?,
+            src_span,
+            path: format!("{path}.src"),
+            dest: dest?,
+            strategy: strategy?,
+            mode: mode?,
+        })
     }
 
     fn strategy(&mut self, item: &Node, path: &str) -> Option<Strategy> {

@@ -41,7 +41,9 @@ impl Message {
         let id = id(fields)?;
         let of = |what: String| format!("`{id}` {what}");
         let author = texts(fields, AUTHORS)
-            .or_else(|| fields.get("author").and_then(|author| text(author).or_else(|| text(author.get("id")?))))
+            .or_else(|| {
+                fields.get("author").and_then(|author| text(author).or_else(|| text(author.get("id")?)))
+            })
             .filter(|author| !author.is_empty())
             .ok_or_else(|| of(format!("has no author (looked for {} and author.id)", AUTHORS.join(", "))))?;
         let (timestamp, at_ms) = time(fields).map_err(of)?;
@@ -78,7 +80,8 @@ fn id(fields: &Map<String, Json>) -> Result<String, String> {
 }
 
 fn content(fields: &Map<String, Json>) -> Result<String, String> {
-    let written = CONTENTS.iter().find_map(|name| fields.get(*name));
+    let present = || CONTENTS.iter().filter_map(|name| fields.get(*name));
+    let written = present().find(|value| !value.is_null()).or_else(|| present().next());
     match written.ok_or_else(|| "has no content".to_owned())? {
         Json::String(text) => Ok(text.clone()),
         // A message may be an attachment alone.
@@ -129,18 +132,23 @@ mod tests {
         let wanted = Ok(["7", "u", "hello", at].map(str::to_owned));
         assert_eq!(read(json!({"id": "7", "authorId": "u", "content": "hello", "timestamp": at})), wanted);
         assert_eq!(read(json!({"messageId": 7, "userId": "u", "text": "hello", "createdAt": at})), wanted);
-        let author = json!({"id": 7, "author": {"id": "u"}, "content": "hello", "createdAt": 1_779_128_591_504_i64});
+        let author =
+            json!({"id": 7, "author": {"id": "u"}, "content": "hello", "createdAt": 1_779_128_591_504_i64});
         assert_eq!(read(author), wanted);
-        let nulls = json!({"id": "7", "operatorId": null, "userId": "u", "content": "hello", "timestamp": at});
+        let nulls =
+            json!({"id": "7", "operatorId": null, "userId": "u", "content": "hello", "timestamp": at});
         assert_eq!(read(nulls), wanted);
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let whole = json!({"id": "m1", "authorId": "u", "content": "x", "timestamp": "2026-05-18T18:23:11Z"});
-        for (field, named) in
-            [("id", "no id"), ("authorId", "no author"), ("content", "no content"), ("timestamp", "no timestamp")]
-        {
+        for (field, named) in [
+            ("id", "no id"),
+            ("authorId", "no author"),
+            ("content", "no content"),
+            ("timestamp", "no timestamp"),
+        ] {
             let mut message = whole.clone();
             message.as_object_mut().unwrap().remove(field);
             let why = read(message).unwrap_err();
@@ -158,9 +166,11 @@ mod tests {
 
     #[test]
     fn a_receipt_is_flat_or_holds_the_message() {
-        let flat = Receipt::read(&json!({"id": "m1", "timestamp": "2026-05-18T18:23:11Z", "duplicate": true}));
+        let flat =
+            Receipt::read(&json!({"id": "m1", "timestamp": "2026-05-18T18:23:11Z", "duplicate": true}));
         assert_eq!(flat.map(|one| (one.id, one.duplicate)), Some(("m1".into(), true)));
-        let nested = Receipt::read(&json!({"message": {"id": "m1", "createdAt": "2026-05-18T18:23:11Z"}})).unwrap();
+        let nested =
+            Receipt::read(&json!({"message": {"id": "m1", "createdAt": "2026-05-18T18:23:11Z"}})).unwrap();
         assert_eq!(nested.timestamp.as_deref(), Some("2026-05-18T18:23:11Z"));
         assert_eq!(Receipt::read(&json!({"ok": true})), None);
     }

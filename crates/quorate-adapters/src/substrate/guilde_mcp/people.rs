@@ -56,11 +56,14 @@ impl People {
     /// Whose a message is, given its author on the wire and whose it claims to be.
     pub(super) fn author(&self, author: &str, claimed: Option<&Name>) -> Author {
         if let Some(claimed) = claimed {
-            let holds = match self.posts_as(claimed) {
-                Some(operator) => operator == author,
-                // We do not know whom the token posts as, but it is none of the participants' operators.
-                None => !self.behind.contains_key(author),
-            };
+            // A server that has participants of its own may call ours by its id.
+            let by_id = **claimed == *author;
+            let holds = by_id
+                || match self.posts_as(claimed) {
+                    Some(operator) => operator == author,
+                    // We do not know whom the token posts as, but it is none of the participants' operators.
+                    None => !self.behind.contains_key(author),
+                };
             if holds {
                 return Author { name: claimed.clone(), marks_hold: true };
             }
@@ -88,19 +91,23 @@ mod tests {
     fn authors_are_participants_by_operator_or_by_id() {
         let people = People::new(&[one("reviewer", Some("op_7")), one("scribe", None)], Some("op_bot"));
         let name = |author| people.author(author, None).name.to_string();
-        assert_eq!([name("op_7"), name("scribe"), name("op_bot"), name("u_1")], ["reviewer", "scribe", "scribe", "u_1"]);
+        assert_eq!(
+            [name("op_7"), name("scribe"), name("op_bot"), name("u_1")],
+            ["reviewer", "scribe", "scribe", "u_1"]
+        );
         assert_eq!(people.posts_as("reviewer"), Some("op_7"));
         assert_eq!(people.posts_as("somebody"), Some("op_bot"));
     }
 
     #[test]
     fn a_claim_holds_only_for_whom_its_author_posts() {
-        let people = People::new(&[one("reviewer", Some("op_7")), one("a", None), one("b", None)], Some("op_bot"));
+        let people =
+            People::new(&[one("reviewer", Some("op_7")), one("a", None), one("b", None)], Some("op_bot"));
         let author = |author, claimed: &str| people.author(author, Some(&Name::from(claimed)));
         assert!(author("op_bot", "b").marks_hold);
         let forged = author("u_1", "reviewer");
         assert_eq!((forged.name.as_ref(), forged.marks_hold), ("u_1", false));
-        assert!(!author("op_bot", "reviewer").marks_hold);
+        assert!(!author("op_bot", "reviewer").marks_hold && author("reviewer", "reviewer").marks_hold);
         let anonymous = People::new(&[one("reviewer", Some("op_7")), one("a", None)], None);
         assert!(anonymous.author("token", Some(&"a".into())).marks_hold);
         assert!(!anonymous.author("op_7", Some(&"a".into())).marks_hold);

@@ -24,7 +24,7 @@ pub enum Verb {
 }
 
 /// What came of an install or an uninstall.
-pub fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, look: Look) -> String {
     match format {
         Tabular::Human => finish(&outcome_human(outcome, verb), look),
         Tabular::Json => outcome_json(outcome),
@@ -49,7 +49,10 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
         out.push_str(&diff(&told.diff));
     }
     let what = format!("{} {}", line(&outcome.slug), line(&outcome.version));
-    let target = line(&outcome.target);
+    let place = |word: &str| match outcome.target.as_str() {
+        "." => String::new(),
+        target => format!(" {word} {}", line(target)),
+    };
     let end = match (refused, outcome.run, verb) {
         (true, ..) => "Nothing was written.".to_owned(),
         (_, Run::Dry, Verb::Install) if outcome.idle() => format!("{what}: nothing to do."),
@@ -58,10 +61,10 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
             format!("{what}: nothing to do.")
         }
         (_, _, Verb::Install) => match &outcome.previous {
-            Some(previous) => format!("{what} is installed in {target}, after {}.", line(previous)),
-            None => format!("{what} is installed in {target}."),
+            Some(previous) => format!("{what} is installed{}, after {}.", place("in"), line(previous)),
+            None => format!("{what} is installed{}.", place("in")),
         },
-        (_, _, Verb::Uninstall) => format!("{what} is uninstalled from {target}."),
+        (_, _, Verb::Uninstall) => format!("{what} is uninstalled{}.", place("from")),
     };
     out.push_str(&end);
     out
@@ -120,7 +123,7 @@ fn outcome_json(outcome: &Outcome) -> String {
 }
 
 /// How installed profiles stand, file by file.
-pub fn status(standings: &[Standing], report: &Report, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn status(standings: &[Standing], report: &Report, format: Tabular, look: Look) -> String {
     match format {
         Tabular::Json => {
             let value = json!({
@@ -148,7 +151,7 @@ pub fn status(standings: &[Standing], report: &Report, format: Tabular, look: Lo
 }
 
 /// What is installed.
-pub fn list(standings: &[Standing], format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(standings: &[Standing], format: Tabular, look: Look) -> String {
     match format {
         Tabular::Json => {
             let value = json!({"profiles": standings.iter().map(standing_json).collect::<Vec<_>>()});

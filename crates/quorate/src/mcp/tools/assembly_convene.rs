@@ -13,6 +13,7 @@ use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::jobs::Standing;
+use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact;
 use crate::service::convene::asked::Asked;
@@ -127,7 +128,7 @@ impl Tool for AssemblyConvene {
             timeout: timeout(given.timeout.as_deref())?,
         };
         let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
-        let work = |observer| async move {
+        let work = |observer: Arc<Reporter>| async move {
             let environment = &within.environment;
             let (called, workspace, options) = called(&within, given, path, root, options)?;
             let sitting = Sitting::new(environment, &workspace, &called, &options, &within.host)?;

@@ -13,6 +13,7 @@ use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::jobs::Standing;
+use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact::{self, Artifact, Subject};
 use crate::service::review::{self, Request, Reviewed, Tiered};
@@ -77,7 +78,7 @@ impl Tool for CouncilReview {
         };
         let (wait, served) = (given.wait_ms.duration(), served.clone());
         let jobs = served.clone();
-        let work = |observer| async move {
+        let work = |observer: Arc<Reporter>| async move {
             let desk = review::open_for(&served.environment, &served.places, &artifact).await?;
             let reviewed = review::review(&desk, artifact, &request, observer).await;
             desk.close().await;

@@ -13,6 +13,7 @@ use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::jobs::Standing;
+use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::runs;
 use crate::service::sitting::Options;
@@ -87,7 +88,7 @@ impl Tool for CouncilSweep {
             },
         };
         let (wait, within) = (given.wait_ms.duration(), served.clone());
-        let work = |watcher| async move {
+        let work = |watcher: Arc<Reporter>| async move {
             let desk = Arc::new(runs::desk_to_work(&within.environment, &within.places).await?);
             let swept = sweep::sweep(&desk, &request, watcher).await;
             if let Some(desk) = Arc::into_inner(desk) {

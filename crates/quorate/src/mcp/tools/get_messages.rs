@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::LONGEST_WAIT;
-use super::post_message::STAMP;
+use super::post_message::metadata;
 use crate::mcp::Served;
 use crate::mcp::caller::Caller;
-use crate::mcp::conversations::Offered;
+use crate::mcp::conversations::{Offered, outside};
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
 
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     after: Option<String>,
     /// Only messages older than the one of this id: the nearest
     before: Option<String>,
-    /// With after: how long to wait for the first one, in milliseconds; 50000 at most
+    /// How long to wait for the first one where there is none, in milliseconds; 50000 at most
     #[schemars(range(max = LONGEST_WAIT))]
     wait_ms: Option<u64>,
 }
@@ -56,7 +56,7 @@ pub(super) struct Messages {
 pub(super) struct Message {
     /// Its id.
     id: String,
-    /// Who said it: a participant's id, or any other name.
+    /// Who said it: a participant's operator id or id, or any other name.
     author_id: String,
     /// What a participant is called.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,31 +91,26 @@ impl Tool for GetMessages {
             (Some(_), Some(_)) => {
                 return Err(Failure::usage("there are both `after` and `before`", "leave one out"));
             }
-            (Some(after), None) => conversation.awaited(&Name::from(after), limit, wait, caller).await?,
             (None, Some(before)) => conversation.before(&Name::from(before), limit).await?,
-            (None, None) if given.wait_ms.is_some() => {
-                let help = "say `after`: the id of the newest message that you have";
-                return Err(Failure::usage("`waitMs` waits for what is newer than a message", help));
+            (after, None) => {
+                let after = after.map(Name::from);
+                conversation.awaited(after.as_ref(), limit, wait, caller).await?
             }
-            (None, None) => conversation.newest(limit).await?,
         };
         let messages = found.turns.into_iter().map(|turn| message(offered, turn)).collect();
         Ok(Messages { messages, has_more: found.more, known: found.known })
     }
 }
 
-fn message(offered: &Offered, turn: Turn) -> Message {
+fn message(offered: &Offered, mut turn: Turn) -> Message {
     let author = offered.runtime.participants.iter().find(|one| one.id == turn.participant);
-    let mut metadata = turn.meta;
-    if let Some(stamp) = turn.stamp.and_then(|stamp| serde_json::to_value(stamp).ok()) {
-        metadata.insert(STAMP.to_owned(), stamp);
-    }
+    let metadata = metadata(&mut turn);
     Message {
         id: turn.id.to_string(),
-        author_id: turn.participant.to_string(),
+        author_id: author.map_or(&*turn.participant, |one| outside(one)).to_owned(),
         author_name: author.map(|one| one.display_name.clone()),
         content: turn.content.to_string(),
         timestamp: turn.timestamp.to_string(),
-        metadata: (!metadata.is_empty()).then_some(metadata),
+        metadata,
     }
 }

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use quorate_kernel::clock::rfc3339;
-use quorate_kernel::conversation::{NewTurn, Stamp};
+use quorate_kernel::conversation::{NewTurn, Stamp, Turn};
+use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
+use crate::service::operate::ELSEWHERE;
 use crate::service::runtime::talk;
 
-/// The key of a message's metadata that holds a runtime's stamp.
-pub(super) const STAMP: &str = "quorate";
-
-/// The runtime of a message that was posted with a key and by no runtime. No manifest's id has a colon.
-const NO_RUNTIME: &str = "mcp:post_message";
+/// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
+/// writes and reads it.
+const MARKS: &str = "quorate";
 
 pub(super) struct PostMessage;
 
@@ -58,14 +58,15 @@ impl Tool for PostMessage {
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Posted, Failure> {
         let offered = served.conversations.find(&given.conversation_id)?;
-        let by = match given.as_operator_id.as_deref() {
-            Some(id) => offered.participant(id).map_or(id, |participant| &participant.id),
-            None => talk::ANYBODY,
-        };
-        let (meta, stamp) = stamped(given.metadata.unwrap_or_default(), given.idempotency_key)?;
-        talk::sayable(&given.content, by)?;
+        let meta = given.metadata.unwrap_or_default();
+        let beside = || meta.get(MARKS)?.get("participant")?.as_str();
+        // A runtime elsewhere says for whom it posts where it has no operator for that one.
+        let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(talk::ANYBODY);
+        let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
+        let stamp = stamp(&meta, given.idempotency_key)?;
+        sayable(&given.content, &by)?;
         let turn = NewTurn {
-            participant: by.into(),
+            participant: by,
             content: given.content.into(),
             timestamp: rfc3339(served.environment.clock.now_ms()),
             meta,
@@ -81,27 +82,98 @@ impl Tool for PostMessage {
     }
 }
 
-/// What a message carries besides its words: its author's metadata, and its key. A runtime elsewhere gives its whole
-/// stamp, so that it can tell from the conversation alone what it has answered.
-fn stamped(
-    mut meta: Map<String, Value>,
-    key: Option<String>,
-) -> Result<(Map<String, Value>, Option<Stamp>), Failure> {
-    let Some(key) = key else {
-        // Without its key a stamp ties nothing.
-        meta.remove(STAMP);
-        return Ok((meta, None));
-    };
-    if key.is_empty() || key.contains(char::is_whitespace) {
-        return Err(Failure::usage("`idempotencyKey` is empty or has white space", "use a UUID"));
+/// What can be said, and by whom, as `quorate say` holds it.
+fn sayable(content: &str, by: &str) -> Result<(), Failure> {
+    if content.trim().is_empty() {
+        return Err(Failure::usage("`content`: there is nothing to say", "give a text"));
     }
-    let given: Option<Stamp> = meta.remove(STAMP).and_then(|stamp| serde_json::from_value(stamp).ok());
-    let stamp = given.filter(|stamp| *stamp.key == key).unwrap_or_else(|| Stamp {
-        key: key.into(),
-        runtime: NO_RUNTIME.into(),
-        trigger: "".into(),
-        selected: Vec::new(),
-        state: None,
-    });
-    Ok((meta, Some(stamp)))
+    if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
+        let help = "a name has no white space and is not empty: use - or _ between words";
+        return Err(Failure::usage("`asOperatorId` is no name", help));
+    }
+    Ok(())
+}
+
+/// A key under which something is kept once.
+pub(super) fn keyed(key: &str) -> Result<Name, Failure> {
+    match key.is_empty() || key.contains(char::is_whitespace) {
+        true => Err(Failure::usage("`idempotencyKey` is empty or has white space", "use a UUID")),
+        false => Ok(key.into()),
+    }
+}
+
+/// What ties a message to its key. A runtime elsewhere says beside its message which turn it answers, so that it counts
+/// as a participant's here; its state and its place stay its own.
+fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>, Failure> {
+    let Some(key) = key else { return Ok(None) };
+    let key = keyed(&key)?;
+    let beside = meta.get(MARKS).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
+    let beside: Option<Stamp> = beside.filter(|stamp: &Stamp| stamp.key == key);
+    let (runtime, trigger, selected) = match beside {
+        Some(stamp) => (format!("{ELSEWHERE}{}", stamp.runtime), stamp.trigger, stamp.selected),
+        None => (ELSEWHERE.to_owned(), "".into(), Vec::new()),
+    };
+    Ok(Some(Stamp { key, runtime: runtime.into(), trigger, selected, state: None }))
+}
+
+/// What is shown beside a message: its author's metadata, and what ties a runtime's turn to the one that it answers. A
+/// participant's state is nobody else's business.
+pub(super) fn metadata(turn: &mut Turn) -> Option<Map<String, Value>> {
+    let mut meta = std::mem::take(&mut turn.meta);
+    let own = turn.stamp.take().filter(|stamp| !stamp.runtime.starts_with(ELSEWHERE));
+    if let Some(stamp) = own {
+        let stamp = Stamp { state: None, ..stamp };
+        meta.insert(
+            MARKS.to_owned(),
+            json!({"participant": &*turn.participant, "post": &*stamp.key, "stamp": stamp}),
+        );
+    }
+    (!meta.is_empty()).then_some(meta)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn a_stamp_from_elsewhere_is_never_taken_for_our_own() {
+        let elsewhere = json!({"key": "turn/t1/a", "runtime": "swarm", "trigger": "t1", "state": {"secret": 1}});
+        let meta = object(json!({"quorate": {"participant": "a", "post": "p", "stamp": elsewhere}}));
+        let stamp = stamp(&meta, Some("turn/t1/a".to_owned())).unwrap().unwrap();
+        assert_eq!((&*stamp.runtime, &*stamp.trigger, stamp.state), ("mcp:swarm", "t1", None));
+        let other = super::stamp(&meta, Some("k".to_owned())).unwrap().unwrap();
+        assert_eq!((&*other.runtime, &*other.trigger), ("mcp:", ""));
+        assert!(super::stamp(&meta, None).unwrap().is_none());
+        assert!(super::stamp(&meta, Some("a b".to_owned())).is_err());
+    }
+
+    #[test]
+    fn what_was_given_comes_back_and_states_do_not() {
+        let turn = |meta, stamp| Turn {
+            id: "t2".into(),
+            participant: "a".into(),
+            timestamp: "2026-05-18T18:23:11.504Z".into(),
+            content: "hello".into(),
+            meta: object(meta),
+            stamp,
+        };
+        let given = json!({"quorate": {"post": "p"}, "mood": "calm"});
+        let from = Stamp {
+            key: "k".into(),
+            runtime: "mcp:swarm".into(),
+            trigger: "t1".into(),
+            selected: Vec::new(),
+            state: None,
+        };
+        assert_eq!(metadata(&mut turn(given.clone(), Some(from.clone()))), Some(object(given)));
+        let own = Stamp { runtime: "swarm".into(), state: Some(Map::new()), ..from };
+        let shown = Value::Object(metadata(&mut turn(json!({}), Some(own))).unwrap());
+        assert_eq!(shown["quorate"]["stamp"]["trigger"], "t1");
+        assert_eq!(shown["quorate"]["stamp"].get("state"), None);
+        assert_eq!(metadata(&mut turn(json!({}), None)), None);
+    }
 }

@@ -33,7 +33,8 @@ pub fn take_out(text: &str, added: &str) -> Option<String> {
     let at = find(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
     // The line break that set the block apart goes with it, unless two lines would become one.
-    let joined = added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
+    let joined =
+        added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
     let apart = if joined { "\n" } else { "" };
     Some(format!("{before}{apart}{after}"))
 }

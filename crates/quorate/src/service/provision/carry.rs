@@ -30,6 +30,7 @@ pub fn out(
         }
     }
     writable(files, changes)?;
+    sweep(files, &begun);
     for setup in [&mut begun, &mut done] {
         setup.folders.extend(made.iter().cloned());
         setup.folders.sort();
@@ -54,6 +55,7 @@ pub fn out(
 /// When the disk refuses. What was done until then is known to the setup.
 pub fn back(files: &dyn Files, store: &Store<'_>, mut begun: Setup, changes: &[Change]) -> Result<(), Stop> {
     writable(files, changes)?;
+    sweep(files, &begun);
     let own = |trouble| stopped(".quorate/provisioned", trouble);
     store.make().map_err(own)?;
     keep(files, store, changes)?;
@@ -88,11 +90,22 @@ fn writable(files: &dyn Files, changes: &[Change]) -> Result<(), Stop> {
         }
         if !asked.contains(&nearest) {
             let shown = if nearest.is_empty() { "the folder" } else { nearest };
-            files.can_write(nearest).map_err(|trouble| refused(&format!("cannot write into {shown}: {trouble}")))?;
+            files
+                .can_write(nearest)
+                .map_err(|trouble| refused(&format!("cannot write into {shown}: {trouble}")))?;
             asked.push(nearest);
         }
     }
     Ok(())
+}
+
+/// Removes what a process that died has left of its writing.
+fn sweep(files: &dyn Files, setup: &Setup) {
+    for dest in &setup.unsettled {
+        let folder = dest.rsplit_once('/').map_or("", |(folder, _)| folder);
+        // Asking whether it can be written does it; where it cannot, there is nothing to remove.
+        let _ = files.can_write(folder);
+    }
 }
 
 /// Keeps what the setup names, and what would be lost.
@@ -158,6 +171,7 @@ fn remove_folders(files: &dyn Files, folders: &mut Vec<String>, own: Own) -> Res
 /// The program's own folder goes if there is nothing in it but what keeps version control out.
 fn remove_own(files: &dyn Files) -> Result<(), Trouble> {
     let ignore = ".gitignore";
+    files.can_write(OWN)?;
     if files.names(OWN)? == [ignore] {
         files.remove(&format!("{OWN}/{ignore}"))?;
         files.remove_folder(OWN)?;

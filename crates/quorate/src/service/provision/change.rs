@@ -147,7 +147,8 @@ impl Next {
     /// A content that a piece gives, over a base.
     pub fn of(piece: &Piece, bytes: Arc<[u8]>, base: Option<&Found>) -> Next {
         let held = base.map(|base| Held { sha256: sha256_hex(&base.bytes), mode: base.mode });
-        let mut contents = vec![(Part::Installed, Arc::clone(&piece.bytes)), (Part::Installed, Arc::clone(&bytes))];
+        let mut contents =
+            vec![(Part::Installed, Arc::clone(&piece.bytes)), (Part::Installed, Arc::clone(&bytes))];
         contents.extend(base.map(|base| (Part::Before, Arc::from(&*base.bytes))));
         let fact = Fact {
             strategy: piece.strategy,
@@ -176,10 +177,9 @@ impl Next {
             (Some(_), None) => false,
         };
         let (write, action) = match (unchanged, &found) {
-            (true, Some(there)) if with_run(there.mode) != there.mode => (
-                Write::Put(Arc::from(&*there.bytes), Access::Exactly(with_run(there.mode))),
-                Action::Permit,
-            ),
+            (true, Some(there)) if with_run(there.mode) != there.mode => {
+                (Write::Put(Arc::from(&*there.bytes), Access::Exactly(with_run(there.mode))), Action::Permit)
+            }
             (true, _) => (Write::Nothing, if self.fact.is_some() { Action::Keep } else { Action::Leave }),
             (false, there) => {
                 let access = match there.as_ref().map(|there| there.mode).or(base_mode) {
@@ -192,7 +192,8 @@ impl Next {
             }
         };
         let mut change = Change::nothing(dest, piece.strategy, found, action);
-        (change.write, change.fact, change.notes, change.contents) = (write, self.fact, self.notes, self.contents);
+        (change.write, change.fact, change.notes, change.contents) =
+            (write, self.fact, self.notes, self.contents);
         change
     }
 }

@@ -25,10 +25,15 @@ pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     let heads = (name("a", old), name("b", new));
     let text = |bytes: Option<&[u8]>| {
         let bytes = bytes.unwrap_or_default();
-        std::str::from_utf8(bytes).ok().filter(|text| text.len() <= BYTES && !text.contains('\0')).map(str::to_owned)
+        std::str::from_utf8(bytes)
+            .ok()
+            .filter(|text| text.len() <= BYTES && !text.contains('\0'))
+            .map(str::to_owned)
     };
     let (Some(old_text), Some(new_text)) = (text(old), text(new)) else {
-        let size = |bytes: Option<&[u8]>| bytes.map_or("nothing".to_owned(), |bytes| format!("{} bytes", bytes.len()));
+        let size = |bytes: Option<&[u8]>| {
+            bytes.map_or("nothing".to_owned(), |bytes| format!("{} bytes", bytes.len()))
+        };
         return format!(
             "--- {}\n+++ {}\nnot compared line by line: {} before, {} after\n",
             heads.0,

@@ -91,7 +91,8 @@ pub trait Files {
     /// When it is empty and cannot be removed.
     fn remove_folder(&self, path: &str) -> Result<(), Trouble>;
 
-    /// Whether files can be written into a folder that is there.
+    /// Whether files can be written into a folder that is there. What a process that died while writing has left there
+    /// is gone afterwards.
     ///
     /// # Errors
     /// When they cannot.
@@ -102,6 +103,16 @@ pub trait Files {
 #[derive(Debug)]
 pub struct Beneath {
     dir: Dir,
+    lasting: Lasting,
+}
+
+/// Whether what is written has to outlast a machine that loses its power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    Yes,
+    /// For tests, which lose processes at most.
+    #[cfg(test)]
+    No,
 }
 
 impl Beneath {
@@ -110,7 +121,14 @@ impl Beneath {
     /// # Errors
     /// When it is not there or cannot be opened.
     pub fn open(path: &Path) -> io::Result<Beneath> {
-        Ok(Beneath { dir: Dir::open_ambient_dir(path, ambient_authority())? })
+        Ok(Beneath { dir: Dir::open_ambient_dir(path, ambient_authority())?, lasting: Lasting::Yes })
+    }
+
+    /// Writes without waiting for the disk.
+    #[cfg(test)]
+    pub(super) fn hasty(mut self) -> Beneath {
+        self.lasting = Lasting::No;
+        self
     }
 
     /// Waits until no other process writes here, and keeps others out as long as what is returned lives.
@@ -118,7 +136,7 @@ impl Beneath {
     /// # Errors
     /// When the system cannot lock a folder.
     pub fn lock(&self) -> io::Result<std::fs::File> {
-        let held = self.dir.try_clone()?.into_std_file();
+        let held = handle(&self.dir)?;
         match held.lock() {
             // Some file systems know no locks; there, nobody could be kept out.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(held),
@@ -203,12 +221,13 @@ impl Files for Beneath {
 
     fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), Trouble> {
         let (dir, name) = self.needed(path)?;
-        let written = write_part(&dir, bytes, access).and_then(|()| dir.rename(PART, &dir, name));
+        let written =
+            write_part(&dir, bytes, access, self.lasting).and_then(|()| dir.rename(PART, &dir, name));
         if let Err(error) = written {
             let _ = dir.remove_file(PART);
             return Err(error.into());
         }
-        sync(&dir)
+        sync(&dir, self.lasting)
     }
 
     fn remove(&self, path: &str) -> Result<(), Trouble> {
@@ -217,7 +236,7 @@ impl Files for Beneath {
         let _ = dir.remove_file(PART);
         match dir.remove_file(name) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => sync(&dir),
+            _ => sync(&dir, self.lasting),
         }
     }
 
@@ -236,7 +255,7 @@ impl Files for Beneath {
                 Err(error) => Err(obstacle(&dir, name, "is not a folder", error)),
             },
             Err(error) => Err(error.into()),
-            Ok(()) => sync(&dir),
+            Ok(()) => sync(&dir, self.lasting),
         }
     }
 
@@ -252,12 +271,12 @@ impl Files for Beneath {
 
     fn can_write(&self, folder: &str) -> Result<(), Trouble> {
         let Some(dir) = self.folder(folder)? else { return Ok(()) };
-        write_part(&dir, b"", Access::Private)?;
+        write_part(&dir, b"", Access::Private, self.lasting)?;
         Ok(dir.remove_file(PART)?)
     }
 }
 
-fn write_part(dir: &Dir, bytes: &[u8], access: Access) -> io::Result<()> {
+fn write_part(dir: &Dir, bytes: &[u8], access: Access, lasting: Lasting) -> io::Result<()> {
     match dir.remove_file(PART) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -282,15 +301,20 @@ fn write_part(dir: &Dir, bytes: &[u8], access: Access) -> io::Result<()> {
     }
     #[cfg(not(unix))]
     let _ = access;
-    file.sync_all()
+    if lasting == Lasting::Yes { file.sync_all() } else { Ok(()) }
+}
+
+/// A folder as a file that can be locked and synced, which the handle that paths start from is not.
+fn handle(dir: &Dir) -> io::Result<std::fs::File> {
+    Ok(dir.open(".")?.into_std())
 }
 
 /// Makes what was renamed or removed in a folder last.
-fn sync(dir: &Dir) -> Result<(), Trouble> {
-    #[cfg(unix)]
-    dir.try_clone()?.into_std_file().sync_all()?;
-    #[cfg(not(unix))]
-    let _ = dir;
+fn sync(dir: &Dir, lasting: Lasting) -> Result<(), Trouble> {
+    // Other systems open no folders as files.
+    if cfg!(unix) && lasting == Lasting::Yes {
+        handle(dir)?.sync_all()?;
+    }
     Ok(())
 }
 

@@ -51,7 +51,11 @@ pub fn install(
         }
     }
     changes.extend(dropped(files, &store, package, &setup, how.force, &mut report)?);
-    refuse_edited(&mut report, &changes, "see what differs above; `--force` replaces it and keeps what was there");
+    refuse_edited(
+        &mut report,
+        &changes,
+        "see what differs above; `--force` replaces it and keeps what was there",
+    );
 
     if how.run == Run::Real && !report.refused() {
         let begun = intended(&setup, package, origin, &changes);

@@ -152,14 +152,7 @@ impl Taking<'_> {
         self.out_of(now, before, &out)
     }
 
-    fn array(
-        &mut self,
-        now: &Node,
-        items: &[Node],
-        before: Option<&Node>,
-        after: &Node,
-        path: &str,
-    ) -> bool {
+    fn array(&mut self, now: &Node, items: &[Node], before: Option<&Node>, after: &Node, path: &str) -> bool {
         let had: HashSet<String> = before.map_or(&[][..], Node::items).iter().map(meaning).collect();
         let put: HashSet<String> = after.items().iter().map(meaning).collect();
         let mut sought: HashSet<&String> = put.iter().filter(|item| !had.contains(*item)).collect();
@@ -176,7 +169,8 @@ impl Taking<'_> {
         }
         out.reverse();
         if !sought.is_empty() && others > 0 {
-            let text = format!("`{}` has lost an item that was added; one that was edited stays", shown(path));
+            let text =
+                format!("`{}` has lost an item that was added; one that was edited stays", shown(path));
             self.left.push(text);
         }
         self.out_of(now, before, &out)

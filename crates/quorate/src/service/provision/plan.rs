@@ -134,16 +134,18 @@ fn again(
         (_, Standing::InPlace) if same => Ok(Next::kept(piece, fact)),
         (Strategy::Preserve, Standing::InPlace) => Ok(Next::kept(piece, fact)),
         (Strategy::Preserve, _) => Ok(noted(Next::kept(piece, fact), "it was edited since and is preserved")),
-        (_, Standing::Beside) if same => {
-            Ok(noted(Next::kept(piece, fact), "it was edited since, and what the profile brought is in place"))
-        }
+        (_, Standing::Beside) if same => Ok(noted(
+            Next::kept(piece, fact),
+            "it was edited since, and what the profile brought is in place",
+        )),
         (Strategy::MergeJsonDeep, Standing::InPlace) => fresh_over(piece, based(store, fact)?),
         (Strategy::MergeJsonDeep, _) => {
             let base = based(store, fact)?.map(|base| utf8(&piece.source, &base.bytes)).transpose()?;
             let installed = text_of(store, Part::Installed, &fact.text)?;
             let dest = piece.dest.as_str();
             let text = utf8(dest, &found.bytes)?;
-            let taken = merge::take_out(&text, base.as_deref(), &installed).map_err(|bad| no_json(dest, &text, piece, bad))?;
+            let taken = merge::take_out(&text, base.as_deref(), &installed)
+                .map_err(|bad| no_json(dest, &text, piece, bad))?;
             let without = taken.text.map(|text| Found { bytes: text.into_bytes(), mode: found.mode });
             fresh_over(piece, without)
         }

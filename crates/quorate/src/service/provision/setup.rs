@@ -45,6 +45,9 @@ pub struct Setup {
     pub folders: Vec<String>,
     /// Its files, by where they are.
     pub files: BTreeMap<String, Entry>,
+    /// Files of which it was not known whether they had been written. Never written down.
+    #[serde(skip)]
+    pub unsettled: Vec<String>,
 }
 
 /// Whether what was begun is done.
@@ -151,6 +154,7 @@ impl Setup {
             state: State::Installed,
             folders: Vec::new(),
             files: BTreeMap::new(),
+            unsettled: Vec::new(),
         }
     }
 
@@ -159,7 +163,8 @@ impl Setup {
         self.files.get(dest).and_then(|entry| entry.installed.as_ref())
     }
 
-    /// Finds out what a process that died has done of what it had begun. Afterwards every entry is installed.
+    /// Finds out what a process that died has done of what it had begun. Afterwards every entry is installed, and
+    /// `unsettled` names those that had been in doubt.
     ///
     /// A file that is neither as it was nor as it was to be has been edited meanwhile: it counts as installed, so that
     /// nothing of it is taken for granted.
@@ -173,6 +178,7 @@ impl Setup {
             let installed = match intent {
                 None => installed,
                 Some(intent) => {
+                    self.unsettled.push(dest.clone());
                     let now = look(files, &dest)?.map(|found| sha256_hex(&found.bytes));
                     match intent {
                         Intent::Put { fact, .. } if now.as_ref() == Some(&fact.text) => Some(fact),
@@ -281,7 +287,9 @@ impl<'f> Store<'f> {
         if name(&setup.slug) != self.name {
             return Err(corrupt(format!("is of another profile, `{}`", setup.slug)));
         }
-        if let Some(bad) = setup.files.keys().find(|dest| Dest::parse(dest).map_or(true, |read| read.as_str() != **dest)) {
+        if let Some(bad) =
+            setup.files.keys().find(|dest| Dest::parse(dest).map_or(true, |read| read.as_str() != **dest))
+        {
             return Err(corrupt(format!("names `{bad}`, which no profile can install")));
         }
         Ok(Some(setup))
@@ -308,7 +316,9 @@ impl<'f> Store<'f> {
             self.files.replace(&ignore, b"*\n", Access::Data)?;
         }
         let folders = [KEPT.to_owned(), format!("{KEPT}/{}", self.name)];
-        for folder in folders.into_iter().chain([Part::Before, Part::Installed].map(|part| self.contents(part))) {
+        for folder in
+            folders.into_iter().chain([Part::Before, Part::Installed].map(|part| self.contents(part)))
+        {
             self.files.make_folder(&folder, Access::Private)?;
         }
         Ok(())

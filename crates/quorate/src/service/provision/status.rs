@@ -54,7 +54,10 @@ impl Standing {
         if self.state != State::Installed {
             let what = if self.state == State::Installing { "install" } else { "uninstall" };
             let body = quorate_diagnostics::Body::new(format!("an {what} of {} was interrupted", self.slug));
-            report.refuse(codes::PROFILE_DRIFT, body.help("run install or uninstall again; either completes it"));
+            report.refuse(
+                codes::PROFILE_DRIFT,
+                body.help("run install or uninstall again; either completes it"),
+            );
         }
         for file in &self.files {
             let what = match (file.stands, &file.note) {

@@ -1,0 +1,485 @@
+//! Provisioning over a folder that dies between any two of its writes, over one that refuses, and file by file.
+
+#![expect(clippy::disallowed_methods, reason = "tests look at files")]
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use quorate_kernel::ports::provisioning::{Dest, Mode, Package, Piece, Strategy};
+use tempfile::TempDir;
+
+use super::files::{Access, Beneath, Files, Found, Trouble};
+use super::install::Origin;
+use super::{Action, Force, How, Outcome, Run, Stop, codes, install, uninstall};
+
+const REAL: How = How { run: Run::Real, force: Force::No };
+const FORCED: How = How { run: Run::Real, force: Force::Yes };
+const DRY: How = How { run: Run::Dry, force: Force::No };
+
+/// A folder that does so many writes and then none any more, as if the process had died.
+struct Dying<'f> {
+    files: &'f Beneath,
+    root: &'f Path,
+    left: Cell<usize>,
+}
+
+impl Dying<'_> {
+    fn live(&self) -> Result<(), Trouble> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(Trouble::Disk(io::Error::other("it died"))),
+        }
+    }
+}
+
+impl Files for Dying<'_> {
+    fn look(&self, path: &str, limit: u64) -> Result<Option<Found>, Trouble> {
+        self.files.look(path, limit)
+    }
+
+    fn has_folder(&self, path: &str) -> Result<bool, Trouble> {
+        self.files.has_folder(path)
+    }
+
+    fn names(&self, path: &str) -> Result<Vec<String>, Trouble> {
+        self.files.names(path)
+    }
+
+    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), Trouble> {
+        if let Err(dead) = self.live() {
+            // It had begun to write.
+            let part = self.root.join(path).with_file_name(".quorate-part");
+            let _ = std::fs::write(part, &bytes[..bytes.len() / 2]);
+            return Err(dead);
+        }
+        self.files.replace(path, bytes, access)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), Trouble> {
+        self.live()?;
+        self.files.remove(path)
+    }
+
+    fn make_folder(&self, path: &str, access: Access) -> Result<(), Trouble> {
+        self.live()?;
+        self.files.make_folder(path, access)
+    }
+
+    fn remove_folder(&self, path: &str) -> Result<(), Trouble> {
+        self.live()?;
+        self.files.remove_folder(path)
+    }
+
+    fn can_write(&self, folder: &str) -> Result<(), Trouble> {
+        self.files.can_write(folder)
+    }
+}
+
+/// Every file and folder beneath a folder, with bytes and permissions.
+type Tree = BTreeMap<String, Option<(Vec<u8>, u32)>>;
+
+fn tree(root: &Path) -> Tree {
+    fn below(root: &Path, dir: &Path, tree: &mut Tree) {
+        use std::os::unix::fs::PermissionsExt as _;
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() {
+                tree.insert(name, None);
+                below(root, &path, tree);
+            } else {
+                let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+                tree.insert(name, Some((std::fs::read(&path).unwrap(), mode)));
+            }
+        }
+    }
+    let mut tree = Tree::new();
+    below(root, root, &mut tree);
+    tree
+}
+
+/// Without the program's own.
+fn theirs(root: &Path) -> Tree {
+    tree(root).into_iter().filter(|(path, _)| path != ".quorate" && !path.starts_with(".quorate/")).collect()
+}
+
+fn piece(dest: &str, strategy: Strategy, bytes: &str) -> Piece {
+    let mode = if dest.ends_with(".sh") { Mode::Executable } else { Mode::Plain };
+    let bytes = bytes.as_bytes().into();
+    Piece { dest: Dest::parse(dest).unwrap(), strategy, mode, bytes, source: format!("p/{dest}") }
+}
+
+fn package(version: &str, pieces: Vec<Piece>) -> Package {
+    Package::new("runtime-profile/standard", version, pieces).unwrap()
+}
+
+fn first() -> Package {
+    package(
+        "0.1.0",
+        vec![
+            piece(".claude/agents/reviewer.md", Strategy::Overwrite, "Review.\n"),
+            piece("README.md", Strategy::Overwrite, "# From the profile\n"),
+            piece(".claude/hooks/check.sh", Strategy::Preserve, "exit 0\n"),
+            piece("notes.md", Strategy::Preserve, "Never seen.\n"),
+            piece(
+                ".claude/settings.json",
+                Strategy::MergeJsonDeep,
+                "{\"allow\": [\"ls\"], \"mode\": \"auto\"}\n",
+            ),
+            piece(".mcp.json", Strategy::MergeJsonDeep, "{\"servers\": {\"a\": 1}}\n"),
+            piece(".gitignore", Strategy::Append, "target/\n"),
+            piece("CLAUDE.md", Strategy::Append, "Be kind.\n"),
+            piece("gone/later.md", Strategy::Overwrite, "only in the first\n"),
+        ],
+    )
+}
+
+fn second() -> Package {
+    package(
+        "0.2.0",
+        vec![
+            piece(".claude/agents/reviewer.md", Strategy::Overwrite, "Review well.\n"),
+            piece("README.md", Strategy::Overwrite, "# From the profile, again\n"),
+            piece(".claude/hooks/check.sh", Strategy::Overwrite, "exit 1\n"),
+            piece("notes.md", Strategy::Preserve, "Never seen.\n"),
+            piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"new\": {}}\n"),
+            piece(".mcp.json", Strategy::Overwrite, "{}\n"),
+            piece(".gitignore", Strategy::Append, "target/\nout/\n"),
+            piece("CLAUDE.md", Strategy::Append, "Be kind and short.\n"),
+            piece("docs/new.md", Strategy::Overwrite, "new\n"),
+        ],
+    )
+}
+
+/// A folder with files of its own.
+fn place() -> (TempDir, Beneath) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str, mode: u32| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    write("README.md", "# Mine\n", 0o640);
+    write("notes.md", "mine", 0o600);
+    write(".claude/settings.json", "{\n\t\"mode\": \"ask\",\n\t\"allow\": []\n}", 0o600);
+    write(".gitignore", "*.log", 0o644);
+    let files = Beneath::open(dir.path()).unwrap().hasty();
+    (dir, files)
+}
+
+fn put(files: &dyn Files, package: &Package, how: How) -> Result<Outcome, Stop> {
+    let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
+    install::install(files, ".", package, &origin, how)
+}
+
+fn out(files: &dyn Files, how: How) -> Result<Outcome, Stop> {
+    uninstall::uninstall(files, ".", "runtime-profile/standard", how)
+}
+
+#[track_caller]
+fn done(outcome: Result<Outcome, Stop>) -> Outcome {
+    let outcome = outcome.unwrap_or_else(|stop| panic!("{:?}", stop.report));
+    assert!(!outcome.report.refused(), "{:?}", outcome.report);
+    outcome
+}
+
+fn codes_of(outcome: &Outcome) -> Vec<&'static str> {
+    outcome.report.refusals.iter().map(|refusal| refusal.code.as_str()).collect()
+}
+
+fn action(outcome: &Outcome, dest: &str) -> Action {
+    outcome.files.iter().find(|told| told.dest == dest).map(|told| told.action).expect(dest)
+}
+
+/// What a package makes of the place, when nothing dies.
+fn expected(packages: &[Package]) -> Tree {
+    let (dir, files) = place();
+    for package in packages {
+        done(put(&files, package, REAL));
+    }
+    theirs(dir.path())
+}
+
+#[test]
+fn installing_and_uninstalling_leave_no_trace() {
+    let (dir, files) = place();
+    let before = tree(dir.path());
+    done(put(&files, &first(), DRY));
+    assert_eq!(tree(dir.path()), before, "a dry run changes nothing");
+    done(put(&files, &first(), REAL));
+    let installed = tree(dir.path());
+    assert_eq!(
+        installed[".claude/settings.json"],
+        Some((b"{\n\t\"mode\": \"auto\",\n\t\"allow\": [\n\t\t\"ls\"\n\t]\n}".to_vec(), 0o600))
+    );
+    assert_eq!(installed[".gitignore"], Some((b"*.log\ntarget/\n".to_vec(), 0o644)));
+    assert_eq!(installed["README.md"], Some((b"# From the profile\n".to_vec(), 0o640)));
+    assert_eq!(installed["notes.md"], before["notes.md"]);
+    assert_eq!(installed[".claude/hooks/check.sh"].as_ref().map(|file| file.1 & 0o111), Some(0o111));
+    assert!(done(put(&files, &first(), REAL)).idle());
+    assert_eq!(tree(dir.path()), installed, "a second time changes nothing, not even what is remembered");
+    done(out(&files, DRY));
+    assert_eq!(tree(dir.path()), installed);
+    done(out(&files, REAL));
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn an_upgrade_leads_to_what_the_new_version_brings_and_back() {
+    let (dir, files) = place();
+    let before = tree(dir.path());
+    done(put(&files, &first(), REAL));
+    let outcome = done(put(&files, &second(), REAL));
+    assert_eq!(outcome.previous.as_deref(), Some("0.1.0"));
+    assert_eq!(theirs(dir.path()), expected(&[second()]), "as if there had been no other version");
+    assert!(done(put(&files, &second(), REAL)).idle());
+    done(out(&files, REAL));
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn whatever_write_it_dies_before_the_next_command_completes_it() {
+    let fresh = expected(&[first()]);
+    let upgraded = expected(&[first(), second()]);
+    // How far it has come when it dies: nothing installed, or the first version.
+    for (earlier, package, after) in [(None, first(), &fresh), (Some(first()), second(), &upgraded)] {
+        for writes in 0.. {
+            assert!(writes < 500, "it never ends");
+            let at = |then: &dyn Fn(&TempDir, &Beneath, &Tree)| {
+                let (dir, files) = place();
+                let before = theirs(dir.path());
+                if let Some(earlier) = &earlier {
+                    done(put(&files, earlier, REAL));
+                }
+                let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
+                let whole = put(&dying, &package, REAL).is_ok();
+                then(&dir, &files, &before);
+                whole
+            };
+            let whole = at(&|dir, files, _| {
+                done(put(files, &package, REAL));
+                assert_eq!(&theirs(dir.path()), after, "install after {writes} writes");
+                assert!(done(put(files, &package, REAL)).idle());
+            });
+            at(&|dir, files, before| {
+                // Before the intent is written, there is nothing to take out.
+                let _ = out(files, REAL);
+                assert_eq!(&theirs(dir.path()), before, "uninstall after {writes} writes");
+            });
+            if whole {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_write_an_uninstall_dies_before_the_next_command_completes_it() {
+    let installed = expected(&[first()]);
+    for writes in 0.. {
+        assert!(writes < 500, "it never ends");
+        let mut whole = false;
+        for again in [true, false] {
+            let (dir, files) = place();
+            let before = theirs(dir.path());
+            done(put(&files, &first(), REAL));
+            let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
+            whole = out(&dying, REAL).is_ok();
+            if again {
+                let _ = out(&files, REAL);
+                assert_eq!(theirs(dir.path()), before, "uninstall after {writes} writes");
+            } else {
+                done(put(&files, &first(), REAL));
+                assert_eq!(theirs(dir.path()), installed, "install after {writes} writes");
+            }
+        }
+        if whole {
+            break;
+        }
+    }
+}
+
+#[test]
+fn edits_are_found_and_stay_unless_forced() {
+    let (dir, files) = place();
+    let before = theirs(dir.path());
+    done(put(&files, &first(), REAL));
+    let installed = tree(dir.path());
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("README.md", "# Edited\n");
+    write(".claude/settings.json", "{\"mode\": \"plan\", \"allow\": [\"ls\"]}");
+    write("CLAUDE.md", "Be rude.\n");
+    std::fs::remove_file(dir.path().join(".claude/agents/reviewer.md")).unwrap();
+    let edited = tree(dir.path());
+    let outcome = put(&files, &first(), REAL).unwrap();
+    assert_eq!(codes_of(&outcome), ["quorate:profile_drift"; 3]);
+    assert_eq!(tree(dir.path()), edited, "nothing is written");
+    let told = outcome.files.iter().find(|told| told.dest == "README.md").unwrap();
+    assert!(told.diff.contains("-# From the profile\n+# Edited\n"), "{}", told.diff);
+    assert_eq!(action(&outcome, ".claude/agents/reviewer.md"), Action::PutBack);
+    assert_eq!(codes_of(&put(&files, &second(), REAL).unwrap()).len(), 3);
+
+    done(put(&files, &first(), FORCED));
+    let forced = tree(dir.path());
+    for name in ["README.md", ".claude/agents/reviewer.md"] {
+        assert_eq!(forced[name], installed[name]);
+    }
+    assert_eq!(forced["CLAUDE.md"].as_ref().unwrap().0, b"Be rude.\nBe kind.\n");
+    let aside: Vec<&Vec<u8>> = forced
+        .iter()
+        .filter(|(path, _)| path.starts_with(".quorate/aside/"))
+        .filter_map(|(_, file)| file.as_ref().map(|file| &file.0))
+        .collect();
+    assert!(aside.contains(&&b"# Edited\n".to_vec()) && aside.len() >= 2, "{aside:?}");
+    done(put(&files, &first(), REAL));
+    done(out(&files, REAL));
+    let after = theirs(dir.path());
+    assert_eq!(after["README.md"], before["README.md"]);
+    assert_eq!(after["CLAUDE.md"].as_ref().unwrap().0, b"Be rude.\n");
+}
+
+#[test]
+fn uninstalling_keeps_what_others_have_put_into_shared_files() {
+    let (dir, files) = place();
+    done(put(&files, &first(), REAL));
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write(
+        ".claude/settings.json",
+        "{\n\t\"mode\": \"auto\",\n\t\"allow\": [\"ls\", \"rm\"],\n\t\"mine\": 1\n}",
+    );
+    write(".gitignore", "*.log\ntarget/\n*.tmp\n");
+    write(".mcp.json", "{\"servers\": {\"a\": 2}}");
+    write(".claude/hooks/check.sh", "exit 7\n");
+    assert!(done(put(&files, &first(), FORCED)).files.iter().any(|told| told.action == Action::Change));
+    write(".mcp.json", "{\"servers\": {\"a\": 3, \"b\": 1}}");
+    let outcome = done(out(&files, REAL));
+    let after = theirs(dir.path());
+    let text = |name: &str| String::from_utf8(after[name].as_ref().unwrap().0.clone()).unwrap();
+    assert_eq!(
+        text(".claude/settings.json"),
+        "{\n\t\"mode\": \"ask\",\n\t\"allow\": [\"rm\"],\n\t\"mine\": 1\n}"
+    );
+    assert_eq!(text(".gitignore"), "*.log\n*.tmp\n");
+    assert_eq!(text(".claude/hooks/check.sh"), "exit 7\n");
+    assert_eq!(text(".mcp.json"), "{\"servers\": {\"a\": 3, \"b\": 1}}");
+    let notes: Vec<&String> = outcome.files.iter().flat_map(|told| &told.notes).collect();
+    assert!(notes.iter().any(|note| note.contains("`servers.a` was changed since and stays")), "{notes:?}");
+}
+
+#[test]
+fn an_edited_file_of_the_profile_is_not_taken_out_unless_forced() {
+    let (dir, files) = place();
+    let before = theirs(dir.path());
+    done(put(&files, &first(), REAL));
+    std::fs::write(dir.path().join("README.md"), "# Edited\n").unwrap();
+    let outcome = out(&files, REAL).unwrap();
+    assert_eq!(codes_of(&outcome), ["quorate:profile_drift"]);
+    assert!(!done(put(&files, &first(), FORCED)).idle());
+    std::fs::write(dir.path().join("README.md"), "# Edited again\n").unwrap();
+    done(out(&files, FORCED));
+    assert_eq!(theirs(dir.path()), before);
+    let aside = tree(dir.path()).into_iter().filter(|(path, _)| path.starts_with(".quorate/aside/"));
+    assert_eq!(aside.count(), 2, "both edits are kept");
+}
+
+#[test]
+fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
+    let origin = Origin { from: "q".to_owned(), at: String::new() };
+    let other = |pieces| Package::new("other", "1", pieces).unwrap();
+    for first_out in ["other", "runtime-profile/standard"] {
+        let (dir, files) = place();
+        let before = theirs(dir.path());
+        done(put(&files, &first(), REAL));
+        let too = |package: &Package| install::install(&files, ".", package, &origin, REAL);
+        let whole = too(&other(vec![piece("README.md", Strategy::Overwrite, "x")])).unwrap();
+        assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
+        done(too(&other(vec![
+            piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
+            piece(".gitignore", Strategy::Append, "node_modules/\n"),
+        ])));
+        assert!(done(put(&files, &first(), REAL)).idle());
+        let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
+        for slug in [first_out, last_out] {
+            done(uninstall::uninstall(&files, ".", slug, REAL));
+        }
+        let mut after = theirs(dir.path());
+        if first_out != "other" {
+            // A line that others have put below is not joined to the one above.
+            let ignore = after.get_mut(".gitignore").unwrap().as_mut().unwrap();
+            assert_eq!(ignore.0.pop(), Some(b'\n'));
+        }
+        assert_eq!(after, before, "{first_out} first");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_told_all_at_once_and_nothing_is_written() {
+    let (dir, files) = place();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path(".claude/settings.json"), "{\n  // mine\n}").unwrap();
+    std::fs::write(path(".gitignore"), b"\xff\xfe").unwrap();
+    std::fs::create_dir(path("README.md.d")).unwrap();
+    std::fs::create_dir(path("CLAUDE.md")).unwrap();
+    std::os::unix::fs::symlink("notes.md", path("gone")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", path(".mcp.json")).unwrap();
+    let before = tree(dir.path());
+    let outcome = put(&files, &first(), FORCED).unwrap();
+    assert_eq!(codes_of(&outcome), ["quorate:profile_target"; 5]);
+    let messages: Vec<&str> = outcome.report.refusals.iter().map(|one| one.body.message.as_str()).collect();
+    for says in [
+        "not JSON",
+        "not UTF-8",
+        "CLAUDE.md is a folder",
+        "gone/later.md is reached through a symlink",
+        ".mcp.json is a symlink",
+    ] {
+        assert!(messages.iter().any(|message| message.contains(says)), "{says}: {messages:?}");
+    }
+    let place = outcome.report.refusals.iter().find_map(|one| one.body.place.as_ref()).unwrap();
+    assert_eq!((&*place.file, place.span.start), (".claude/settings.json", 4));
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn a_setup_that_was_tampered_with_is_refused() {
+    let (dir, files) = place();
+    done(put(&files, &first(), REAL));
+    let ledger = dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard.json");
+    let text = std::fs::read_to_string(&ledger).unwrap();
+    for (from, to) in [
+        ("\"README.md\"", "\"../README.md\""),
+        ("\"v\": 1", "\"v\": 2"),
+        ("{", "["),
+        ("/standard\"", "/other\""),
+    ] {
+        std::fs::write(&ledger, text.replacen(from, to, 1)).unwrap();
+        let stop = out(&files, REAL).expect_err(to);
+        assert_eq!(stop.report.refusals[0].code, codes::SETUP_CORRUPT, "{to}");
+    }
+    std::fs::write(&ledger, &text).unwrap();
+    for kept in
+        std::fs::read_dir(dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard/before")).unwrap()
+    {
+        std::fs::write(kept.unwrap().path(), "other").unwrap();
+    }
+    let stop = out(&files, REAL).expect_err("kept contents are not what they were");
+    assert_eq!(stop.report.refusals[0].code, codes::SETUP_CORRUPT);
+}
+
+#[test]
+fn a_file_that_can_be_run_is_made_so_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (dir, files) = place();
+    done(put(&files, &first(), REAL));
+    let path = dir.path().join(".claude/hooks/check.sh");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(action(&done(put(&files, &first(), REAL)), ".claude/hooks/check.sh"), Action::Permit);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
+}

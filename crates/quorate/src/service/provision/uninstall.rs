@@ -30,7 +30,11 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Resul
             Err(cannot) => refuse(&mut report, cannot)?,
         }
     }
-    refuse_edited(&mut report, &changes, "see what differs above; `--force` takes it out and keeps what was there");
+    refuse_edited(
+        &mut report,
+        &changes,
+        "see what differs above; `--force` takes it out and keeps what was there",
+    );
 
     if how.run == Run::Real && !report.refused() {
         let mut begun = setup.clone();

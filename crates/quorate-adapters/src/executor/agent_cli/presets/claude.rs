@@ -1,12 +1,16 @@
 //! The preset `claude`: `claude --print --output-format json --json-schema …`, prompt on stdin, one JSON envelope on
 //! stdout.
+//!
+//! Where the manifest says which tools a participant has, `--tools` leaves it no other built-in ones, `--allowedTools`
+//! lets it use those without asking, and `--strict-mcp-config` with `--mcp-config` gives it the named MCP servers and no
+//! others.
 
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
-use super::{Arguments, Ask, Preset, count};
+use super::{Arguments, Ask, Preset, TakesServers, count};
 use crate::executor::agent_cli::output::{NoReply, Output};
 
 /// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
@@ -20,15 +24,66 @@ pub(super) const PRESET: Preset = Preset {
     wants_files: false,
     own_flags: &["--output-format", "--input-format", "--json-schema", "--model"],
     implied: &["--print", "-p"],
+    tool_flags: &[
+        "--tools",
+        "--allowedTools",
+        "--allowed-tools",
+        "--mcp-config",
+        "--strict-mcp-config",
+        "--dangerously-skip-permissions",
+    ],
+    servers: TakesServers::InFile,
     arguments,
 };
 
 fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
-    let arguments = Arguments::of(&["--print", "--output-format", "json"]);
-    let schema = accepted(ask.schema).to_string();
-    let arguments =
-        if schema.len() <= LONGEST_SCHEMA { arguments.flag("--json-schema", schema) } else { arguments };
-    arguments.model("--model", ask.model).extra(ask.extra).list
+    let mut arguments = Arguments::of(&["--print", "--output-format", "json"]);
+    let schema = ask.schema.map(|schema| accepted(schema).to_string());
+    if let Some(schema) = schema.filter(|schema| schema.len() <= LONGEST_SCHEMA) {
+        arguments = arguments.flag("--json-schema", schema);
+    }
+    tools(arguments, ask).model("--model", ask.model).extra(ask.extra).list
+}
+
+fn tools(mut arguments: Arguments, ask: &Ask<'_>) -> Arguments {
+    let granted = ask.granted;
+    if !granted.restricts() {
+        return arguments;
+    }
+    if let Some(allowed) = granted.allowed {
+        let mut built_in: Vec<&str> = Vec::new();
+        for tool in allowed.iter().filter(|tool| !tool.starts_with(SERVERS_TOOL)) {
+            // A rule such as `Bash(git:*)` is about a tool.
+            let name = tool.split('(').next().unwrap_or(tool).trim();
+            if !built_in.contains(&name) {
+                built_in.push(name);
+            }
+        }
+        arguments = arguments.joined("--tools", &built_in.join(","));
+    }
+    let mut rules: Vec<String> = granted.allowed.unwrap_or_default().to_vec();
+    for server in &granted.servers {
+        let all = format!("{SERVERS_TOOL}{}", server.id.replace(|c: char| !word(c), "_"));
+        // Whoever names single tools of a server does not mean all of them.
+        if !rules.iter().any(|rule| *rule == all || rule.starts_with(&format!("{all}__"))) {
+            rules.push(all);
+        }
+    }
+    if !rules.is_empty() {
+        arguments = arguments.joined("--allowedTools", &rules.join(","));
+    }
+    arguments.list.push("--strict-mcp-config".into());
+    match ask.files.filter(|_| !granted.servers.is_empty()) {
+        Some(files) => arguments.joined("--mcp-config", &files.servers().to_string_lossy()),
+        None => arguments,
+    }
+}
+
+/// What the names of tools of MCP servers begin with.
+const SERVERS_TOOL: &str = "mcp__";
+
+fn word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 /// The schema as the CLI accepts it: it becomes the input of a tool, where alternatives at the top are refused, and
@@ -83,7 +138,11 @@ fn usage(envelope: &Json) -> Usage {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{NoReply, arguments, read};
+    use crate::executor::agent_cli::files::AnswerFiles;
+    use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
     use serde_json::json;
 
@@ -91,7 +150,8 @@ mod tests {
     fn the_schema_goes_along_as_the_cli_accepts_it() {
         let schema = json!({"$schema": "x", "type": "object", "anyOf": [{"required": ["a"]}]});
         let extra = ["--verbose".to_owned()];
-        let ask = Ask { model: Some("opus"), extra: &extra, schema: &schema, files: None };
+        let granted = Granted::default();
+        let ask = Ask::structured(Some("opus"), &extra, &schema, &granted);
         let expected = [
             "--print",
             "--output-format",
@@ -103,6 +163,41 @@ mod tests {
             "--verbose",
         ];
         assert_eq!(words(&arguments(&ask)), expected);
+        let ask = Ask { schema: None, ..ask };
+        assert_eq!(
+            words(&arguments(&ask)),
+            ["--print", "--output-format", "json", "--model", "opus", "--verbose"]
+        );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the servers are read back")]
+    fn a_participant_has_the_tools_that_the_manifest_names_and_no_others() {
+        let servers =
+            fixture::servers(&json!({"git.hub": {"url": "https://x/mcp"}, "db": {"command": "db"}}));
+        let given = |allowed, ids: &[&str]| {
+            let speaking = fixture::speaking(allowed, ids);
+            let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
+            let files = AnswerFiles::new(None, Some(&granted.config())).unwrap();
+            let ask = Ask { model: None, extra: &[], schema: None, files: Some(&files), granted: &granted };
+            let read = std::fs::read_to_string(files.servers()).unwrap();
+            let path = files.servers().to_string_lossy().into_owned();
+            let list = arguments(&ask);
+            let list = words(&list).into_iter().skip(3).map(|word| word.replace(&path, "FILE"));
+            (list.collect::<Vec<_>>(), read)
+        };
+        let (list, read) =
+            given(Some(&["Read", "Bash(git:*)", "Bash(ls)", "mcp__db__query"]), &["git.hub", "db"]);
+        let expected = [
+            "--tools=Read,Bash",
+            "--allowedTools=Read,Bash(git:*),Bash(ls),mcp__db__query,mcp__git_hub",
+            "--strict-mcp-config",
+            "--mcp-config=FILE",
+        ];
+        assert_eq!(list, expected);
+        assert!(read.contains("https://x/mcp"), "{read}");
+        assert_eq!(given(Some(&[]), &[]).0, ["--tools=", "--strict-mcp-config"]);
+        assert_eq!(given(None, &[]).0, [""; 0]);
     }
 
     #[test]

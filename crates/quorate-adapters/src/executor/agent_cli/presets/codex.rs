@@ -1,12 +1,17 @@
 //! The preset `codex`: `codex exec --json … -`, prompt on stdin, events as JSON lines on stdout, the last message in a
 //! file of its own. It runs in the read-only sandbox and keeps no session.
+//!
+//! The CLI has no list of tools that it may use; the sandbox is what holds it. The MCP servers of a participant are
+//! given to it beside its own, as overrides of its configuration.
 
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
+use serde_json::json;
 
-use super::{Arguments, Ask, Preset, count};
+use super::{Arguments, Ask, Preset, TakesServers, count};
+use crate::executor::agent_cli::granted::Server;
 use crate::executor::agent_cli::output::{NoReply, Output};
 
 pub(super) const PRESET: Preset = Preset {
@@ -17,6 +22,8 @@ pub(super) const PRESET: Preset = Preset {
     wants_files: true,
     own_flags: &["--output-schema", "--output-last-message", "-o", "--color", "--model", "-m"],
     implied: &["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"],
+    tool_flags: &[],
+    servers: TakesServers::AsArguments,
     arguments,
 };
 
@@ -27,13 +34,36 @@ fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
         arguments = arguments.flag("--sandbox", "read-only");
     }
     if let Some(files) = ask.files {
-        if strict(ask.schema) {
+        if ask.schema.is_some_and(strict) {
             arguments = arguments.flag("--output-schema", files.schema());
         }
         arguments = arguments.flag("--output-last-message", files.last_message());
     }
+    for server in &ask.granted.servers {
+        arguments = overrides(server).iter().fold(arguments, |all, one| all.flag("-c", one));
+    }
     let mut list = arguments.model("--model", ask.model).extra(ask.extra).list;
     list.push("-".into());
+    list
+}
+
+/// A server as overrides. They are TOML, of which JSON's texts and lists are a part.
+fn overrides(server: &Server<'_>) -> Vec<String> {
+    // The path of an override is split at its dots, whatever is quoted.
+    if !server.id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+        return Vec::new();
+    }
+    let set = |key: &str, value: Json| format!("mcp_servers.{}.{key}={value}", server.id);
+    if let Some((url, token)) = server.url() {
+        let token = token.map(|token| set("bearer_token_env_var", json!(token)));
+        return [set("url", json!(url))].into_iter().chain(token).collect();
+    }
+    let Some(local) = server.local() else { return Vec::new() };
+    let mut list = vec![set("command", json!(local.command)), set("args", json!(local.args))];
+    if !local.env.is_empty() {
+        list.push(set("env_vars", json!(local.env)));
+    }
+    list.extend(local.cwd.map(|cwd| set("cwd", json!(cwd))));
     list
 }
 
@@ -121,8 +151,11 @@ fn agent_message(event: &Json) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{NoReply, arguments, read, strict};
     use crate::executor::agent_cli::files::AnswerFiles;
+    use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
     use serde_json::json;
 
@@ -131,9 +164,10 @@ mod tests {
     fn the_prompt_is_read_from_stdin_in_a_read_only_sandbox() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
                             "additionalProperties": false});
-        let files = AnswerFiles::new(&schema).unwrap();
+        let files = AnswerFiles::new(Some(&schema), None).unwrap();
+        let granted = Granted::default();
         let extra = ["-c".to_owned(), "model_reasoning_effort=\"high\"".to_owned()];
-        let ask = Ask { model: Some("m"), extra: &extra, schema: &schema, files: Some(&files) };
+        let ask = Ask { files: Some(&files), ..Ask::structured(Some("m"), &extra, &schema, &granted) };
         let list = arguments(&ask);
         let list = words(&list);
         assert_eq!(
@@ -150,8 +184,42 @@ mod tests {
     #[test]
     fn another_sandbox_can_be_chosen() {
         let extra = ["--sandbox=workspace-write".to_owned()];
-        let ask = Ask { model: None, extra: &extra, schema: &json!({}), files: None };
+        let (schema, granted) = (json!({}), Granted::default());
+        let ask = Ask::structured(None, &extra, &schema, &granted);
         assert!(!words(&arguments(&ask)).contains(&"read-only"));
+    }
+
+    #[test]
+    fn text_is_asked_for_without_a_schema() {
+        let (files, granted) = (AnswerFiles::new(None, None).unwrap(), Granted::default());
+        let ask = Ask { model: None, extra: &[], schema: None, files: Some(&files), granted: &granted };
+        let list = arguments(&ask);
+        assert!(!words(&list).contains(&"--output-schema"));
+        assert!(words(&list).contains(&"--output-last-message"));
+        assert!(!files.schema().exists());
+    }
+
+    #[test]
+    fn servers_are_overrides_of_the_configuration() {
+        let servers = fixture::servers(&json!({
+            "far": {"url": "https://x/mcp", "token": "FAR"},
+            "near": {"command": "n", "args": ["a b"], "env": ["K"], "cwd": "/w"},
+            "no.bare.key": {"command": "n"}
+        }));
+        let speaking = fixture::speaking(Some(&["Read"]), &["far", "near", "no.bare.key"]);
+        let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
+        let ask = Ask { model: None, extra: &[], schema: None, files: None, granted: &granted };
+        let list = arguments(&ask);
+        let set: Vec<&str> = words(&list).windows(2).filter(|two| two[0] == "-c").map(|two| two[1]).collect();
+        let expected = [
+            "mcp_servers.far.url=\"https://x/mcp\"",
+            "mcp_servers.far.bearer_token_env_var=\"FAR\"",
+            "mcp_servers.near.command=\"n\"",
+            "mcp_servers.near.args=[\"a b\"]",
+            "mcp_servers.near.env_vars=[\"K\"]",
+            "mcp_servers.near.cwd=\"/w\"",
+        ];
+        assert_eq!(set, expected);
     }
 
     #[test]

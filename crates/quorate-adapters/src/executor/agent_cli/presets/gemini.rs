@@ -1,12 +1,16 @@
 //! The preset `gemini`: `gemini --output-format json`, prompt on stdin, one JSON envelope on stdout. The CLI has no
 //! flag for a schema; the prompt asks for the shape.
+//!
+//! Of what a participant may use, `--allowed-tools` lets it use tools without asking, and `--allowed-mcp-server-names`
+//! leaves it those of the CLI's own MCP servers that have the same names. No flag of the CLI takes tools away, nor adds
+//! a server.
 
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
-use super::{Arguments, Ask, Preset, count};
+use super::{Arguments, Ask, Preset, TakesServers, count};
 use crate::executor::agent_cli::output::{NoReply, Output};
 
 pub(super) const PRESET: Preset = Preset {
@@ -17,11 +21,20 @@ pub(super) const PRESET: Preset = Preset {
     wants_files: false,
     own_flags: &["--output-format", "-o", "--model", "-m", "--prompt-interactive", "-i"],
     implied: &[],
+    tool_flags: &["--allowed-tools", "--allowed-mcp-server-names"],
+    servers: TakesServers::Not,
     arguments,
 };
 
 fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
-    Arguments::of(&["--output-format", "json"]).model("--model", ask.model).extra(ask.extra).list
+    let mut arguments = Arguments::of(&["--output-format", "json"]);
+    for tool in ask.granted.allowed.unwrap_or_default() {
+        arguments = arguments.joined("--allowed-tools", tool);
+    }
+    for server in &ask.granted.servers {
+        arguments = arguments.joined("--allowed-mcp-server-names", server.id);
+    }
+    arguments.model("--model", ask.model).extra(ask.extra).list
 }
 
 /// The reply in an envelope.
@@ -61,14 +74,34 @@ fn spent(envelope: &Json) -> (Option<String>, Usage) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{NoReply, arguments, read};
+    use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
     use serde_json::json;
 
     #[test]
     fn the_envelope_is_asked_for() {
-        let ask = Ask { model: Some("m"), extra: &[], schema: &json!({}), files: None };
+        let (schema, granted) = (json!({}), Granted::default());
+        let ask = Ask::structured(Some("m"), &[], &schema, &granted);
         assert_eq!(words(&arguments(&ask)), ["--output-format", "json", "--model", "m"]);
+    }
+
+    #[test]
+    fn tools_and_servers_are_named_one_by_one() {
+        let servers = fixture::servers(&json!({"db": {"command": "db"}}));
+        let speaking = fixture::speaking(Some(&["read_file", "run_shell_command(git)"]), &["db"]);
+        let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
+        let ask = Ask { model: None, extra: &[], schema: None, files: None, granted: &granted };
+        let expected = [
+            "--output-format",
+            "json",
+            "--allowed-tools=read_file",
+            "--allowed-tools=run_shell_command(git)",
+            "--allowed-mcp-server-names=db",
+        ];
+        assert_eq!(words(&arguments(&ask)), expected);
     }
 
     #[test]

@@ -46,7 +46,13 @@ impl Cli {
         let is_path = written.contains('/') || Path::new(written).extension().is_some();
         if !is_path {
             let preset = preset_named(KEY, written)?.name;
-            return Ok(Cli { preset: Some(preset), command: None, args: None, model: None, model_args: None });
+            return Ok(Cli {
+                preset: Some(preset),
+                command: None,
+                args: None,
+                model: None,
+                model_args: None,
+            });
         }
         let path = dir.join(written);
         let refused = |what: String| {
@@ -61,19 +67,21 @@ impl Cli {
         }
         let text =
             std::fs::read_to_string(&path).map_err(|error| refused(format!("cannot be read: {error}")))?;
-        let yaml = frontmatter::split(&text).map_err(|problem| refused(format!("is no manifest: {}", problem.message)))?;
+        let yaml = frontmatter::split(&text)
+            .map_err(|problem| refused(format!("is no manifest: {}", problem.message)))?;
         let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);
         match (node, problems.into_iter().next()) {
             (Some(node), None) => Cli::of(&node.to_json(), &path).map_err(refused),
-            (_, problem) => {
-                Err(refused(problem.map_or("is empty".to_owned(), |problem| format!("is no YAML: {}", problem.message))))
-            }
+            (_, problem) => Err(refused(
+                problem.map_or("is empty".to_owned(), |problem| format!("is no YAML: {}", problem.message)),
+            )),
         }
     }
 
     /// Takes from a manifest what counts.
     fn of(manifest: &Json, path: &Path) -> Result<Self, String> {
-        let text = |pointer: &str| manifest.pointer(pointer).and_then(Json::as_str).filter(|text| !text.is_empty());
+        let text =
+            |pointer: &str| manifest.pointer(pointer).and_then(Json::as_str).filter(|text| !text.is_empty());
         let bin = text("/bin").ok_or("has no `bin`, which names the program")?;
         let protocol = text("/protocol").ok_or("has no `protocol`")?;
         let named = |preset: &&Preset| bin.rsplit('/').next() == Some(preset.command);
@@ -142,19 +150,27 @@ mod tests {
         let cli = Cli::read("codex", Path::new("/")).unwrap();
         assert_eq!((cli.preset, cli.command), (Some("codex"), None));
         let refused = Cli::read("codxe", Path::new("/")).unwrap_err();
-        assert_eq!((refused.key.as_deref(), refused.help.as_deref()), (Some("cli"), Some("did you mean `codex`?")));
+        assert_eq!(
+            (refused.key.as_deref(), refused.help.as_deref()),
+            (Some("cli"), Some("did you mean `codex`?"))
+        );
     }
 
     #[test]
     fn a_cli_that_a_preset_knows_is_called_as_the_preset_has_it() {
-        let cli = read("bin: gemini\nbin_args: [--acp]\nprotocol: proprietary\nmodels: {default: m}").unwrap();
-        assert_eq!((cli.preset, cli.command.as_deref(), cli.args.as_ref()), (Some("gemini"), Some("gemini"), None));
+        let cli =
+            read("bin: gemini\nbin_args: [--acp]\nprotocol: proprietary\nmodels: {default: m}").unwrap();
+        assert_eq!(
+            (cli.preset, cli.command.as_deref(), cli.args.as_ref()),
+            (Some("gemini"), Some("gemini"), None)
+        );
         assert_eq!((cli.model.as_deref(), cli.model_args("m")), (Some("m"), None));
     }
 
     #[test]
     fn any_other_is_called_with_its_arguments_unless_they_start_a_server() {
-        let options = "options:\n  - id: model\n    type: string\n    bin_args_template: [\"-m={value}\", run]";
+        let options =
+            "options:\n  - id: model\n    type: string\n    bin_args_template: [\"-m={value}\", run]";
         let cli = read(&format!("bin: talk\nbin_args: [--plain]\nprotocol: proprietary\n{options}")).unwrap();
         assert_eq!(cli.args.as_deref(), Some(&["--plain".to_owned()][..]));
         assert_eq!(cli.model_args("x"), Some(vec!["-m=x".to_owned(), "run".to_owned()]));
@@ -181,6 +197,8 @@ mod tests {
             let refused = read(frontmatter).unwrap_err();
             assert!(refused.message.contains(says), "{refused:?}");
         }
-        assert!(Cli::read("gone/AGENT-CLI.md", Path::new("/")).unwrap_err().message.contains("cannot be read"));
+        assert!(
+            Cli::read("gone/AGENT-CLI.md", Path::new("/")).unwrap_err().message.contains("cannot be read")
+        );
     }
 }

@@ -37,7 +37,9 @@ impl<'t> Edits<'t> {
             return;
         }
         let spans = spans(holder);
-        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return self.fill(holder, new, style) };
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+            return self.fill(holder, new, style);
+        };
         let before = &self.text[holder.span.start..first.start];
         let broken = before.contains('\n');
         let indent = if broken { self.indent(first.start).to_owned() } else { String::new() };

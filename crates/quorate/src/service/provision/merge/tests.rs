@@ -29,7 +29,11 @@ fn objects_are_merged_in_the_way_of_the_target() {
 
 #[test]
 fn the_profile_wins_on_everything_else() {
-    merged("{\"a\": {\"b\": 1}, \"c\": null}", "{\"a\": [1], \"c\": {\"d\": 1}}", "{\"a\": [1], \"c\": {\"d\": 1}}");
+    merged(
+        "{\"a\": {\"b\": 1}, \"c\": null}",
+        "{\"a\": [1], \"c\": {\"d\": 1}}",
+        "{\"a\": [1], \"c\": {\"d\": 1}}",
+    );
     merged("[1]", "[\"1\"]", "[1, \"1\"]");
     merged("{\"a\": \"x\"}", "{\"a\": null}", "{\"a\": null}");
     merged("{\"\\u0061\": 1}", "{\"a\": 1}", "{\"\\u0061\": 1}");
@@ -53,7 +57,9 @@ fn edits_of_others_stay_when_it_is_taken_out() {
     let taken = take_out(&edited, Some(base), &installed).expect("JSON");
     assert_eq!(
         taken.text.as_deref(),
-        Some("{\n  \"env\": {\"A\": \"9\", \"M\": \"m\"},\n  \"allow\": [\"x\", \"mine\"],\n  \"mode\": \"ask\"\n}\n")
+        Some(
+            "{\n  \"env\": {\"A\": \"9\", \"M\": \"m\"},\n  \"allow\": [\"x\", \"mine\"],\n  \"mode\": \"ask\"\n}\n"
+        )
     );
     assert_eq!(taken.left, Vec::<String>::new());
     assert_eq!(take_out(&installed, Some(base), &installed).expect("JSON").text.as_deref(), Some(base));
@@ -61,7 +67,8 @@ fn edits_of_others_stay_when_it_is_taken_out() {
 
 #[test]
 fn what_was_changed_since_stays_and_is_told() {
-    let installed = merge("{\"a\": 1}", "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}}").expect("JSON");
+    let installed = merge("{\"a\": 1}", "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}}")
+        .expect("JSON");
     let edited = "{\"a\": 5, \"b\": 4, \"c\": [1, 7], \"d\": {\"e\": 1, \"f\": 3}}";
     let taken = take_out(edited, Some("{\"a\": 1}"), &installed).expect("JSON");
     assert_eq!(taken.text.as_deref(), Some("{\"a\": 5, \"b\": 4, \"c\": [7], \"d\": {\"f\": 3}}"));

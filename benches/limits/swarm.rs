@@ -1,0 +1,244 @@
+//! Conversations: a cycle over journals of ten to a million turns, growing one, an idle look, five speakers at once, and
+//! the whole process. Beside a journal that is synced stands a floor: as many writes and syncs by hand.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use quorate::service::environment::Environment;
+use quorate::service::host::Host;
+use quorate::service::runtime::events::Fan;
+use quorate::service::runtime::talk::say;
+use quorate::service::runtime::{Ready, Request, open};
+use quorate::service::workspace::Places;
+use quorate_kernel::conversation::NewTurn;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
+use quorate_kernel::turn::{Begin, Cycled, Runner};
+
+use crate::process::{self, middle};
+use crate::table::Measure;
+use crate::{Bench, Failure as Broken};
+
+/// What a turn says, in bytes.
+const TURN: usize = 400;
+const SIZES: [usize; 5] = [10, 1_000, 10_000, 100_000, 1_000_000];
+const GROWN: usize = 10_000;
+
+/// Answers at once, or after a while.
+struct Prompt(Duration);
+
+#[async_trait]
+impl Executor for Prompt {
+    fn about(&self) -> About {
+        About { kind: "prompt", asks_a_model: false, model: None }
+    }
+
+    async fn invoke(&self, _: Invocation) -> Result<Reply, Failure> {
+        if !self.0.is_zero() {
+            tokio::time::sleep(self.0).await;
+        }
+        Ok(Reply { text: "x".repeat(TURN), ..Reply::default() })
+    }
+}
+
+pub(super) fn measure(bench: &mut Bench) -> Result<(), Broken> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let dir = bench.place.dir("swarm")?;
+    let mut first = None;
+    for turns in SIZES {
+        let (cycle, idle) = runtime.block_on(cycles(&dir, turns))?;
+        bench.table.limited(
+            format!("cycle over a journal of {turns} turns, not synced"),
+            Measure::Time(cycle),
+            Measure::Time(Duration::from_micros(100)),
+        );
+        match first {
+            None => first = Some(cycle),
+            Some(first) => {
+                let limit = Measure::Time(first.mul_f64(1.5));
+                bench.table.limited("  against 1.5 x the one of 10", Measure::Time(cycle), limit);
+            }
+        }
+        if turns == GROWN {
+            bench.table.limited(
+                "an idle look at it",
+                Measure::Time(idle),
+                Measure::Time(Duration::from_micros(20)),
+            );
+        }
+    }
+    let grown = runtime.block_on(grow(&dir.join("grown"), false))?;
+    let limit = Measure::Time(Duration::from_secs(2));
+    bench.table.limited(format!("growing a journal to {GROWN} turns, not synced"), Measure::Time(grown), limit);
+    let synced = runtime.block_on(grow(&dir.join("synced"), true))?;
+    let floor = floor(&dir.join("floor"))?;
+    let limit = Measure::Time(floor.mul_f64(1.2));
+    bench.table.limited("  synced, against 1.2 x as many writes and syncs", Measure::Time(synced), limit);
+    let five = runtime.block_on(five(&dir.join("five")))?;
+    let limit = Measure::Time(Duration::from_millis(105));
+    bench.table.limited("five speakers of 100 ms", Measure::Time(five), limit);
+    whole(bench, &dir)
+}
+
+fn manifest(speakers: usize, substrate: &str) -> String {
+    let mut text = String::from("schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: bench\nparticipants:\n");
+    for at in 0..speakers {
+        let _ = writeln!(text, "  - {{id: p{at}, executor: prompt}}");
+    }
+    let _ = writeln!(text, "substrate: {substrate}\ndispatcher: {{kind: mention}}\nstate: {{kind: memory}}");
+    text
+}
+
+/// A journal in the public format, as somebody else would have written it.
+fn journal(path: &Path, turns: usize) -> Result<(), Broken> {
+    let mut out = BufWriter::new(File::create(path)?);
+    let said = "x".repeat(TURN);
+    for at in 0..turns {
+        writeln!(out, "=== TURN id=t_{at:012x} participant=user ts=2026-01-01T00:00:00.000Z ===\n{said}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) -> Result<Ready, Broken> {
+    std::fs::create_dir_all(dir)?;
+    std::fs::write(dir.join("swarm.yaml"), manifest(speakers, substrate))?;
+    let host = Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after))))?;
+    let environment = Environment { directory: dir.to_owned(), ..Environment::of_process() };
+    let request = Request { path: "swarm.yaml".into(), ..Request::default() };
+    let opened = open(&environment, &Places::default(), &request, &host);
+    let opened = opened.map_err(|stop| stop.first())?;
+    opened.ready().await.map_err(|stop| stop.first().into())
+}
+
+async fn runner(ready: &Ready) -> Result<Runner, Broken> {
+    let (runner, hold) = ready.runner(Begin::Now, Arc::new(Fan::default())).await.map_err(|stop| stop.first())?;
+    // Each of these directories is one process's alone.
+    drop(hold);
+    Ok(runner)
+}
+
+/// The median of a cycle that answers, and of a look that finds nothing.
+async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken> {
+    let dir = dir.join(format!("cycles-{turns}"));
+    std::fs::create_dir_all(&dir)?;
+    journal(&dir.join("talk.md"), turns)?;
+    let ready = ready(&dir, 1, "{kind: file, path: talk.md, sync: false}", Duration::ZERO).await?;
+    let mut runner = runner(&ready).await?;
+    let (mut answers, mut idles) = (Vec::new(), Vec::new());
+    let text = format!("@p0 {}", "y".repeat(TURN));
+    for _ in 0..201 {
+        say(&ready.runtime, &text, "user").await.map_err(|stop| stop.first())?;
+        let start = Instant::now();
+        let cycled = runner.cycle().await?;
+        answers.push(start.elapsed());
+        assert!(matches!(cycled, Cycled::Asked { .. }), "somebody answers");
+        runner.cycle().await?;
+        let start = Instant::now();
+        let cycled = runner.cycle().await?;
+        idles.push(start.elapsed());
+        assert_eq!(cycled, Cycled::Nothing, "everything is answered");
+        // The ledger's task gets its turn, as it does while a process waits for a model.
+        tokio::task::yield_now().await;
+    }
+    runner.close(Duration::from_secs(1)).await?;
+    Ok((middle(answers), middle(idles)))
+}
+
+async fn grow(dir: &Path, sync: bool) -> Result<Duration, Broken> {
+    let ready = ready(dir, 1, &format!("{{kind: file, path: talk.md, sync: {sync}}}"), Duration::ZERO).await?;
+    let content: Arc<str> = "x".repeat(TURN).into();
+    let start = Instant::now();
+    for at in 0..GROWN {
+        let timestamp = format!("2026-01-01T{:02}:{:02}:{:02}.000Z", at / 3600, at / 60 % 60, at % 60);
+        let turn = NewTurn {
+            participant: "user".into(),
+            content: content.clone(),
+            timestamp,
+            meta: Default::default(),
+            stamp: None,
+        };
+        ready.runtime.substrate.append(turn).await?;
+    }
+    Ok(start.elapsed())
+}
+
+/// As many writes of as many bytes, each synced.
+fn floor(path: &Path) -> Result<Duration, Broken> {
+    let mut file = File::create(path)?;
+    let block = vec![b'x'; TURN + 80];
+    let start = Instant::now();
+    for _ in 0..GROWN {
+        file.write_all(&block)?;
+        file.sync_data()?;
+    }
+    Ok(start.elapsed())
+}
+
+async fn five(dir: &Path) -> Result<Duration, Broken> {
+    let ready = ready(dir, 5, "{kind: file, path: talk.md}", Duration::from_millis(100)).await?;
+    let mut runner = runner(&ready).await?;
+    let mut all = Vec::new();
+    for _ in 0..11 {
+        say(&ready.runtime, "@p0 @p1 @p2 @p3 @p4", "user").await.map_err(|stop| stop.first())?;
+        let start = Instant::now();
+        runner.cycle().await?;
+        all.push(start.elapsed());
+        for _ in 0..5 {
+            runner.cycle().await?;
+        }
+    }
+    runner.close(Duration::from_secs(1)).await?;
+    Ok(middle(all))
+}
+
+/// The program itself: one cycle of a small conversation, and its memory over a large one.
+fn whole(bench: &mut Bench, dir: &Path) -> Result<(), Broken> {
+    let prepare = |dir: &Path, turns: usize| -> Result<(), Broken> {
+        if dir.exists() {
+            std::fs::remove_dir_all(dir)?;
+        }
+        std::fs::create_dir_all(dir)?;
+        std::fs::write(dir.join("answers.json"), "{\"p0\": \"fine\"}")?;
+        let text = manifest(1, "{kind: file, path: talk.md, sync: false}");
+        let text = text.replace("executor: prompt", "executor: script, config: {path: answers.json}");
+        std::fs::write(dir.join("swarm.yaml"), text)?;
+        journal(&dir.join("talk.md"), turns)?;
+        let mut journal = File::options().append(true).open(dir.join("talk.md"))?;
+        writeln!(journal, "=== TURN id=t_last participant=user ts=2026-01-01T00:00:01.000Z ===\n@p0?")?;
+        Ok(())
+    };
+    let command = |quorate: &Path, dir: &Path| {
+        let mut command = Command::new(quorate);
+        command.current_dir(dir).args(["run", "swarm.yaml", "--once"]);
+        command
+    };
+    let small = dir.join("whole");
+    let mut walls = Vec::new();
+    for _ in 0..31 {
+        prepare(&small, 10)?;
+        let took = process::run(&mut command(&bench.quorate, &small))?;
+        if took.code != 0 {
+            return Err(format!("the run exited with {}", took.code).into());
+        }
+        walls.push(took.wall);
+    }
+    let limit = Measure::Time(Duration::from_millis(20));
+    bench.table.limited("whole process for one cycle, new ledger", Measure::Time(middle(walls)), limit);
+    let large = dir.join("large");
+    prepare(&large, 1_000_000)?;
+    let took = process::run(&mut command(&bench.quorate, &large))?;
+    bench.table.told("first start over a million turns, whole process", Measure::Time(took.wall));
+    bench.table.limited("  its memory", Measure::Memory(took.peak_kib), Measure::Memory(50 << 10));
+    let mut journal = File::options().append(true).open(large.join("talk.md"))?;
+    writeln!(journal, "=== TURN id=t_more participant=user ts=2026-01-01T00:00:02.000Z ===\n@p0?")?;
+    drop(journal);
+    let took = process::run(&mut command(&bench.quorate, &large))?;
+    bench.table.limited("  started again, for one cycle", Measure::Time(took.wall), limit);
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! A database of ours: one SQLite file that keeps conversations and states, of any number of runtimes.
+//!
+//! It is opened when it is first needed, and made if it is not there. A file that is something else is left as it is
+//! and refused by name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quorate_kernel::ports::executor::Refused;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+
+use crate::look::Look;
+
+const SCHEMA: &str = include_str!("database/schema.sql");
+/// The version of [`SCHEMA`], kept in SQLite's `user_version`.
+const VERSION: i64 = 1;
+/// Says in SQLite's `application_id` that a file is ours: `Qtlk`.
+const APPLICATION: i64 = 0x5174_6c6b;
+/// How long to wait for another process's transaction.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// What went wrong: what was attempted, and where it comes from.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    pub(crate) source: Option<sqlx::Error>,
+}
+
+/// The file, with one connection.
+pub(crate) struct Database {
+    path: PathBuf,
+    /// Whether a commit is to survive the loss of power.
+    durable: bool,
+    opened: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    connection: SqliteConnection,
+    /// Which file it is.
+    which: Option<(u64, u64)>,
+}
+
+impl Database {
+    /// The database at a path; nothing is opened yet.
+    ///
+    /// # Errors
+    /// When the path is a folder, or none.
+    pub(crate) fn at(dir: &Path, path: &str, durable: bool) -> Result<Self, Refused> {
+        let path = std::path::absolute(dir.join(path))
+            .map_err(|error| Refused::key("path", format!("`{path}` is no path: {error}")))?;
+        if path.is_dir() {
+            let what = format!("`{}` is a folder; a database is a file", path.display());
+            return Err(
+                Refused::key("path", what).with_help("name a file in it; it is made when it is needed")
+            );
+        }
+        Ok(Database { path, durable, opened: Mutex::default() })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What SQLite says, as a failure of this database.
+    pub(crate) fn failure(&self, source: sqlx::Error) -> Failure {
+        Failure {
+            what: format!("the database {} does not answer", self.path.display()),
+            source: Some(source),
+        }
+    }
+
+    /// The connection.
+    pub(crate) async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, Failure> {
+        let mut opened = self.opened.lock().await;
+        // SQLite would go on writing into a file that somebody has deleted or replaced.
+        let which = Look::at(&self.path).ok().flatten().map(|look| look.file);
+        if opened.as_ref().is_none_or(|opened| opened.which != which || which.is_none()) {
+            *opened = None;
+            *opened = Some(self.open().await?);
+        }
+        MutexGuard::try_map(opened, |opened| opened.as_mut().map(|opened| &mut opened.connection))
+            .map_err(|_| Failure { what: format!("{} is closed", self.path.display()), source: None })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a database may be in a folder that is not there yet")]
+    async fn open(&self) -> Result<Opened, Failure> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(|error| self.failure(sqlx::Error::Io(error)))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&self.path)
+            .create_if_missing(true)
+            .synchronous(if self.durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal })
+            .busy_timeout(BUSY)
+            .disable_statement_logging();
+        let opening = async {
+            let mut connection = options.connect().await?;
+            let other = made(&mut connection).await?;
+            if other.is_none() {
+                // Only now: this is kept in the file, which may have been somebody else's.
+                sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
+            }
+            Ok((connection, other))
+        };
+        let (connection, other) = match opening.await {
+            Ok(opened) => opened,
+            Err(error) if is_no_database(&error) => return Err(self.refused("no database")),
+            Err(error) => return Err(self.failure(error)),
+        };
+        match other {
+            Some(what) => Err(self.refused(&what)),
+            None => {
+                let which = Look::at(&self.path).ok().flatten().map(|look| look.file);
+                Ok(Opened { connection, which })
+            }
+        }
+    }
+
+    fn refused(&self, what: &str) -> Failure {
+        let what = format!("{} is {what}; it is left as it is: name another `path`", self.path.display());
+        Failure { what, source: None }
+    }
+}
+
+/// Makes the tables in an empty file; what it is instead, where it is not ours.
+async fn made(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
+    if let Some(known) = is_ours(connection).await? {
+        return Ok(known.err());
+    }
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    // Somebody else may have been faster.
+    match is_ours(&mut transaction).await? {
+        Some(known) => Ok(known.err()),
+        None => {
+            sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+            sqlx::raw_sql("PRAGMA application_id = 0x51746c6b; PRAGMA user_version = 1")
+                .execute(&mut *transaction)
+                .await?;
+            transaction.commit().await?;
+            Ok(None)
+        }
+    }
+}
+
+/// Whether a file is ours, or what it is instead; `None` where there is nothing in it.
+async fn is_ours(connection: &mut SqliteConnection) -> Result<Option<Result<(), String>>, sqlx::Error> {
+    let number = async |connection: &mut SqliteConnection, query: &'static str| {
+        sqlx::query(query).fetch_one(connection).await.map(|row| row.get::<i64, _>(0))
+    };
+    let application = number(connection, "PRAGMA application_id").await?;
+    let version = number(connection, "PRAGMA user_version").await?;
+    if (application, version) == (APPLICATION, VERSION) {
+        return Ok(Some(Ok(())));
+    }
+    if application == APPLICATION {
+        let what = format!("of version {version}, and this program reads version {VERSION}");
+        return Ok(Some(Err(what)));
+    }
+    let tables = number(connection, "SELECT COUNT(*) FROM sqlite_master").await?;
+    match (application, version, tables) {
+        (0, 0, 0) => Ok(None),
+        _ => Ok(Some(Err("a database of something else".to_owned()))),
+    }
+}
+
+/// Whether SQLite says that the file is no database, or a broken one.
+fn is_no_database(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("26" | "11"))
+}

@@ -1,0 +1,140 @@
+//! The `db-operator` executor: an operator that lives on the server of the conversation, run by the tool
+//! `run_operator`. It is single-shot: the server's routing and triage are skipped, since who speaks is decided here.
+
+mod job;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Speaking;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::block::Block;
+use crate::mcp::{self, Arguments, Connection, Offer, Repeat, Until};
+
+/// The kind that a manifest names.
+pub const KIND: &str = "db-operator";
+
+const KEYS: &[&str] = &[mcp::SERVER, "postReply", "conversationId"];
+
+/// The tool that runs an operator.
+const RUN: &str = "run_operator";
+
+const OPERATOR: &str = "operatorId";
+
+/// Builds the executor from its table or from a participant's `config`.
+///
+/// # Errors
+/// When the block has an unknown key or a value of the wrong type, or when the server that it names is not configured.
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    let block = Block::of(&settings.block, KEYS)?;
+    Ok(Arc::new(Operator {
+        posts: block.flag("postReply")?,
+        conversation: block.text("conversationId")?.map(str::to_owned),
+        connection: mcp::connection(&block, &settings.servers, &settings.dir)?,
+    }))
+}
+
+struct Operator {
+    connection: Arc<Connection>,
+    /// Whether the server puts the reply into the conversation itself.
+    posts: bool,
+    /// The conversation, where the substrate has no name for it.
+    conversation: Option<String>,
+}
+
+impl Operator {
+    fn arguments(&self, invocation: &Invocation, offer: &Offer) -> Result<Arguments, Failure> {
+        let Some(speaking) = invocation.speaking.as_deref() else {
+            return Err(Failure::failed(
+                "an operator of a server can be asked in a conversation alone, as a participant of a runtime",
+            ));
+        };
+        let participant = &speaking.participant;
+        let operator = participant.meta_text(OPERATOR).ok_or_else(|| {
+            Failure::failed(format!(
+                "participant `{0}` has no `meta.{OPERATOR}`; name the operator that answers for it there",
+                participant.id
+            ))
+        })?;
+        let mut arguments = Arguments::from_iter([
+            (OPERATOR.to_owned(), json!(operator)),
+            ("conversationId".to_owned(), json!(self.conversation(speaking)?)),
+            ("postReply".to_owned(), json!(self.posts)),
+            ("idempotencyKey".to_owned(), json!(&*invocation.id)),
+        ]);
+        // K8: we choose who answers, and nobody else does.
+        arguments.insert("disableAutoOrchestration".to_owned(), json!(true));
+        if self.posts && !offer.takes(RUN, "postReply") {
+            return Err(Failure::failed(format!(
+                "MCP server `{}`: `{RUN}` cannot post its reply; leave `postReply` out",
+                self.connection.id()
+            )));
+        }
+        Ok(offer.fitted(RUN, arguments, &["postReply", "idempotencyKey", "disableAutoOrchestration"]))
+    }
+
+    fn conversation<'a>(&'a self, speaking: &'a Speaking) -> Result<&'a str, Failure> {
+        speaking.conversation.as_deref().or(self.conversation.as_deref()).ok_or_else(|| {
+            Failure::failed(
+                "the substrate has no name for the conversation that the server knows; set `conversationId` in the \
+                 participant's config",
+            )
+        })
+    }
+
+    fn reply(&self, result: &Json) -> Result<Reply, Failure> {
+        let nonsense = |why: &str| {
+            Failure::failed(format!("MCP server `{}`: the result of `{RUN}` {why}", self.connection.id()))
+        };
+        let texts =
+            |names: &[&str]| names.iter().find_map(|name| result.get(name)?.as_str()).map(str::to_owned);
+        let text = texts(&["text", "content"]).ok_or_else(|| nonsense("has no `text`"))?;
+        if text.trim().is_empty() {
+            return Err(nonsense("is an empty text"));
+        }
+        let posted = match self.posts {
+            true => {
+                let id = texts(&["messageId"]).ok_or_else(|| {
+                    nonsense("has no `messageId`, so that the message that it posted cannot be told")
+                })?;
+                Some(Name::from(id))
+            }
+            false => None,
+        };
+        Ok(Reply { text, model: texts(&["model"]), posted, ..Reply::default() })
+    }
+}
+
+#[async_trait]
+impl Executor for Operator {
+    fn about(&self) -> About {
+        About { kind: KIND, asks_a_model: true, model: None }
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let until = Until::Deadline(invocation.deadline);
+        let failed = |trouble: mcp::Trouble| match Instant::now() >= invocation.deadline {
+            true => Failure::TimedOut,
+            false => Failure::failed(trouble.to_string()),
+        };
+        let offer = self.connection.offer(until).await.map_err(failed)?;
+        let mut arguments = self.arguments(&invocation, &offer)?;
+        job::patient(&mut arguments, &offer, RUN, invocation.deadline);
+        let keyed = offer.takes(RUN, "idempotencyKey");
+        if self.posts && !keyed && invocation.attempt > 1 {
+            return Err(Failure::failed(format!(
+                "it is not asked again: its first reply may have been posted, and `{RUN}` of MCP server `{}` has no \
+                 `idempotencyKey` to tell",
+                self.connection.id()
+            )));
+        }
+        let repeat = if keyed { Repeat::Harmless } else { Repeat::Never };
+        let result = self.connection.call(RUN, arguments, repeat, until).await.map_err(failed)?;
+        let settled = job::settled(&self.connection, &offer, result, invocation.deadline).await;
+        self.reply(&settled.map_err(failed)?)
+    }
+}

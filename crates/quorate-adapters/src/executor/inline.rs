@@ -1,0 +1,133 @@
+//! The `inline` executor: a closure of the program that uses this library takes the turns of a participant.
+//!
+//! A program registers it under the kind that its manifests name:
+//!
+//! ```
+//! # use quorate_adapters::executor::inline::{Inline, Turn};
+//! # let mut registry = quorate_adapters::default_registry().unwrap();
+//! registry.executor("in-process-mastra", |_| {
+//!     Ok(Inline::new(|speaking| async move {
+//!         let trigger = speaking.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
+//!         Ok(Turn { content: format!("I heard {} bytes.", trigger.len()), ..Turn::default() })
+//!     }))
+//! })?;
+//! # Ok::<(), quorate_kernel::registry::Duplicate>(())
+//! ```
+//!
+//! The closure is given the conversation as the participant sees it, and gives the turn. It answers in a conversation
+//! alone: as a member of a council or an assembly it fails. What it does before its first `await` keeps the caller
+//! busy, and a future that never yields cannot be ended; everything else ends by the deadline.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Speaking;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_protocol::Json;
+use quorate_protocol::answers::Schema;
+use serde_json::{Map, json};
+
+pub use quorate_protocol::answers::turn::Turn;
+
+/// The kind, where a manifest names no other.
+pub const KIND: &str = "inline";
+
+/// Refuses: a manifest that names the plain kind means a closure that nobody has registered.
+///
+/// # Errors
+/// Always.
+pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+    Err(Refused::whole(format!(
+        "`{KIND}` is a closure of the program that runs the manifest, and this one has none"
+    ))
+    .with_help(
+        "a program that uses the library registers one under a kind of its own: \
+         `registry.executor(\"my-kind\", |_| Ok(Inline::new(closure)))`; elsewhere name another executor",
+    ))
+}
+
+type Taking = Pin<Box<dyn Future<Output = Result<Turn, String>> + Send>>;
+
+/// A closure that takes turns.
+pub struct Inline {
+    take: Box<dyn Fn(Arc<Speaking>) -> Taking + Send + Sync>,
+}
+
+impl Inline {
+    /// An executor of a closure that is given the conversation and gives the turn, or says why there is none.
+    #[expect(clippy::new_ret_no_self, reason = "a registry wants executors, whatever they are made of")]
+    pub fn new<Take, Taken>(take: Take) -> Arc<dyn Executor>
+    where
+        Take: Fn(Arc<Speaking>) -> Taken + Send + Sync + 'static,
+        Taken: Future<Output = Result<Turn, String>> + Send + 'static,
+    {
+        Arc::new(Inline { take: Box::new(move |speaking| Box::pin(take(speaking))) })
+    }
+}
+
+#[async_trait]
+impl Executor for Inline {
+    fn about(&self) -> About {
+        About { kind: KIND, asks_a_model: false, model: None }
+    }
+
+    fn turns(&self) -> Schema {
+        Schema::Turn
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let only = || Failure::failed("a closure of the program answers in conversations alone");
+        let speaking = invocation.speaking.clone().ok_or_else(only)?;
+        let form = invocation.form;
+        if !matches!(form, Schema::Said | Schema::Turn) {
+            return Err(only());
+        }
+        let begun = std::panic::catch_unwind(AssertUnwindSafe(|| (self.take)(speaking)));
+        let taking = Unwinding(begun.map_err(panicked)?);
+        let taken = tokio::time::timeout_at(invocation.deadline, taking).await;
+        let turn = taken.map_err(|_| Failure::TimedOut)??;
+        match form {
+            Schema::Said => Ok(Reply { text: turn.content, ..Reply::default() }),
+            _ => Ok(Reply { text: written(turn).to_string(), ..Reply::default() }),
+        }
+    }
+}
+
+/// A turn in the form of an answer.
+fn written(turn: Turn) -> Json {
+    let mut answer = Map::from_iter([("content".to_owned(), json!(turn.content))]);
+    if !turn.meta.is_empty() {
+        answer.insert("meta".to_owned(), Json::Object(turn.meta));
+    }
+    if let Some(state) = turn.state {
+        answer.insert("stateUpdate".to_owned(), Json::Object(state));
+    }
+    Json::Object(answer)
+}
+
+/// A future whose panic is a failure.
+struct Unwinding(Taking);
+
+impl Future for Unwinding {
+    type Output = Result<Turn, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(taken)) => Poll::Ready(taken.map_err(Failure::failed)),
+            Err(panic) => Poll::Ready(Err(panicked(panic))),
+        }
+    }
+}
+
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
+    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+    match said.or_else(|| panic.downcast_ref::<String>().cloned()) {
+        Some(said) => Failure::failed(format!("the closure panicked: {said}")),
+        None => Failure::failed("the closure panicked"),
+    }
+}

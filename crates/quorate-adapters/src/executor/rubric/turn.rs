@@ -1,0 +1,158 @@
+//! The rubric as a participant of a conversation (AIP-48): it reads the last turn as it reads a draft, through the lens
+//! that its id or role names, and says the few most serious findings in a short text.
+//!
+//! What it says mentions nobody: an at-sign is left out of what it quotes, so that it never calls on others by
+//! repeating their names.
+
+use quorate_kernel::conversation::Speaking;
+use quorate_kernel::ports::executor::Failure;
+use quorate_protocol::{Json, Part, PartKind};
+
+use super::checks::{self, Criteria, Raised};
+use super::document::Document;
+use super::lens::Lens;
+
+/// How many findings are said; more would be a report.
+const SAID: usize = 3;
+/// The most words of a line that only calls on somebody: "@Reviewer, what do you make of this?"
+const CALL: usize = 12;
+const NOTHING: &str = "I have read it, and there is nothing in it that I would change.";
+
+/// What is said of the last turn.
+///
+/// # Errors
+/// There is no turn to answer.
+pub(super) fn say(
+    lens: Lens,
+    speaking: Option<&Speaking>,
+    parts: &[Part],
+    criteria: &Criteria<'_>,
+) -> Result<String, Failure> {
+    let text = match speaking.and_then(Speaking::trigger) {
+        Some(turn) => turn.content.to_string(),
+        None => last(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
+    };
+    let document = Document::parse("", draft(&text));
+    let mut raised = checks::run(lens, &document, criteria);
+    raised.sort_by_key(|one| (std::cmp::Reverse(one.finding.points()), one.finding.span.start));
+    Ok(compose(&document, &raised).replace('@', ""))
+}
+
+/// The text without a first line that only calls on somebody, where more follows.
+fn draft(text: &str) -> &str {
+    match text.trim_start().split_once('\n') {
+        Some((call, rest))
+            if call.starts_with('@')
+                && call.split_whitespace().count() <= CALL
+                && !rest.trim().is_empty() =>
+        {
+            rest
+        }
+        _ => text,
+    }
+}
+
+/// The content of the last turn among the parts.
+fn last(parts: &[Part]) -> Option<String> {
+    let part = parts.iter().find(|part| part.kind == PartKind::Turns)?;
+    let turns: Json = serde_json::from_str(&part.text).ok()?;
+    Some(turns.as_array()?.last()?.get("content")?.as_str()?.to_owned())
+}
+
+/// The text, of findings that are sorted by weight.
+fn compose(document: &Document<'_>, raised: &[Raised]) -> String {
+    let said = &raised[..raised.len().min(SAID)];
+    let lead = match said {
+        [] => return NOTHING.to_owned(),
+        // It stopped the reading, so that it is all there is to say.
+        [one] if one.check.lens == Lens::General => {
+            return format!("I cannot say much of this. {} {}", one.finding.issue, one.finding.fix);
+        }
+        [one] => return format!("One thing I would change: {}", line(document, one)),
+        [_, _] => "Two things",
+        _ => "Three things",
+    };
+    let mut text = format!("{lead} I would change:\n");
+    for (at, one) in said.iter().enumerate() {
+        text.push_str(&format!("\n{}. {}", at + 1, line(document, one)));
+    }
+    match raised.len() - said.len() {
+        0 => {}
+        1 => text.push_str("\n\nI have one more, which weighs no more than these."),
+        more => text.push_str(&format!("\n\nI have {more} more, which weigh no more than these.")),
+    }
+    text
+}
+
+fn line(document: &Document<'_>, one: &Raised) -> String {
+    let quote = &document.text[document.quote(&one.finding.span)];
+    let quote = quote.split_whitespace().collect::<Vec<_>>().join(" ");
+    match quote.is_empty() {
+        true => format!("{} {}", one.finding.issue, one.finding.fix),
+        false => format!("\u{201c}{quote}\u{201d}. {} {}", one.finding.issue, one.finding.fix),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::executor::rubric::banned::Banned;
+    use crate::executor::rubric::goals::Goals;
+
+    const LAUNCH: &str = include_str!("../../../../../examples/launch-post.md");
+    const INCIDENT: &str = include_str!("../../../../../examples/incident-report.md");
+
+    fn said(lens: Lens, text: &str) -> String {
+        let banned = Banned::new(true, &[]).expect("usable");
+        let goals = Goals::default();
+        let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
+        let turns = json!([{"id": "t1", "participant": "a", "at": "", "content": "before"},
+                           {"id": "t2", "participant": "a", "at": "", "content": text}]);
+        let parts = [Part::new(PartKind::Turns, "", turns.to_string())];
+        say(lens, None, &parts, &criteria).expect("it says something")
+    }
+
+    #[test]
+    fn a_draft_is_answered_with_its_most_serious_findings() {
+        let said = said(Lens::General, &format!("@Reviewer, please:\n\n{LAUNCH}"));
+        assert!(said.starts_with("Three things I would change:\n\n1. \u{201c}"), "{said}");
+        let quotes: Vec<&str> =
+            said.split('\u{201c}').skip(1).filter_map(|rest| rest.split('\u{201d}').next()).collect();
+        assert!(quotes.len() >= 3, "{said}");
+        for quote in &quotes[..3] {
+            assert!(LAUNCH.split_whitespace().collect::<Vec<_>>().join(" ").contains(quote), "{quote}");
+        }
+        assert!(said.len() < 2_000 && !said.to_lowercase().contains("model"), "{said}");
+    }
+
+    #[test]
+    fn a_sound_text_has_nothing_to_change() {
+        assert_eq!(said(Lens::Voice, INCIDENT), NOTHING);
+    }
+
+    #[test]
+    fn a_few_words_are_too_little_and_other_languages_are_not_judged() {
+        assert!(said(Lens::General, "Thanks, that helps!").contains("too little to judge"));
+        let german = "Wir haben gestern lange geredet und sind uns einig geworden, dass niemand mehr etwas \
+                      ändern sollte, bevor alle Beteiligten den neuen Plan gelesen und verstanden haben.";
+        assert!(said(Lens::General, german).contains("does not read as English"));
+    }
+
+    #[test]
+    fn nobody_is_mentioned() {
+        let text = "Studies show that 87% of @Writer readers agree with us on this point, and the others have told us \
+                    that they will think about it before the end of the month.";
+        let said = said(Lens::General, text);
+        assert!(said.contains("Writer") && !said.contains('@'), "{said}");
+    }
+
+    #[test]
+    fn without_a_turn_there_is_nothing_to_answer() {
+        let banned = Banned::new(true, &[]).expect("usable");
+        let goals = Goals::default();
+        let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
+        assert!(say(Lens::General, None, &[], &criteria).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! The `sqlite` store: states in a database, which may be the one that has the conversation. Participants of different
+//! runtimes have states of their own in it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::state::{Error, State};
+use quorate_kernel::registry::Build;
+use quorate_protocol::Json;
+use serde_json::Map;
+use sqlx::Row as _;
+
+use crate::block::Block;
+use crate::database::{Database, Failure};
+
+/// The kind that manifests name.
+pub const KIND: &str = "sqlite";
+
+/// Builds the store from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or `path` is missing or a folder.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+    let block = Block::of(build.block, &["kind", "path"])?;
+    let Some(path) = block.text("path")? else {
+        return Err(Refused::key("path", "`path` is missing: states are kept in a file")
+            .with_help("for example `path: states.db`, relative to the manifest"));
+    };
+    // What the power takes away is made good from the conversation.
+    let database = Database::at(build.dir, path, false)?;
+    Ok(Arc::new(Store { database, runtime: build.runtime.to_owned() }))
+}
+
+struct Store {
+    database: Database,
+    runtime: String,
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Error { what: failure.what, source: failure.source.map(Into::into) }
+    }
+}
+
+#[async_trait]
+impl State for Store {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+        let mut connection = self.database.connection().await?;
+        let row = sqlx::query("SELECT object FROM state WHERE runtime = ? AND participant = ?")
+            .bind(&self.runtime)
+            .bind(participant)
+            .fetch_optional(&mut *connection)
+            .await
+            .map_err(|error| self.database.failure(error))?;
+        let Some(row) = row else { return Ok(Map::new()) };
+        serde_json::from_str(row.get(0)).map_err(|error| {
+            let path = self.database.path().display();
+            Error::new(format!("the state of `{participant}` in {path} is not a JSON object"), error)
+        })
+    }
+
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        let object = serde_json::to_string(state)
+            .map_err(|error| Error::new(format!("the state of `{participant}` cannot be written"), error))?;
+        let mut connection = self.database.connection().await?;
+        sqlx::query(
+            "INSERT INTO state (runtime, participant, object) VALUES (?, ?, ?) \
+             ON CONFLICT (runtime, participant) DO UPDATE SET object = excluded.object",
+        )
+        .bind(&self.runtime)
+        .bind(participant)
+        .bind(object)
+        .execute(&mut *connection)
+        .await
+        .map_err(|error| self.database.failure(error))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! The `file` substrate: an append-only journal in the public format, which people and other programs read and write,
+//! too.
+//!
+//! Any number of handles and processes append at once; each holds the lock `<journal>.lock` while it writes. Programs
+//! that know nothing of the lock may append as well, and people may edit the journal while it is open. An index beside
+//! it, `<journal>.idx`, keeps the cost of a cycle the same whatever the journal's length; it may be deleted at any
+//! time. The modules say the rest: `format` what stands in the journal, `book` what a handle knows of it, `append` what
+//! an append does, `index` and `filter` how a turn is found, `scan` how the journal is read, `disk` the lock.
+//!
+//! Where a journal has two turns with one id, which only others can write, the last of them is meant.
+
+mod append;
+mod book;
+mod disk;
+mod filter;
+mod format;
+mod index;
+mod scan;
+mod trouble;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as Shared, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::registry::Build;
+use quorate_protocol::Name;
+use tokio::sync::Mutex;
+
+use self::book::Book;
+use self::trouble::Trouble;
+use super::{admit, synced};
+use super::watch::Watch;
+use crate::block::Block;
+use crate::look::Look;
+
+/// The kind that manifests name.
+pub const KIND: &str = "file";
+
+/// How long a journal that has become shorter is left alone before it is believed: whoever saves a file may empty it
+/// first. And how often it is looked at.
+const SETTLE: Duration = Duration::from_millis(50);
+const LOOKS: usize = 20;
+/// From how many turns on they are read by a thread of their own.
+const MANY: usize = 256;
+
+/// Builds the substrate from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or `path` is missing or a folder.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
+    let block = Block::of(build.block, &["kind", "path", "sync"])?;
+    let Some(path) = block.text("path")? else {
+        return Err(Refused::key("path", "`path` is missing: a journal is a file")
+            .with_help("for example `path: conversation.md`, relative to the manifest"));
+    };
+    let path = std::path::absolute(build.dir.join(path))
+        .map_err(|error| Refused::key("path", format!("`{path}` is no path: {error}")))?;
+    if path.is_dir() {
+        return Err(Refused::key("path", format!("`{}` is a folder; a journal is a file", path.display()))
+            .with_help("name a file in it; it is made when it is needed"));
+    }
+    Ok(Arc::new(File::new(&path, synced(build, &block)?)))
+}
+
+struct File {
+    /// As the manifest has it.
+    place: String,
+    /// Where the file is, behind links.
+    path: PathBuf,
+    sync: bool,
+    book: Arc<Mutex<Book>>,
+    watch: Watch,
+    given: Arc<Shared<Given>>,
+}
+
+/// What the last `read` has given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    /// Not everything, or it was never called.
+    Less,
+    /// Everything, when the journal looked like this.
+    All(Option<Look>),
+}
+
+impl File {
+    fn new(place: &Path, sync: bool) -> Self {
+        // Two names of one journal have one lock.
+        let path = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        File {
+            place: place.display().to_string(),
+            sync,
+            book: Arc::new(Mutex::new(Book::of(path.clone()))),
+            watch: Watch::over(&path),
+            path,
+            given: Arc::new(Shared::new(Given::Less)),
+        }
+    }
+
+    /// Works with the book: here, where that takes a few system calls on what the system has in memory, since a thread
+    /// to wait on costs more than those; in a thread of its own where it may take long.
+    async fn with<T: Send + 'static>(
+        &self,
+        appending: bool,
+        many: bool,
+        work: impl FnOnce(&mut Book) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, Error> {
+        let mut book = self.book.clone().lock_owned().await;
+        self.settled(&book).await?;
+        let done = move |book: &mut Book| {
+            let done = work(book);
+            book.lock.release();
+            done
+        };
+        let done = match !many && book.is_quick(appending) {
+            true => done(&mut book),
+            false => tokio::task::spawn_blocking(move || done(&mut book))
+                .await
+                .map_err(std::io::Error::other)
+                .map_err(Trouble::Io)
+                .flatten(),
+        };
+        done.map_err(|trouble| trouble.of(&self.path))
+    }
+
+    /// Waits until a journal that has lost something stays as it is.
+    async fn settled(&self, book: &Book) -> Result<(), Error> {
+        let look = || book.look().map_err(|trouble| trouble.of(&self.path));
+        let mut now = look()?;
+        for _ in 0..LOOKS {
+            if !book.has_lost(now) {
+                break;
+            }
+            tokio::time::sleep(SETTLE).await;
+            let again = look()?;
+            if std::mem::replace(&mut now, again) == again {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn given(&self) -> Given {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Substrate for File {
+    fn about(&self) -> About {
+        About {
+            kind: KIND,
+            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
+            keeps: Keeps::Stamps,
+            place: self.place.clone(),
+            conversation: None,
+        }
+    }
+
+    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+        admit(&turn)?;
+        let (appended, file) = self.with(true, false, move |book| book.append(turn)).await?;
+        if self.sync {
+            // Without the lock: others append meanwhile, and one sync is good for all that was written before it. A
+            // turn that was there already may be one whose writer is syncing it just now.
+            let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+            synced.map_err(std::io::Error::other).flatten().map_err(|error| {
+                Error::unavailable(format!("the journal {} cannot be synced", self.path.display()), error)
+            })?;
+        }
+        Ok(appended)
+    }
+
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+        let (since, given) = (since.cloned(), self.given.clone());
+        let read = move |book: &mut Book| {
+            let before = book.look();
+            let page = book.page(since.as_deref(), limit);
+            let now = match &page {
+                Ok((_, true)) => Given::All(book.seen),
+                Ok((_, false)) => Given::Less,
+                // It will not be read until it is mended.
+                Err(_) => before.map_or(Given::Less, Given::All),
+            };
+            *given.lock().unwrap_or_else(PoisonError::into_inner) = now;
+            Ok(page?.0)
+        };
+        self.with(false, limit > MANY, read).await
+    }
+
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+        let at = at.clone();
+        self.with(false, count > MANY, move |book| book.window(&at, count)).await
+    }
+
+    async fn changed(&self) -> Result<(), Error> {
+        loop {
+            let mut rung = self.watch.listen()?;
+            let now = Look::at(&self.path).map_err(|error| Trouble::Io(error).of(&self.path))?;
+            if self.given() != Given::All(now) {
+                return Ok(());
+            }
+            // The bell is ours: it does not go away.
+            let _ = rung.changed().await;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Appending: under the lock, behind whatever others have appended, each key once and each id once.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_kernel::ports::substrate::{Appended, Error};
+use quorate_protocol::Name;
+
+use super::super::{id, later};
+use super::book::{Book, Journal};
+use super::disk;
+use super::filter::Filter;
+use super::format;
+use super::index;
+use super::trouble::Trouble;
+use crate::look::Look;
+
+/// How often another program may replace the journal while one turn is appended.
+const PATIENCE: usize = 8;
+
+impl Book {
+    /// Appends a turn, or finds the one that has its key; and the file that it is in, which is not synced yet.
+    pub(super) fn append(&mut self, new: NewTurn) -> Result<(Appended, Arc<std::fs::File>), Trouble> {
+        self.lock.take()?;
+        let file = self.writable()?;
+        self.filtered()?;
+        if let Some(stamp) = &new.stamp
+            && let Some(turn) = self.with_key(&stamp.key)?
+        {
+            return Ok((Appended { turn, fresh: false }, file));
+        }
+        let NewTurn { participant, content, mut timestamp, meta, stamp } = new;
+        let mut name = id(&participant, &timestamp, &content);
+        while self.has(&name)? {
+            timestamp = later(&timestamp).map_err(Trouble::Refused)?;
+            name = id(&participant, &timestamp, &content);
+        }
+        let turn = Turn { id: name, participant, timestamp: timestamp.into(), content, meta, stamp };
+        self.write(&file, &turn)?;
+        Ok((Appended { turn, fresh: true }, file))
+    }
+
+    /// The journal, open for appending, with everything known that is in it.
+    fn writable(&mut self) -> Result<Arc<std::fs::File>, Trouble> {
+        for _ in 0..PATIENCE {
+            if self.journal.as_ref().is_none_or(|journal| !journal.appends) {
+                let is_new = self.look()?.is_none();
+                let file = Arc::new(disk::open_append(&self.path)?);
+                let which = Look::of(&file.metadata()?).file;
+                if is_new {
+                    disk::sync_folder(&self.path)?;
+                }
+                self.journal = Some(Journal { file, which, appends: true });
+            }
+            self.refresh()?;
+            match (&self.journal, self.seen) {
+                (Some(journal), Some(seen)) if journal.appends && journal.which == seen.file => {
+                    return Ok(journal.file.clone());
+                }
+                _ => self.journal = None,
+            }
+        }
+        Err(Trouble::Moving)
+    }
+
+    /// Makes sure of the filter, and with it of the index.
+    fn filtered(&mut self) -> Result<(), Trouble> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.is_full()) {
+            return Ok(());
+        }
+        for _ in 0..2 {
+            let mut filter = Filter::for_entries(usize::try_from(self.count).unwrap_or_default() * 2);
+            let right = match &self.index {
+                Some(index) => index.sweep(self.count, self.check, |record| {
+                    filter.add(index::low(&record.id));
+                    filter.add(record.key);
+                })?,
+                None => false,
+            };
+            if right {
+                self.filter = Some(filter);
+                return Ok(());
+            }
+            self.rebuild()?;
+        }
+        Err(Trouble::Doubt)
+    }
+
+    fn may_have(&self, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_have(hash))
+    }
+
+    /// Whether a turn has this id.
+    fn has(&self, id: &Name) -> Result<bool, Trouble> {
+        Ok(self.may_have(index::low(&index::hash(id))) && self.find(id)?.is_some())
+    }
+
+    /// The turn that has this key.
+    fn with_key(&mut self, key: &str) -> Result<Option<Turn>, Trouble> {
+        let hash = index::key_hash(key);
+        if !self.may_have(hash) {
+            return Ok(None);
+        }
+        let mut rebuilt = false;
+        let mut below = self.count;
+        loop {
+            let Some(index) = &self.index else { return Ok(None) };
+            let Some((at, _)) = index.last(below, |record| record.key == hash)? else { return Ok(None) };
+            match self.turns(at, 1, None).map(|mut turns| turns.pop()) {
+                Ok(Some(turn)) if turn.stamp.as_ref().is_some_and(|stamp| &*stamp.key == key) => {
+                    return Ok(Some(turn));
+                }
+                Ok(_) => below = at,
+                Err(Trouble::Doubt) if !rebuilt => {
+                    self.rebuild()?;
+                    (rebuilt, below) = (true, self.count);
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    fn write(&mut self, file: &Arc<std::fs::File>, turn: &Turn) -> Result<(), Trouble> {
+        let before = self.seen.ok_or(Trouble::Doubt)?;
+        let mut text = self.mend.text();
+        let offset = before.len + text.len() as u64;
+        let refused = |error: serde_json::Error| {
+            Trouble::Refused(Error::Refused(format!("the turn's metadata cannot be written: {error}")))
+        };
+        text.push_str(&format::write(turn).map_err(refused)?);
+        (&**file).write_all(text.as_bytes())?;
+        let now = self.look()?.ok_or(Trouble::Moving)?;
+        if !self.pending && now.file == before.file && now.len == before.len + text.len() as u64 {
+            return self.note(offset, turn, now);
+        }
+        // A turn that was not shown before is shown now, or somebody who takes no lock has appended at the same moment
+        // or replaced the journal: we look what became of ours.
+        self.refresh()?;
+        match self.find(&turn.id)? {
+            Some(_) => Ok(()),
+            None => Err(Trouble::Moving),
+        }
+    }
+}

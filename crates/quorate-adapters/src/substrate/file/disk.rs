@@ -1,0 +1,159 @@
+//! The journal's dealings with the file system: reading at a place, the lock.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::look::Look;
+
+/// Reads at an offset.
+#[cfg(unix)]
+pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+}
+
+/// Reads at an offset.
+#[cfg(windows)]
+pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, at)
+}
+
+/// Reads as much as there is at an offset, at most the buffer's length.
+pub(super) fn fill_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<usize> {
+    let wanted = buffer.len();
+    while !buffer.is_empty() {
+        match read_at(file, buffer, at) {
+            Ok(0) => break,
+            Ok(read) => {
+                buffer = &mut buffer[read..];
+                at += read as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(wanted - buffer.len())
+}
+
+/// Writes all at an offset.
+#[cfg(unix)]
+pub(super) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+/// Writes all at an offset.
+#[cfg(windows)]
+pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, at)?;
+        bytes = &bytes[written..];
+        at += written as u64;
+    }
+    Ok(())
+}
+
+/// Opens a file for reading.
+#[expect(clippy::disallowed_methods, reason = "this module is where journals are opened")]
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Opens a file for appending and reading, and makes it, with its folder, if it is not there.
+#[expect(clippy::disallowed_methods, reason = "this module is where journals are made")]
+pub(super) fn open_append(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    OpenOptions::new().read(true).append(true).create(true).open(path)
+}
+
+/// Makes what a folder lists last.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    // Elsewhere folders cannot be opened, and need not be.
+    match path.parent() {
+        Some(folder) if cfg!(unix) => open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+/// A path with something behind it.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// The lock of a journal: `<journal>.lock`, a file of its own, since a journal may be replaced while it is locked, and
+/// since in some systems nobody else could even read a locked file.
+///
+/// Who appends holds it from the look at what others have appended until its own turn is written, and so does who
+/// brings the index up to date: nobody who takes part sees half a turn.
+pub(super) struct Lock {
+    path: PathBuf,
+    file: Option<File>,
+    held: bool,
+}
+
+/// What came of an attempt to take the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is ours.
+    Yes,
+    /// Somebody else has it.
+    Busy,
+}
+
+impl Lock {
+    pub(super) fn of(journal: &Path) -> Self {
+        Lock { path: beside(journal, ".lock"), file: None, held: false }
+    }
+
+    /// Takes it, and waits for it if it must.
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        while !self.held {
+            self.opened()?.lock()?;
+            self.held = self.is_current()?;
+        }
+        Ok(())
+    }
+
+    /// Takes it if it is free.
+    pub(super) fn try_take(&mut self) -> io::Result<Taken> {
+        while !self.held {
+            match self.opened()?.try_lock() {
+                Ok(()) => self.held = self.is_current()?,
+                Err(TryLockError::WouldBlock) => return Ok(Taken::Busy),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// Gives it back.
+    pub(super) fn release(&mut self) {
+        if std::mem::take(&mut self.held)
+            && let Some(file) = &self.file
+            && file.unlock().is_err()
+        {
+            // Closing it gives it back, too.
+            self.file = None;
+        }
+    }
+
+    fn opened(&mut self) -> io::Result<&File> {
+        if self.file.is_none() {
+            self.file = Some(open_append(&self.path)?);
+        }
+        self.file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// Whether what is locked is still what the next one would lock.
+    fn is_current(&mut self) -> io::Result<bool> {
+        let ours = self.opened()?.metadata().map(|meta| Look::of(&meta))?;
+        let current = Look::at(&self.path)?.is_some_and(|look| look.file == ours.file);
+        if !current {
+            self.file = None;
+        }
+        Ok(current)
+    }
+}

@@ -1,0 +1,340 @@
+//! The journal's text, both ways.
+//!
+//! The public format: a header line `=== TURN id=… participant=… ts=… ===`, then the content, then a line feed if the
+//! content does not end with one. Its reader takes every other line for content and drops all line feeds at the end.
+//! What we add to it, so that a turn comes back as it was given:
+//!
+//! - One line `<!-- quorate: {json} -->` right after the header, where there is a stamp or metadata, or where the
+//!   content ends with line feeds. It has the length of the content in bytes and its line feeds, by which a turn is
+//!   known that was cut off, and how many line feeds it ends with. Every `>` in it is written `\u003e`.
+//! - A line of the content that begins with any number of `\` and then with `=== TURN` or `<!-- quorate:` is written
+//!   with one more `\`.
+//! - A turn that was cut off is marked by the next append with the line `<!-- quorate: {"torn":true} -->` at its end. A
+//!   line that was cut off before it came to be part of anything (a header, one of these marks) is followed by
+//!   `<!-- quorate: {"cut":1} -->`, which says how many lines before it are not part of the content.
+
+use std::borrow::Cow;
+
+use quorate_kernel::conversation::{Stamp, Turn};
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+const OPENING: &str = "=== TURN id=";
+const CLOSING: &str = " ===";
+/// What a line of a content must not begin with.
+const TURN: &str = "=== TURN";
+const NOTE: &str = "<!-- quorate:";
+const NOTE_OPENING: &str = "<!-- quorate: ";
+const NOTE_CLOSING: &str = " -->";
+const TORN: &str = r#"<!-- quorate: {"torn":true} -->"#;
+const CUT: &str = r#"<!-- quorate: {"cut":"#;
+
+/// What a header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) id: Name,
+    pub(super) participant: Name,
+    pub(super) timestamp: Name,
+}
+
+/// The header that a line (without its line feed) is. A line that would be one if it were UTF-8 is an error: the byte.
+pub(super) fn header(line: &[u8]) -> Result<Option<Header>, usize> {
+    if !line.starts_with(OPENING.as_bytes()) || !line.ends_with(CLOSING.as_bytes()) {
+        return Ok(None);
+    }
+    let line = std::str::from_utf8(line).map_err(|error| error.valid_up_to())?;
+    let inner = line.strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(CLOSING));
+    let mut words = inner.unwrap_or_default().split(' ');
+    let (Some(id), Some(participant), Some(timestamp), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Ok(None);
+    };
+    let (Some(participant), Some(timestamp)) =
+        (participant.strip_prefix("participant="), timestamp.strip_prefix("ts="))
+    else {
+        return Ok(None);
+    };
+    let whole = |word: &str| !word.is_empty() && !word.contains(is_space);
+    Ok([id, participant, timestamp].into_iter().all(whole).then(|| Header {
+        id: id.into(),
+        participant: participant.into(),
+        timestamp: timestamp.into(),
+    }))
+}
+
+/// What the public reader's `\s` takes for white space.
+fn is_space(c: char) -> bool {
+    (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
+}
+
+/// What stands in the line after the header.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Note {
+    /// The length of the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
+    /// How many line feeds it has.
+    #[serde(default)]
+    lines: usize,
+    /// How many of them it ends with.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    newlines: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stamp: Option<Stamp>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    meta: Map<String, Json>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+fn line_feeds(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+/// A turn as it stands in the journal.
+pub(super) fn write(turn: &Turn) -> Result<String, serde_json::Error> {
+    let Turn { id, participant, timestamp, content, meta, stamp } = turn;
+    let mut text = format!("{OPENING}{id} participant={participant} ts={timestamp}{CLOSING}\n");
+    let newlines = content.len() - content.trim_end_matches('\n').len();
+    if stamp.is_some() || !meta.is_empty() || newlines > 0 {
+        let note = Note {
+            bytes: Some(content.len()),
+            lines: line_feeds(content),
+            newlines,
+            stamp: stamp.clone(),
+            meta: meta.clone(),
+        };
+        // In JSON, `>` stands in strings alone.
+        let note = serde_json::to_string(&note)?.replace('>', "\\u003e");
+        text.extend([NOTE_OPENING, &note, NOTE_CLOSING, "\n"]);
+    }
+    text.push_str(&escaped(content));
+    if newlines == 0 {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// What the end of the journal needs before something is appended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Mend {
+    /// Its last line is not ended.
+    pub(super) line_feed: bool,
+    /// So many lines at its end are not part of the last turn.
+    pub(super) cut: usize,
+    /// The last turn is cut off.
+    pub(super) torn: bool,
+}
+
+impl Mend {
+    /// The text that mends it.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        if self.line_feed {
+            text.push('\n');
+        }
+        if self.cut > 0 {
+            text.push_str(&format!("{CUT}{}}}{NOTE_CLOSING}\n", self.cut));
+        }
+        if self.torn {
+            text.push_str(TORN);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A turn as the journal has it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) turn: Turn,
+    /// Whether nothing of it is there yet but its header: it is being written, or was cut off at once. It is shown when
+    /// something follows it.
+    pub(super) pending: bool,
+    pub(super) mend: Mend,
+}
+
+/// What stands between a header and the next one.
+pub(super) struct Body<'a> {
+    pub(super) text: &'a [u8],
+    /// Whether the journal ends with it.
+    pub(super) last: bool,
+    /// Whether the header's own line is ended.
+    pub(super) begun: bool,
+}
+
+/// Reads a turn; where it is not UTF-8, the byte in the body.
+pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
+    let ended = body.text.last().map_or(body.begun, |byte| *byte == b'\n');
+    let open = body.last && !ended;
+    // What was cut off may end within a character; so may what is marked as such.
+    let (text, split) = match std::str::from_utf8(body.text) {
+        Ok(text) => (Cow::Borrowed(text), false),
+        Err(error) => {
+            let split = open && error.error_len().is_none();
+            let lossy = String::from_utf8_lossy(body.text);
+            match split || lossy.lines().any(|line| line == TORN || cut(line).is_some()) {
+                true => (lossy, split),
+                false => return Err(error.valid_up_to()),
+            }
+        }
+    };
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    let first = lines[0];
+    let note = note(first);
+    // A note that was cut off is neither note nor content.
+    let broken = note.is_none() && first.starts_with(NOTE_OPENING) && first != TORN && cut(first).is_none();
+    if note.is_some() {
+        lines.remove(0);
+    }
+    let marked = marks(&mut lines);
+    let mut mend = Mend { line_feed: open, ..Mend::default() };
+    let is_whole = |lines: &[&str]| {
+        let content = content(lines, note.as_ref());
+        let bytes = note.as_ref().and_then(|note| note.bytes);
+        bytes == Some(content.len()) || super::super::id(&header.participant, &header.timestamp, &content) == header.id
+    };
+    let mut torn = marked.torn;
+    if open {
+        let is_mark = |line: &str| {
+            line.len() > "<!--".len()
+                && (TORN.starts_with(line) || CUT.starts_with(line) || line.starts_with(CUT))
+        };
+        let mark = lines.len() > 1 && lines.last().is_some_and(|line| is_mark(line));
+        if mark {
+            lines.pop();
+            mend.cut += 1;
+        }
+        let is_header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
+        let rest = &lines[..lines.len().saturating_sub(1)];
+        let sure = lines.last().is_some_and(|line| line.starts_with("=== TURN "));
+        if is_header && (sure || marked.any || is_whole(rest)) {
+            lines.pop();
+            mend.cut += 1;
+        } else if mark {
+            // A mark was begun, and not because of a header: it was the mark of a turn that is cut off.
+            torn = true;
+        }
+    }
+    if broken && (marked.torn || (open && lines.len() == 1)) {
+        lines.retain(|line| !std::ptr::eq(*line, first));
+        torn = true;
+    }
+    let content = content(&lines, note.as_ref());
+    let note = note.unwrap_or_default();
+    if body.last && !torn {
+        torn = (split && mend.cut == 0) || is_short(&content, &note, open && mend.cut == 0);
+    }
+    mend.torn = torn && !marked.torn;
+    let content = match torn {
+        true => content.trim_end_matches('\n').to_owned(),
+        false => content,
+    };
+    let pending = body.last && (body.text.is_empty() || (torn && content.is_empty()));
+    let turn = Turn {
+        id: header.id.clone(),
+        participant: header.participant.clone(),
+        timestamp: header.timestamp.clone(),
+        content: content.into(),
+        meta: note.meta,
+        stamp: note.stamp.filter(|_| !torn),
+    };
+    Ok(Entry { turn, pending, mend })
+}
+
+/// Whether the content at the journal's end is less than what its note says. A line that was made shorter by hand
+/// leaves as many lines; a write that was cut off leaves fewer, or an open one.
+fn is_short(content: &str, note: &Note, open: bool) -> bool {
+    // Some file systems give a file its new length before its new bytes.
+    let content = if open { content.trim_end_matches('\0') } else { content };
+    note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
+}
+
+fn note(line: &str) -> Option<Note> {
+    let json = line.strip_prefix(NOTE_OPENING)?.strip_suffix(NOTE_CLOSING)?;
+    serde_json::from_str::<Note>(json).ok().filter(|_| line != TORN && cut(line).is_none())
+}
+
+/// How many lines before it a mark says to be cut off.
+fn cut(line: &str) -> Option<usize> {
+    let number = line.strip_prefix(CUT)?.strip_suffix("} -->")?;
+    number.parse().ok()
+}
+
+/// Which marks there were.
+#[derive(Default)]
+struct Marked {
+    torn: bool,
+    any: bool,
+}
+
+/// Takes the marks out of a body, and what they are about.
+fn marks(lines: &mut Vec<&str>) -> Marked {
+    let mut marked = Marked::default();
+    if !lines.iter().any(|line| line.starts_with(NOTE_OPENING)) {
+        return marked;
+    }
+    let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
+    for line in lines.iter() {
+        if *line == TORN {
+            marked = Marked { torn: true, any: true };
+        } else if let Some(number) = cut(line) {
+            marked.any = true;
+            kept.truncate(kept.len().saturating_sub(number));
+        } else {
+            kept.push(line);
+        }
+    }
+    *lines = kept;
+    marked
+}
+
+/// Whether an open line is the beginning of a header, or of nothing at all.
+fn is_cut_header(line: &str) -> bool {
+    !line.is_empty()
+        && (OPENING.starts_with(line) || line.starts_with(OPENING) || line.bytes().all(|byte| byte == 0))
+}
+
+fn content(lines: &[&str], note: Option<&Note>) -> String {
+    let mut text = lines.join("\n");
+    text.truncate(text.trim_end_matches('\n').len());
+    let mut text = restored(text);
+    text.extend(std::iter::repeat_n('\n', note.map_or(0, |note| note.newlines)));
+    text
+}
+
+/// How many `\` a line begins with, if what follows them must not begin a line of a content.
+fn backslashes(line: &str) -> Option<usize> {
+    let rest = line.trim_start_matches('\\');
+    (rest.starts_with(TURN) || rest.starts_with(NOTE)).then(|| line.len() - rest.len())
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.contains(TURN) && !text.contains(NOTE)
+}
+
+fn escaped(content: &str) -> Cow<'_, str> {
+    if is_plain(content) {
+        return Cow::Borrowed(content);
+    }
+    let line = |line| match backslashes(line) {
+        Some(_) => Cow::Owned(format!("\\{line}")),
+        None => Cow::Borrowed(line),
+    };
+    Cow::Owned(content.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+}
+
+fn restored(text: String) -> String {
+    if is_plain(&text) {
+        return text;
+    }
+    let line = |line| match backslashes(line) {
+        Some(1..) => &line[1..],
+        _ => line,
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,182 @@
+//! The tail index, `<journal>.idx`: where each turn begins, so that a cursor is found without reading the journal.
+//!
+//! A header (magic and version), then one record of fixed size for each turn, in the journal's order: the offset of
+//! its header, hashes of its id and of its key, and a check over all of that and the record before it. It is written
+//! without sync and by whoever holds the journal's lock. Several processes write the same records to the same places.
+//! Nothing that it says is believed: who follows a record looks whether the turn is there.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::disk;
+
+const MAGIC: [u8; 16] = *b"quorate.idx\0\x01\0\0\0";
+const RECORD: u64 = 40;
+/// How many records are read at first, where the newest are looked at, and at most.
+const FEW: u64 = 64;
+const MANY: u64 = 1_600;
+
+/// One turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) offset: u64,
+    pub(super) id: [u8; 16],
+    /// Zero where the turn has no key.
+    pub(super) key: u64,
+    /// Over this record and all before it.
+    pub(super) check: u64,
+}
+
+/// The hash of an id.
+pub(super) fn hash(id: &str) -> [u8; 16] {
+    let mut hash = [0; 16];
+    hash.copy_from_slice(&Sha256::digest(id.as_bytes())[..16]);
+    hash
+}
+
+/// The hash of a key; never zero.
+pub(super) fn key_hash(key: &str) -> u64 {
+    low(&hash(key)).max(1)
+}
+
+/// Eight bytes of a hash.
+pub(super) fn low(hash: &[u8; 16]) -> u64 {
+    let mut low = [0; 8];
+    low.copy_from_slice(&hash[..8]);
+    u64::from_le_bytes(low)
+}
+
+impl Record {
+    /// The record of a turn that follows one with this check.
+    pub(super) fn new(before: u64, offset: u64, id: &str, key: Option<&str>) -> Self {
+        Record { offset, id: hash(id), key: key.map_or(0, key_hash), check: 0 }.checked(before)
+    }
+
+    fn checked(mut self, before: u64) -> Self {
+        let high = self.id[8..].iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        self.check = [self.offset, low(&self.id), high, self.key].into_iter().fold(before, |check, word| {
+            let mixed = (check ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ (mixed >> 29)
+        });
+        self
+    }
+
+    /// Whether it is what it was when it was written, behind one with this check.
+    pub(super) fn follows(&self, before: u64) -> bool {
+        self.checked(before).check == self.check
+    }
+
+    fn bytes(&self) -> [u8; RECORD as usize] {
+        let mut bytes = [0; RECORD as usize];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..24].copy_from_slice(&self.id);
+        bytes[24..32].copy_from_slice(&self.key.to_le_bytes());
+        bytes[32..].copy_from_slice(&self.check.to_le_bytes());
+        bytes
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let mut id = [0; 16];
+        id.copy_from_slice(&bytes[8..24]);
+        Record { offset: word(0), id, key: word(24), check: word(32) }
+    }
+}
+
+/// The file.
+pub(super) struct Index {
+    file: File,
+}
+
+impl Index {
+    /// The index at a path, and how many records it has; `None` where there is none that can be read.
+    pub(super) fn open(path: &Path) -> Option<(Self, u64)> {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).ok()?;
+        let mut magic = [0; MAGIC.len()];
+        let read = disk::fill_at(&file, &mut magic, 0).ok()?;
+        let count = (file.metadata().ok()?.len().saturating_sub(MAGIC.len() as u64)) / RECORD;
+        (read == magic.len() && magic == MAGIC).then_some((Index { file }, count))
+    }
+
+    /// An empty one in a file.
+    pub(super) fn begin(file: File) -> io::Result<Self> {
+        disk::write_at(&file, &MAGIC, 0)?;
+        Ok(Index { file })
+    }
+
+    /// Writes records from one place on.
+    pub(super) fn put(&self, at: u64, records: &[Record]) -> io::Result<()> {
+        if let [one] = records {
+            return disk::write_at(&self.file, &one.bytes(), place(at));
+        }
+        let bytes: Vec<u8> = records.iter().flat_map(Record::bytes).collect();
+        disk::write_at(&self.file, &bytes, place(at))
+    }
+
+    /// One record; `None` where there is none.
+    pub(super) fn get(&self, at: u64) -> io::Result<Option<Record>> {
+        let mut bytes = [0; RECORD as usize];
+        let read = disk::fill_at(&self.file, &mut bytes, place(at))?;
+        Ok((read == bytes.len()).then(|| Record::of(&bytes)))
+    }
+
+    /// The last of the first `count` records that is wanted, and where it stands; `None` where there is none, or the
+    /// index is shorter.
+    pub(super) fn last(
+        &self,
+        count: u64,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> io::Result<Option<(u64, Record)>> {
+        let (mut to, mut step) = (count, FEW);
+        let mut buffer = vec![0; (RECORD * FEW) as usize];
+        while to > 0 {
+            let from = to.saturating_sub(step);
+            buffer.resize(((to - from) * RECORD) as usize, 0);
+            let read = disk::fill_at(&self.file, &mut buffer, place(from))?;
+            let records = buffer[..read].chunks_exact(RECORD as usize).map(Record::of);
+            if let Some((at, record)) = (from..).zip(records).filter(|(_, record)| wanted(record)).last() {
+                return Ok(Some((at, record)));
+            }
+            (to, step) = (from, MANY);
+        }
+        Ok(None)
+    }
+
+    /// Shows the first `count` records in order; whether they are all there, and the check of the last one is right.
+    pub(super) fn sweep(
+        &self,
+        count: u64,
+        check: u64,
+        mut seen: impl FnMut(&Record),
+    ) -> io::Result<bool> {
+        let mut buffer = vec![0; (RECORD * MANY) as usize];
+        let (mut at, mut before) = (0, 0);
+        while at < count {
+            buffer.resize(((count - at).min(MANY) * RECORD) as usize, 0);
+            if disk::fill_at(&self.file, &mut buffer, place(at))? < buffer.len() {
+                return Ok(false);
+            }
+            for bytes in buffer.chunks_exact(RECORD as usize) {
+                let record = Record::of(bytes);
+                if !record.follows(before) {
+                    return Ok(false);
+                }
+                before = record.check;
+                at += 1;
+                seen(&record);
+            }
+        }
+        Ok(before == check)
+    }
+}
+
+fn place(at: u64) -> u64 {
+    MAGIC.len() as u64 + at * RECORD
+}

@@ -1,0 +1,165 @@
+//! What was read already, in the order in which it was given: a message that somebody edits or moves afterwards is
+//! thereby known, and not taken for a new one. Only so much is remembered, and only while the program runs.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use quorate_protocol::Name;
+
+use super::order::Direction;
+
+/// How many messages are remembered.
+const KEPT: usize = 4096;
+
+/// What was read already.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The order in which messages were given, oldest first, without gaps.
+    order: Vec<Name>,
+    /// Messages that we posted, and for whom.
+    posted: VecDeque<(Name, Name)>,
+    /// Up to where the last read came.
+    frontier: Option<Name>,
+    direction: Direction,
+}
+
+impl Inner {
+    fn place(&self, id: &Name) -> Option<usize> {
+        // Most questions are about the newest.
+        self.order.iter().rposition(|known| known == id)
+    }
+}
+
+impl Memory {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In which direction the server gives its messages, as far as it was seen.
+    pub(super) fn direction(&self) -> Direction {
+        self.inner().direction
+    }
+
+    /// The server gives its messages in this direction.
+    pub(super) fn learn(&self, direction: Direction) {
+        self.inner().direction = direction;
+    }
+
+    /// We posted a message for somebody.
+    pub(super) fn posted(&self, id: &Name, participant: &Name) {
+        let mut inner = self.inner();
+        if inner.posted.len() >= KEPT {
+            inner.posted.pop_front();
+        }
+        inner.posted.push_back((id.clone(), participant.clone()));
+    }
+
+    /// For whom we posted a message, if we did.
+    pub(super) fn posted_for(&self, id: &str) -> Option<Name> {
+        self.inner().posted.iter().find(|(posted, _)| &**posted == id).map(|(_, by)| by.clone())
+    }
+
+    /// Whether a message was given already, no later than `since`.
+    pub(super) fn precedes(&self, id: &Name, since: &Name) -> bool {
+        let inner = self.inner();
+        id == since || inner.place(since).zip(inner.place(id)).is_some_and(|(since, id)| id <= since)
+    }
+
+    /// Whether a message was given already.
+    pub(super) fn knows(&self, id: &Name) -> bool {
+        self.inner().place(id).is_some()
+    }
+
+    /// Whether everything that was given before `since` is out of sight, so that `since` is probably as well.
+    pub(super) fn is_out_of_sight(&self, since: &Name, seen: impl Fn(&Name) -> bool) -> bool {
+        let inner = self.inner();
+        let before = inner.place(since).map_or(&[][..], |place| &inner.order[..place]);
+        !before.is_empty() && !before.iter().any(seen)
+    }
+
+    /// These messages were given as those newer than `since`.
+    pub(super) fn gave(&self, since: Option<&Name>, ids: &[Name]) {
+        let mut inner = self.inner();
+        let mut at = match since {
+            None => 0,
+            Some(since) => match inner.place(since) {
+                Some(place) => place + 1,
+                None => {
+                    inner.order = vec![since.clone()];
+                    1
+                }
+            },
+        };
+        for id in ids {
+            match inner.place(id) {
+                Some(place) => at = at.max(place + 1),
+                None => {
+                    inner.order.insert(at, id.clone());
+                    at += 1;
+                }
+            }
+        }
+        let excess = inner.order.len().saturating_sub(KEPT);
+        inner.order.drain(..excess);
+        inner.frontier = ids.last().or(since).cloned();
+    }
+
+    /// The conversation is another one now.
+    pub(super) fn forget(&self) {
+        let mut inner = self.inner();
+        inner.order.clear();
+        inner.frontier = None;
+    }
+
+    /// Up to where the last read came.
+    pub(super) fn frontier(&self) -> Option<Name> {
+        self.inner().frontier.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_protocol::Name;
+
+    use super::Memory;
+
+    fn names(ids: &[&str]) -> Vec<Name> {
+        ids.iter().map(|id| Name::from(*id)).collect()
+    }
+
+    fn precedes(memory: &Memory, id: &str, since: &str) -> bool {
+        memory.precedes(&id.into(), &since.into())
+    }
+
+    #[test]
+    fn what_was_given_before_is_known_by_its_place() {
+        let memory = Memory::default();
+        memory.gave(None, &names(&["a", "b", "c"]));
+        memory.gave(Some(&"c".into()), &names(&["d"]));
+        assert!(precedes(&memory, "a", "d") && precedes(&memory, "d", "d"));
+        assert!(!precedes(&memory, "d", "a") && !precedes(&memory, "e", "d"));
+        assert_eq!(memory.frontier().as_deref(), Some("d"));
+    }
+
+    #[test]
+    fn reading_again_from_the_start_moves_nothing() {
+        let memory = Memory::default();
+        memory.gave(None, &names(&["a", "b", "c", "d"]));
+        memory.gave(None, &names(&["a", "b"]));
+        assert!(!precedes(&memory, "c", "b") && precedes(&memory, "a", "b"));
+        memory.gave(Some(&"elsewhere".into()), &names(&["x"]));
+        assert!(!memory.knows(&"a".into()) && precedes(&memory, "elsewhere", "x"));
+    }
+
+    #[test]
+    fn a_window_that_slid_on_is_noticed() {
+        let memory = Memory::default();
+        memory.gave(None, &names(&["a", "b", "c"]));
+        assert!(memory.is_out_of_sight(&"c".into(), |id| &**id == "z"));
+        assert!(!memory.is_out_of_sight(&"c".into(), |id| &**id == "a"));
+        assert!(!memory.is_out_of_sight(&"a".into(), |_| false));
+    }
+}

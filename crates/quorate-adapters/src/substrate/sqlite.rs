@@ -1,0 +1,219 @@
+//! The `sqlite` substrate: conversations in one database, each under a name, which is the runtime's id unless the block
+//! says another.
+//!
+//! An append is one transaction, which is durable when it returns (unless the block says `sync: false`); others wait
+//! for it. Ids, authors and times are those of a journal, so that a transcript is the same on either.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::registry::Build;
+use quorate_protocol::Name;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{Connection as _, Row as _};
+use tokio::sync::MappedMutexGuard;
+
+use super::watch::Watch;
+use super::{admit, id, later, synced};
+use crate::block::Block;
+use crate::database::{Database, Failure};
+
+/// The kind that manifests name.
+pub const KIND: &str = "sqlite";
+
+/// Builds the substrate from its block.
+///
+/// # Errors
+/// When the block has an unknown key, or `path` is missing or a folder.
+pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
+    let block = Block::of(build.block, &["kind", "path", "conversation", "sync"])?;
+    let Some(path) = block.text("path")? else {
+        return Err(Refused::key("path", "`path` is missing: conversations are kept in a file")
+            .with_help("for example `path: conversations.db`, relative to the manifest"));
+    };
+    let database = Database::at(build.dir, path, synced(build, &block)?)?;
+    let conversation = block.text("conversation")?.unwrap_or(build.runtime).to_owned();
+    let watch = Watch::over(database.path());
+    Ok(Arc::new(Conversation { database, conversation, watch, given: AtomicI64::new(-1) }))
+}
+
+struct Conversation {
+    database: Database,
+    conversation: String,
+    watch: Watch,
+    /// The number of the last turn that `read` has given; -1 where it was not called yet.
+    given: AtomicI64,
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let Failure { what, source } = failure;
+        Error::Unavailable { what, source: source.map(Into::into) }
+    }
+}
+
+impl Conversation {
+    async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, Error> {
+        Ok(self.database.connection().await?)
+    }
+
+    fn failed(&self, error: sqlx::Error) -> Error {
+        self.database.failure(error).into()
+    }
+
+    /// The number of the turn with an id.
+    async fn number(&self, connection: &mut SqliteConnection, id: &str) -> Result<Option<i64>, Error> {
+        let row = sqlx::query("SELECT n FROM turn WHERE conversation = ? AND id = ?")
+            .bind(&self.conversation)
+            .bind(id)
+            .fetch_optional(connection)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
+    /// The number of the last turn; 0 where there is none.
+    async fn last(&self, connection: &mut SqliteConnection) -> Result<i64, Error> {
+        sqlx::query("SELECT COALESCE(MAX(n), 0) FROM turn WHERE conversation = ?")
+            .bind(&self.conversation)
+            .fetch_one(connection)
+            .await
+            .map(|row| row.get(0))
+            .map_err(|error| self.failed(error))
+    }
+
+    fn turn(&self, row: &SqliteRow) -> Result<Turn, Error> {
+        let id: &str = row.get(0);
+        let broken = |error| {
+            let path = self.database.path().display();
+            Error::unavailable(format!("what {path} keeps beside the turn {id} is no JSON"), error)
+        };
+        let meta = serde_json::from_str(row.get(4)).map_err(broken)?;
+        let stamp = row.get::<Option<&str>, _>(5).map(serde_json::from_str).transpose().map_err(broken)?;
+        Ok(Turn {
+            id: id.into(),
+            participant: row.get::<&str, _>(1).into(),
+            timestamp: row.get::<&str, _>(2).into(),
+            content: row.get::<&str, _>(3).into(),
+            meta,
+            stamp,
+        })
+    }
+}
+
+#[async_trait]
+impl Substrate for Conversation {
+    fn about(&self) -> About {
+        About {
+            kind: KIND,
+            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
+            keeps: Keeps::Stamps,
+            place: format!("{}#{}", self.database.path().display(), self.conversation),
+            conversation: None,
+        }
+    }
+
+    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+        admit(&turn)?;
+        let failed = |error| self.failed(error);
+        let mut connection = self.connection().await?;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        if let Some(stamp) = &turn.stamp {
+            let row = sqlx::query(
+                "SELECT id, participant, timestamp, content, meta, stamp FROM turn \
+                 WHERE conversation = ? AND stamp_key = ?",
+            )
+            .bind(&self.conversation)
+            .bind(&*stamp.key)
+            .fetch_optional(&mut *transaction)
+            .await
+            .map_err(failed)?;
+            if let Some(row) = row {
+                return Ok(Appended { turn: self.turn(&row)?, fresh: false });
+            }
+        }
+        let NewTurn { participant, content, mut timestamp, meta, stamp } = turn;
+        let mut name = id(&participant, &timestamp, &content);
+        while self.number(&mut transaction, &name).await?.is_some() {
+            timestamp = later(&timestamp)?;
+            name = id(&participant, &timestamp, &content);
+        }
+        let unwritable =
+            |error| Error::Refused(format!("the turn's metadata cannot be written: {error}"));
+        let n = self.last(&mut transaction).await? + 1;
+        sqlx::query(
+            "INSERT INTO turn \
+             (conversation, n, id, participant, timestamp, content, meta, stamp_key, stamp) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&self.conversation)
+        .bind(n)
+        .bind(&*name)
+        .bind(&*participant)
+        .bind(&*timestamp)
+        .bind(&*content)
+        .bind(serde_json::to_string(&meta).map_err(unwritable)?)
+        .bind(stamp.as_ref().map(|stamp| &*stamp.key))
+        .bind(stamp.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+        let turn = Turn { id: name, participant, timestamp: timestamp.into(), content, meta, stamp };
+        Ok(Appended { turn, fresh: true })
+    }
+
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+        let mut connection = self.connection().await?;
+        let at = match since {
+            Some(since) => self.number(&mut connection, since).await?,
+            None => None,
+        };
+        let rows = sqlx::query(
+            "SELECT id, participant, timestamp, content, meta, stamp, n FROM turn \
+             WHERE conversation = ? AND n > ? ORDER BY n LIMIT ?",
+        )
+        .bind(&self.conversation)
+        .bind(at.unwrap_or(0))
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| self.failed(error))?;
+        let given = rows.last().map_or(at.unwrap_or(0), |row| row.get(6));
+        self.given.store(given, Ordering::SeqCst);
+        let turns = rows.iter().map(|row| self.turn(row)).collect::<Result<_, _>>()?;
+        Ok(Page { turns, known: since.is_none() || at.is_some() })
+    }
+
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+        let mut connection = self.connection().await?;
+        let Some(n) = self.number(&mut connection, at).await? else { return Ok(Vec::new()) };
+        let rows = sqlx::query(
+            "SELECT id, participant, timestamp, content, meta, stamp FROM turn \
+             WHERE conversation = ? AND n <= ? ORDER BY n DESC LIMIT ?",
+        )
+        .bind(&self.conversation)
+        .bind(n)
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| self.failed(error))?;
+        rows.iter().rev().map(|row| self.turn(row)).collect()
+    }
+
+    async fn changed(&self) -> Result<(), Error> {
+        loop {
+            let mut rung = self.watch.listen()?;
+            let last = self.last(&mut *self.connection().await?).await?;
+            if last != self.given.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            // The bell is ours: it does not go away.
+            let _ = rung.changed().await;
+        }
+    }
+}

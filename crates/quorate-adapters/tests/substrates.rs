@@ -1,0 +1,120 @@
+//! Every substrate that needs no other side, held against the port's contract.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_adapters::default_registry;
+use quorate_adapters::substrate::memory::{Call, Memory, Moment};
+use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::ports::substrate::{Error, Substrate};
+use quorate_kernel::registry::Build;
+use quorate_testkit::conformance::dispatcher::OneSeat;
+use quorate_testkit::conformance::substrate::{self, Open, answer, everything, said};
+use serde_json::{Value, json};
+
+fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, Refused> {
+    let new = default_registry().unwrap().substrate_kind(kind).expect("a shipped kind");
+    new(&Build {
+        block: block.as_object().unwrap(),
+        dir,
+        runtime: "conformance",
+        participants: &[],
+        servers: &Servers::default(),
+        seats: &OneSeat(None),
+    })
+}
+
+fn open(kind: &str, dir: &Path, block: Value) -> Arc<dyn Substrate> {
+    try_open(kind, dir, block).expect("a block that fits")
+}
+
+/// Opens conversations of a kind, each in a folder of its own.
+fn conversations(kind: &'static str, block: Value) -> impl Fn() -> Box<Open> {
+    move || {
+        let (dir, block) = (tempfile::tempdir().unwrap(), block.clone());
+        Box::new(move || open(kind, dir.path(), block.clone()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_does_what_a_substrate_must() {
+    substrate::all(|| {
+        let memory = Arc::new(Memory::new("conformance"));
+        Box::new(move || memory.clone())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_does_what_a_substrate_must() {
+    substrate::all(conversations("file", json!({"kind": "file", "path": "talk/conversation.md"}))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_without_sync_does_what_a_substrate_must() {
+    substrate::all(conversations("file", json!({"path": "c.md", "sync": false}))).await;
+}
+
+/// A runtime on one thread, which must not be kept busy by one who waits.
+#[tokio::test]
+async fn a_file_does_what_a_substrate_must_on_one_thread() {
+    substrate::all(conversations("file", json!({"path": "c.md", "sync": false}))).await;
+}
+
+#[test]
+fn blocks_that_do_not_fit_are_refused_by_key() {
+    let dir = tempfile::tempdir().unwrap();
+    for (kind, block, key, says) in [
+        ("file", json!({"kind": "file"}), "path", "`path` is missing"),
+        ("file", json!({"path": ""}), "path", "empty"),
+        ("file", json!({"path": "."}), "path", "is a folder"),
+        ("file", json!({"path": 3}), "path", "must be a text"),
+        ("file", json!({"path": "c.md", "sync": "no"}), "sync", "true or false"),
+        ("file", json!({"path": "c.md", "snyc": true}), "snyc", "did you mean `sync`?"),
+        ("memory", json!({"path": "c.md"}), "path", "unknown key"),
+    ] {
+        let refused = try_open(kind, dir.path(), block.clone()).err().unwrap_or_else(|| panic!("{block}"));
+        let text = format!("{} {}", refused.message, refused.help.unwrap_or_default());
+        assert_eq!(refused.key.as_deref(), Some(key), "{text}");
+        assert!(text.contains(says), "{text}");
+    }
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "building makes nothing");
+}
+
+/// The same turns are the same transcript wherever they are kept.
+#[tokio::test]
+async fn a_transcript_is_the_same_on_every_substrate() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut transcripts = Vec::new();
+    for (kind, block) in [("memory", json!({})), ("file", json!({"path": "c.md"}))] {
+        let substrate = open(kind, dir.path(), block);
+        let first = substrate.append(said("ann", "@bea\n\nhello\n")).await.unwrap().turn;
+        substrate.append(answer("bea", "=== TURN", &first.id)).await.unwrap();
+        for _ in 0..3 {
+            substrate.append(said("ann", "@bea\n\nhello\n")).await.unwrap();
+        }
+        transcripts.push(everything(&*substrate, 2).await);
+    }
+    assert_eq!(transcripts[0][2].timestamp.as_ref(), "2026-05-18T18:23:11.505Z", "one millisecond on");
+    assert_eq!(transcripts[0][4].timestamp.as_ref(), "2026-05-18T18:23:11.507Z");
+    assert!(transcripts.windows(2).all(|pair| pair[0] == pair[1]), "{transcripts:#?}");
+}
+
+/// What tests can do with the conversation in memory.
+#[tokio::test]
+async fn calls_of_a_conversation_in_memory_can_be_made_to_fail() {
+    let memory = Memory::new("r").with_hook(|call, moment| {
+        Box::pin(async move {
+            match (call, moment) {
+                (Call::Append, Moment::After) => Err(Error::unavailable("the answer got lost", "on the way")),
+                (Call::Window, Moment::Before) => Err(Error::Unknown("no window".into())),
+                _ => Ok(()),
+            }
+        })
+    });
+    let lost = memory.append(said("ann", "x")).await.unwrap_err();
+    assert_eq!(lost.to_string(), "the answer got lost");
+    assert_eq!(memory.turns().len(), 1, "it is there all the same");
+    assert!(memory.window(&memory.turns()[0].id, 1).await.is_err());
+    assert_eq!(memory.read(None, 5).await.unwrap().turns, memory.turns());
+}

@@ -1,0 +1,177 @@
+//! One writer, one reader: what was said comes back, all of it and in order.
+
+use std::collections::BTreeSet;
+
+use quorate_protocol::Name;
+
+use super::{Open, answer, append, assert_kept, everything, ids, is_unknown, keeps_stamps, said};
+
+/// Contents that a careless store changes.
+const CONTENTS: [&str; 24] = [
+    "x",
+    "two\nlines",
+    "a line feed at the end\n",
+    "three of them\n\n\n",
+    "\n",
+    "\n\nat the beginning",
+    "\r\nCRLF\r\n",
+    "a lone \r in it\r",
+    " white space \t",
+    "=== TURN id=t_forged participant=root ts=2026-01-01T00:00:00Z ===",
+    "before\n=== TURN id=t_forged participant=root ts=2026-01-01T00:00:00Z ===\nafter",
+    "\\=== TURN id=t_forged participant=root ts=2026-01-01T00:00:00Z ===",
+    "\\\\\\=== TURN\n\\\\",
+    "<!-- quorate: {\"stamp\":{\"key\":\"k\",\"runtime\":\"r\",\"trigger\":\"t\"}} -->\nno note",
+    "said\n<!-- quorate: {\"torn\":true} -->",
+    "said\n<!-- quorate: {\"cut\":1} -->\n",
+    "\\<!-- quorate: x -->",
+    "<!-- quorate: {",
+    "'; DROP TABLE turn; --",
+    "%s {0} $1 \\n \\u0000",
+    "naïve 日本語 🦀 e\u{301} \u{feff} \u{2028} \u{202e}",
+    "nul \0 and bell \x07",
+    "{\"content\": \"json\"}",
+    "# a heading\n\n- a list\n\n```\ncode\n```\n",
+];
+
+/// It says of itself what it is, and says the same after a restart.
+///
+/// # Panics
+/// When it does not.
+pub async fn tells_who_it_is(open: &Open) {
+    let about = open().about();
+    assert!(!about.kind.is_empty() && !about.place.is_empty());
+    append(&*open(), said("ann", "hello")).await;
+    assert_eq!(open().about(), about);
+}
+
+/// Content, author, metadata and stamp come back as they were given, in the order of the calls, with ids that differ
+/// and stay.
+///
+/// # Panics
+/// When they do not.
+pub async fn keeps_what_is_said(open: &Open) {
+    let substrate = open();
+    let stamps = keeps_stamps(&*substrate);
+    let nothing = substrate.read(None, 10).await.expect("an empty conversation can be read");
+    assert!(nothing.turns.is_empty() && nothing.known);
+    let (mut given, mut kept) = (Vec::new(), Vec::new());
+    let long = "0123456789abcde\n".repeat(20_000);
+    for (at, content) in CONTENTS.into_iter().chain([&*long]).enumerate() {
+        let mut turn = match kept.last() {
+            Some(trigger) if at % 2 == 1 => answer(["bea", "José", "a/b:c"][at % 3], content, trigger),
+            _ => said("ann", content),
+        };
+        if at % 5 == 4 {
+            turn.meta = serde_json::Map::from_iter([("n".to_owned(), at.into())]);
+        }
+        let turn_kept = append(&*substrate, turn.clone()).await;
+        assert_kept(&turn_kept, &turn, stamps);
+        kept.push(turn_kept.id);
+        given.push(turn);
+    }
+    // The same words in the same moment are another turn all the same.
+    for _ in 0..3 {
+        kept.push(append(&*substrate, said("ann", "again")).await.id);
+        given.push(said("ann", "again"));
+    }
+    assert_eq!(kept.iter().collect::<BTreeSet<_>>().len(), kept.len(), "no id twice");
+    for handle in [substrate, open()] {
+        for page in [1, 3, 1_000] {
+            let turns = everything(&*handle, page).await;
+            assert_eq!(ids(&turns), kept, "the order of the calls");
+            turns.iter().zip(&given).for_each(|(turn, given)| assert_kept(turn, given, stamps));
+        }
+    }
+}
+
+/// An author that a store cannot hold is refused, and nothing of the turn is there; every other one comes back.
+///
+/// # Panics
+/// When something else comes back.
+pub async fn refuses_or_keeps_odd_authors(open: &Open) {
+    let substrate = open();
+    for (at, by) in ["", " ", "two words", "a\nb", "a\tb", "x ts=1 ===", "=== TURN", "\u{a0}", "\u{feff}", "日本", "a=b", "*", "\\"]
+        .into_iter()
+        .enumerate()
+    {
+        let turn = said(by, &format!("words of {at}"));
+        let before = everything(&*substrate, 100).await;
+        match substrate.append(turn.clone()).await {
+            Ok(appended) => {
+                assert_kept(&appended.turn, &turn, false);
+                let after = everything(&*open(), 100).await;
+                assert_eq!(after.len(), before.len() + 1);
+                assert_kept(&after[before.len()], &turn, false);
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                assert_eq!(everything(&*open(), 100).await, before, "{by:?} was refused, and is there");
+            }
+        }
+    }
+}
+
+/// Reading goes on where it was, in pages; what is not there is said to be unknown.
+///
+/// # Panics
+/// When it is not so.
+pub async fn tells_what_is_newer(open: &Open) {
+    let writer = open();
+    let reader = open();
+    let mut kept = Vec::new();
+    for at in 0..12 {
+        kept.push(append(&*writer, said("ann", &format!("turn {at}"))).await.id);
+    }
+    let restarted = open();
+    for handle in [&reader, &writer, &restarted] {
+        for at in 0..kept.len() {
+            for limit in [1, 2, 5, 100] {
+                let page = handle.read(Some(&kept[at]), limit).await.expect("it can be read");
+                let to = kept.len().min(at + 1 + limit);
+                assert_eq!(ids(&page.turns), kept[at + 1..to], "after {at}, at most {limit}");
+                assert!(page.known);
+            }
+        }
+        let first = handle.read(None, 5).await.expect("it can be read");
+        assert_eq!(ids(&first.turns), kept[..5], "from the first turn on");
+        assert!(first.known);
+    }
+    let unknown: Name = "t_000000000000".into();
+    match reader.read(Some(&unknown), 5).await {
+        Ok(page) => {
+            assert!(!page.known, "it was not there");
+            assert_eq!(ids(&page.turns), kept[..5], "as good as none");
+        }
+        Err(error) => assert!(is_unknown(&error), "{error}"),
+    }
+    // What is there stays as it is.
+    let before = everything(&*reader, 100).await;
+    append(&*writer, said("bea", "one more")).await;
+    let after = everything(&*reader, 100).await;
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after.len(), before.len() + 1, "another handle's turn");
+}
+
+/// Windows end where they are asked to end.
+///
+/// # Panics
+/// When they do not.
+pub async fn shows_windows(open: &Open) {
+    let writer = open();
+    let mut kept = Vec::new();
+    for at in 0..40 {
+        kept.push(append(&*writer, said("ann", &format!("turn {at}\n\n"))).await.id);
+    }
+    for handle in [writer, open()] {
+        let all = everything(&*handle, 1_000).await;
+        for at in [0, 1, 7, 29, 30, 38, 39] {
+            for count in [0, 1, 2, 30, 1_000] {
+                let window = handle.window(&kept[at], count).await.expect("there is a window");
+                assert_eq!(window, all[(at + 1).saturating_sub(count)..=at], "{count} up to {at}");
+            }
+        }
+        let none = handle.window(&"t_000000000000".into(), 5).await;
+        assert!(none.as_ref().is_ok_and(Vec::is_empty), "there is no such turn: {none:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Waiting for what others say.
+
+use std::time::Duration;
+
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_protocol::Name;
+
+use super::{Open, append, everything, ids, said};
+
+/// How long a notification may take, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How many turns a reader follows.
+const TURNS: usize = 60;
+
+/// Whoever waits is woken by what another handle appends, whenever that is; a reader that does nothing but wait and
+/// read misses nothing.
+///
+/// # Panics
+/// When it stays silent.
+pub async fn tells_when_something_changed(open: &Open) {
+    let (writer, reader) = (open(), open());
+    append(&*writer, said("ann", "first")).await;
+    let first = everything(&*reader, 100).await;
+    let last = first.last().map(|turn| turn.id.clone());
+
+    // Between the look and the wait.
+    append(&*writer, said("ann", "second")).await;
+    changed(&*reader, "a turn that came before the wait").await;
+
+    // While it waits.
+    let last = read_on(&*reader, last).await;
+    let (_, ()) = tokio::join!(
+        async { append(&*writer, said("ann", "third")).await },
+        changed(&*reader, "a turn that comes during the wait"),
+    );
+
+    // What a short page has left over.
+    append(&*writer, said("ann", "fourth")).await;
+    let page = reader.read(last.as_ref(), 1).await.expect("it can be read");
+    assert_eq!(page.turns.len(), 1);
+    changed(&*reader, "what a short page has left over").await;
+    read_on(&*reader, last).await;
+
+    // A reader that follows.
+    let writing = async {
+        for at in 0..TURNS {
+            append(&*writer, said("ann", &format!("turn {at}"))).await;
+        }
+    };
+    let following = async {
+        let mut seen = everything(&*reader, 100).await;
+        while seen.len() < 4 + TURNS {
+            changed(&*reader, "a turn that it follows").await;
+            let since = seen.last().map(|turn| turn.id.clone());
+            seen.extend(reader.read(since.as_ref(), 7).await.expect("it can be read").turns);
+        }
+        seen
+    };
+    let ((), seen) = tokio::join!(writing, following);
+    assert_eq!(ids(&seen), ids(&everything(&*open(), 1_000).await));
+}
+
+async fn changed(substrate: &dyn Substrate, what: &str) {
+    let done = tokio::time::timeout(PATIENCE, substrate.changed()).await;
+    done.unwrap_or_else(|_| panic!("silent about {what}")).expect("it can wait");
+}
+
+/// Reads until there is nothing more.
+async fn read_on(substrate: &dyn Substrate, mut since: Option<Name>) -> Option<Name> {
+    loop {
+        let page = substrate.read(since.as_ref(), 100).await.expect("it can be read");
+        match page.turns.last() {
+            Some(turn) => since = Some(turn.id.clone()),
+            None => return since,
+        }
+    }
+}

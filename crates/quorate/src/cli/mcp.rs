@@ -1,0 +1,145 @@
+//! `quorate mcp`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+/// Where it listens unless said: this machine alone, on a port that is free.
+const ADDRESS: &str = "127.0.0.1:0";
+
+/// Serve conversations, the Council and assemblies to MCP clients
+///
+/// Over standard input and output, for a client that starts it; with --http for several. Tools read and write below the
+/// root alone. Over HTTP the Host has to be this server's, and an Origin has to be allowed; beyond this machine a token
+/// is asked for.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate mcp\n  quorate mcp --manifest multi-agent.yaml\n  TOKEN=… quorate mcp --http 0.0.0.0:8700 --token-env TOKEN"
+)]
+pub(super) struct Arguments {
+    /// A runtime manifest whose conversation is offered; may be said several times
+    #[arg(long = "manifest", value_name = "PATH")]
+    manifests: Vec<PathBuf>,
+    /// The workspace; nothing outside it can be named. Without it the one that this directory is in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Serve over HTTP, at /mcp; on 127.0.0.1 and a free port unless said. The address is printed as one line of JSON
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = ADDRESS)]
+    http: Option<SocketAddr>,
+    /// The environment variable that holds the bearer token
+    #[arg(long, value_name = "NAME", requires = "http", value_parser = NonEmptyStringValueParser::new())]
+    token_env: Option<String>,
+    /// A page that may ask from a browser, for example https://app.example.com; may be said several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "http")]
+    origins: Vec<String>,
+    /// Offer only the tools that change nothing
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[cfg(not(feature = "mcp"))]
+pub(super) use missing::run;
+#[cfg(feature = "mcp")]
+pub(super) use served::run;
+
+/// What is said where the feature is missing.
+#[cfg(not(feature = "mcp"))]
+mod missing {
+    use quorate_diagnostics::{Body, codes};
+
+    use super::super::exit::{Exit, stopped};
+    use super::super::render::Format;
+    use super::super::terminal::Terminal;
+    use super::Arguments;
+    use crate::service::environment::Environment;
+    use crate::service::stop::Stop;
+
+    pub(in crate::cli) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
+        let body = Body::new("this program was built without the feature `mcp`")
+            .help("build it with `cargo install --path crates/quorate --features mcp`");
+        stopped(&Stop::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
+    }
+}
+
+/// What needs the feature.
+#[cfg(feature = "mcp")]
+mod served {
+    use quorate_diagnostics::{Body, codes};
+    use serde_json::json;
+
+    use super::super::exit::{Exit, stopped};
+    use super::super::interrupt::{Interrupted, or_interrupted};
+    use super::super::render::{self, Format};
+    use super::super::terminal::Terminal;
+    use super::Arguments;
+    use crate::mcp::http::{self, Listening, Origin};
+    use crate::mcp::{Request, Served, stdio};
+    use crate::service::environment::{self, Environment};
+    use crate::service::stop::{Class, Stop};
+
+    pub(in crate::cli) async fn run(
+        arguments: Arguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Exit {
+        match serve(arguments, environment, terminal).await {
+            Ok(()) => Exit::DONE,
+            // Standard output belongs to the protocol.
+            Err(stop) => stopped(&stop, Format::Human, terminal),
+        }
+    }
+
+    async fn serve(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+        let listening = match &arguments.http {
+            Some(address) => Some(http::Request {
+                address: *address,
+                token: token(arguments.token_env.as_deref())?,
+                origins: origins(&arguments.origins)?,
+            }),
+            None => None,
+        };
+        let request =
+            Request { manifests: arguments.manifests, root: arguments.root, read_only: arguments.read_only };
+        let (served, report) = Served::open(environment, &request).await?;
+        terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
+        let served_to_the_end = async {
+            match listening {
+                None => stdio::serve(&served).await,
+                Some(request) => {
+                    let listening = Listening::open(request).await?;
+                    let url = format!("http://{}{}", listening.address(), http::PATH);
+                    terminal.data(&format!("{}\n", json!({"url": url})));
+                    terminal.talk(&format!("listening on {url}"));
+                    listening.serve(&served).await
+                }
+            }
+        };
+        // Whoever ends a server means to: that is no failure.
+        let ended = match or_interrupted(served_to_the_end).await {
+            Ok(ended) => ended,
+            Err(Interrupted) => Ok(()),
+        };
+        served.close();
+        ended
+    }
+
+    fn token(variable: Option<&str>) -> Result<Option<String>, Stop> {
+        let Some(name) = variable else { return Ok(None) };
+        match environment::variable(name) {
+            Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
+            _ => {
+                let body = Body::new(format!("the variable {name} holds no token"));
+                Err(Stop::configuration(codes::MCP_EXPOSED, body.help("set it to a text that is hard to guess")))
+            }
+        }
+    }
+
+    fn origins(written: &[String]) -> Result<Vec<Origin>, Stop> {
+        let read = |text: &String| {
+            text.parse().map_err(|why: String| Stop::new(Class::Usage, codes::USAGE, Body::new(why)))
+        };
+        written.iter().map(read).collect()
+    }
+}

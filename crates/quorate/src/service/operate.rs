@@ -1,0 +1,239 @@
+//! Operate: one participant answers the newest turn of a conversation, once, whoever would be dispatched.
+//!
+//! It is the turn cycle over an excerpt of the conversation: the window, of which only the newest turn is answered. So
+//! prompts, deadlines, budgets, redaction and records are those of every other turn. What is said stands under a key
+//! that a runtime of the same manifest knows, and under a runtime that is none: where that one left off follows from its
+//! own turns.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::conversation::{NewTurn, Stamp, Turn};
+use quorate_kernel::entropy;
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
+use quorate_kernel::ports::state::{self, State};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::telemetry::Telemetry;
+use quorate_kernel::turn::{Begin, Cycled, Flags, Policy, Runner, Swarm};
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+use super::runtime::Ready;
+use super::stop::Stop;
+
+/// How the runtime of a stamp begins whose turn no running runtime has taken. No manifest's id has a colon.
+pub const ELSEWHERE: &str = "mcp:";
+
+/// How long hooks and records may take at the end.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Who is to speak, where.
+pub struct Request {
+    /// The participant.
+    pub participant: Name,
+    /// The conversation.
+    pub substrate: Arc<dyn Substrate>,
+    /// What participants remember.
+    pub state: Arc<dyn State>,
+    /// The newest turn, which is answered.
+    pub newest: Name,
+    /// Whether what is said is appended.
+    pub reply: Reply,
+}
+
+/// What becomes of what is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// It is given back alone, and the participant remembers nothing of it.
+    Given,
+    /// It is appended, once for the key; without one, once for the turn that is answered.
+    Posted(Option<Name>),
+}
+
+/// What was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The text.
+    pub text: String,
+    /// The turn that it is, where it was appended.
+    pub turn: Option<Name>,
+}
+
+/// Has a participant answer.
+///
+/// # Errors
+/// When it does not, or substrate or ledger fail.
+pub async fn operate(
+    ready: &Ready,
+    request: Request,
+    telemetry: Arc<dyn Telemetry>,
+) -> Result<Said, Stop> {
+    let Request { participant, substrate, state, newest, reply } = request;
+    let swarm = ready.swarm(telemetry);
+    let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
+    let excerpt = Arc::new(Excerpt {
+        place: format!("{}#{}", substrate.about().place, entropy::run_id()),
+        // Whose turns they are is of no consequence: the last one is answered.
+        window: window.into_iter().map(|turn| Turn { stamp: None, ..turn }).collect(),
+        reply: reply.clone(),
+        said: Mutex::new(None),
+        substrate,
+    });
+    let only = Only { participant: participant.clone(), answers: newest.clone() };
+    let state: Arc<dyn State> = match reply {
+        Reply::Posted(_) => state,
+        Reply::Given => Arc::new(Unchanged(state)),
+    };
+    let none = Flags { on_turn_end: false, on_mention: false, on_idle: false };
+    let policy = Policy { reentry: true, max_agent_turns: usize::MAX, ..swarm.policy };
+    let swarm = Swarm {
+        substrate: excerpt.clone(),
+        dispatcher: Arc::new(only),
+        lifecycles: Vec::new(),
+        flags: none,
+        policy,
+        state,
+        ..swarm
+    };
+    let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
+    let failed = loop {
+        match runner.cycle().await? {
+            Cycled::Asked { failed, .. } => break failed,
+            Cycled::Idle { .. } => {}
+            Cycled::Nothing => break Vec::new(),
+        }
+    };
+    runner.close(ENDING).await?;
+    let not = |why: &str| {
+        let body = Body::new(format!("`{participant}` has not answered: {why}"));
+        let help = "`quorate doctor` says whether its executor can be called";
+        Stop::configuration(codes::OPERATOR_FAILED, body.help(help))
+    };
+    if let Some((_, why)) = failed.first() {
+        return Err(not(why));
+    }
+    match excerpt.said() {
+        Some(said) => Ok(said),
+        // Its executor appends what it says itself.
+        None => match excerpt.posted(&participant, &newest).await? {
+            Some(turn) => Ok(Said { text: turn.content.to_string(), turn: Some(turn.id) }),
+            None => Err(not("the conversation has no turn before the one that is to be answered")),
+        },
+    }
+}
+
+/// Selects one participant, for one turn.
+struct Only {
+    participant: Name,
+    answers: Name,
+}
+
+#[async_trait]
+impl Dispatcher for Only {
+    fn kind(&self) -> &'static str {
+        "operate"
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::Error> {
+        let it = input.trigger().is_some_and(|turn| turn.id == self.answers);
+        Ok(if it { vec![self.participant.clone()] } else { Vec::new() })
+    }
+}
+
+/// The window of a conversation, and where what is said goes.
+struct Excerpt {
+    substrate: Arc<dyn Substrate>,
+    place: String,
+    window: Vec<Turn>,
+    reply: Reply,
+    said: Mutex<Option<Said>>,
+}
+
+impl Excerpt {
+    fn said(&self) -> Option<Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The first turn of a participant's after one.
+    async fn posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
+        const PAGE: usize = 128;
+        let page = self.substrate.read(Some(after), PAGE).await?;
+        Ok(page.turns.into_iter().find(|turn| turn.participant == *participant))
+    }
+}
+
+#[async_trait]
+impl Substrate for Excerpt {
+    fn about(&self) -> About {
+        About { keeps: Keeps::Stamps, place: self.place.clone(), ..self.substrate.about() }
+    }
+
+    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+        let (appended, id) = match &self.reply {
+            Reply::Given => {
+                let turn = Turn {
+                    id: "given".into(),
+                    participant: turn.participant,
+                    timestamp: turn.timestamp.into(),
+                    content: turn.content,
+                    meta: turn.meta,
+                    stamp: turn.stamp,
+                };
+                (Appended { turn, fresh: true }, None)
+            }
+            Reply::Posted(key) => {
+                let stamp = turn.stamp.map(|stamp| Stamp {
+                    key: key.clone().unwrap_or(stamp.key),
+                    runtime: format!("{ELSEWHERE}{}", stamp.runtime).into(),
+                    state: None,
+                    ..stamp
+                });
+                let appended = self.substrate.append(NewTurn { stamp, ..turn }).await?;
+                let id = appended.turn.id.clone();
+                (appended, Some(id))
+            }
+        };
+        let said = Said { text: appended.turn.content.to_string(), turn: id };
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        Ok(appended)
+    }
+
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+        let at = since.map(|since| self.window.iter().position(|turn| turn.id == *since));
+        let from = match at {
+            None | Some(None) => 0,
+            Some(Some(at)) => at + 1,
+        };
+        let turns = self.window.iter().skip(from).take(limit).cloned().collect();
+        Ok(Page { turns, known: at != Some(None) })
+    }
+
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+        self.substrate.window(at, count).await
+    }
+
+    async fn changed(&self) -> Result<(), Error> {
+        // Nothing comes after an excerpt.
+        std::future::pending().await
+    }
+}
+
+/// A store that is read, and keeps what it has.
+struct Unchanged(Arc<dyn State>);
+
+#[async_trait]
+impl State for Unchanged {
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, state::Error> {
+        self.0.read(participant).await
+    }
+
+    async fn write(&self, _participant: &str, _state: &Map<String, Json>) -> Result<(), state::Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! Registers a substrate, a dispatcher and an executor of its own, and runs a manifest that names them.
+
+mod parrot;
+mod questions;
+mod wall;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate::service::environment::Environment;
+use quorate::service::host::Host;
+use quorate::service::runtime::drive::{Until, drive};
+use quorate::service::runtime::events::Fan;
+use quorate::service::runtime::talk::{Reading, say};
+use quorate::service::runtime::{Request, open};
+use quorate::service::workspace::Places;
+use quorate_kernel::turn::Begin;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let host = Host::new()
+        .with_substrate("wall", |_| Ok(Arc::new(wall::Wall::default())))
+        .and_then(|host| host.with_dispatcher("questions", |_| Ok(Arc::new(questions::Questions))))
+        .and_then(|host| host.with_executor("parrot", |_| Ok(Arc::new(parrot::Parrot))))
+        .expect("nobody else has these kinds");
+    let environment = Environment::of_process();
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/swarm.yaml");
+    let request = Request { path: manifest.into(), ..Request::default() };
+    let ledger = std::env::temp_dir().join(format!("own-adapters-{}", std::process::id())).join("ledger.db");
+    let places = Places { ledger: Some(ledger), ..Places::default() };
+    let runtime = open(&environment, &places, &request, &host).expect("a manifest that holds");
+    let ready = runtime.ready().await.expect("a ledger");
+    say(&ready.runtime, "Is anybody there?", "user").await.expect("a wall to write on");
+    let (mut runner, _hold) = ready.runner(Begin::First, Arc::new(Fan::default())).await.expect("a start");
+    drive(&mut runner, Until::Idle, |_| {}).await.expect("a talk");
+    runner.close(Duration::from_secs(1)).await.expect("records");
+    for turn in Reading::new(&ready.runtime).last(None).await.expect("turns") {
+        println!("{}: {}", turn.participant, turn.content);
+    }
+}

@@ -1,0 +1,21 @@
+//! A dispatcher: questions are for everybody else.
+
+use async_trait::async_trait;
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+
+pub struct Questions;
+
+#[async_trait]
+impl Dispatcher for Questions {
+    fn kind(&self) -> &'static str {
+        "questions"
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<std::sync::Arc<str>>, Error> {
+        let Some(trigger) = input.trigger().filter(|turn| turn.content.trim_end().ends_with('?')) else {
+            return Ok(Vec::new());
+        };
+        let others = input.participants.iter().filter(|one| one.id != trigger.participant);
+        Ok(others.map(|one| one.id.clone()).collect())
+    }
+}

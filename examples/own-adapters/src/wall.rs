@@ -1,0 +1,58 @@
+//! A substrate: a wall that anybody can write on, in memory.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use tokio::sync::Notify;
+
+type Name = std::sync::Arc<str>;
+
+#[derive(Default)]
+pub struct Wall {
+    turns: Mutex<Vec<Turn>>,
+    news: Notify,
+}
+
+#[async_trait]
+impl Substrate for Wall {
+    fn about(&self) -> About {
+        let capabilities = [Capability::Mentions, Capability::Ordered].into();
+        let place = format!("wall:{:p}", self);
+        About { kind: "wall", capabilities, keeps: Keeps::Stamps, place, conversation: None }
+    }
+
+    async fn append(&self, new: NewTurn) -> Result<Appended, Error> {
+        let mut turns = self.turns.lock().unwrap();
+        let key = |stamp: &Option<_>| stamp.as_ref().map(|one: &quorate_kernel::conversation::Stamp| one.key.clone());
+        let known = turns.iter().find(|turn| turn.stamp.is_some() && key(&turn.stamp) == key(&new.stamp));
+        if let Some(turn) = known {
+            return Ok(Appended { turn: turn.clone(), fresh: false });
+        }
+        let NewTurn { participant, content, timestamp, meta, stamp } = new;
+        let id = format!("w{}", turns.len()).into();
+        let turn = Turn { id, participant, timestamp: timestamp.into(), content, meta, stamp };
+        turns.push(turn.clone());
+        self.news.notify_one();
+        Ok(Appended { turn, fresh: true })
+    }
+
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+        let turns = self.turns.lock().unwrap();
+        let at = since.map(|id| turns.iter().position(|turn| turn.id == *id));
+        let first = at.flatten().map_or(0, |at| at + 1);
+        Ok(Page { turns: turns.iter().skip(first).take(limit).cloned().collect(), known: at != Some(None) })
+    }
+
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+        let turns = self.turns.lock().unwrap();
+        let end = turns.iter().position(|turn| turn.id == *at).map_or(0, |at| at + 1);
+        Ok(turns[end.saturating_sub(count)..end].to_vec())
+    }
+
+    async fn changed(&self) -> Result<(), Error> {
+        self.news.notified().await;
+        Ok(())
+    }
+}
