@@ -20,6 +20,9 @@ const VERSION: i64 = 1;
 const APPLICATION: i64 = 0x5174_6c6b;
 /// How long to wait for another process's transaction.
 const BUSY: Duration = Duration::from_secs(30);
+/// How often it is tried again where SQLite does not wait, and after how long.
+const ATTEMPTS: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What went wrong: what was attempted, and where it comes from.
 #[derive(Debug)]
@@ -95,19 +98,16 @@ impl Database {
             .synchronous(if self.durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal })
             .busy_timeout(BUSY)
             .disable_statement_logging();
-        let opening = async {
-            let mut connection = options.connect().await?;
-            let other = made(&mut connection).await?;
-            if other.is_none() {
-                // Only now: this is kept in the file, which may have been somebody else's.
-                sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
+        let mut attempts = 0;
+        let (connection, other) = loop {
+            match connected(&options).await {
+                Ok(opened) => break opened,
+                Err(error) if is_no_database(&error) => return Err(self.refused("no database")),
+                // Whoever makes the file at the same moment is done soon, and SQLite does not wait for that.
+                Err(error) if is_busy(&error) && attempts < ATTEMPTS => attempts += 1,
+                Err(error) => return Err(self.failure(error)),
             }
-            Ok((connection, other))
-        };
-        let (connection, other) = match opening.await {
-            Ok(opened) => opened,
-            Err(error) if is_no_database(&error) => return Err(self.refused("no database")),
-            Err(error) => return Err(self.failure(error)),
+            tokio::time::sleep(PAUSE).await;
         };
         match other {
             Some(what) => Err(self.refused(&what)),
@@ -122,6 +122,19 @@ impl Database {
         let what = format!("{} is {what}; it is left as it is: name another `path`", self.path.display());
         Failure { what, source: None }
     }
+}
+
+/// A connection, and what the file is where it is not ours.
+async fn connected(
+    options: &SqliteConnectOptions,
+) -> Result<(SqliteConnection, Option<String>), sqlx::Error> {
+    let mut connection = options.connect().await?;
+    let other = made(&mut connection).await?;
+    if other.is_none() {
+        // Only now: this is kept in the file, which may have been somebody else's.
+        sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
+    }
+    Ok((connection, other))
 }
 
 /// Makes the tables in an empty file; what it is instead, where it is not ours.
@@ -163,6 +176,12 @@ async fn is_ours(connection: &mut SqliteConnection) -> Result<Option<Result<(), 
         (0, 0, 0) => Ok(None),
         _ => Ok(Some(Err("a database of something else".to_owned()))),
     }
+}
+
+/// Whether SQLite says that somebody else is at it.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
 /// Whether SQLite says that the file is no database, or a broken one.

@@ -47,6 +47,39 @@ async fn files_do_what_a_store_must() {
     assert!(left.is_empty(), "nothing half-written is left: {left:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_does_what_a_store_must() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_owned();
+    state::all(&move || open("sqlite", &path, json!({"kind": "sqlite", "path": "a/states.db"}))).await;
+}
+
+/// One database may have the conversation and the states, and those of several runtimes.
+#[tokio::test]
+async fn a_database_has_states_of_several_runtimes() {
+    let dir = tempfile::tempdir().unwrap();
+    let build = |runtime: &str| {
+        let block = json!({"path": "c.db"});
+        let build = Build {
+            block: block.as_object().unwrap(),
+            dir: dir.path(),
+            runtime,
+            participants: &[],
+            servers: &Servers::default(),
+            seats: &OneSeat(None),
+        };
+        let registry = default_registry().unwrap();
+        let state = registry.state_kind("sqlite").unwrap()(&build).unwrap();
+        (state, registry.substrate_kind("sqlite").unwrap()(&build).unwrap())
+    };
+    let ((one, talk), (other, _)) = (build("one"), build("other"));
+    let object = json!({"of": "one"}).as_object().cloned().unwrap();
+    one.write("reviewer", &object).await.unwrap();
+    talk.append(quorate_testkit::conformance::substrate::said("ann", "hello")).await.unwrap();
+    assert_eq!(one.read("reviewer").await.unwrap(), object);
+    assert_eq!(other.read("reviewer").await.unwrap(), Map::new());
+}
+
 #[test]
 fn files_are_where_nobody_says_otherwise() {
     assert_eq!(default_registry().unwrap().state_fallback_kind(), Some("fs"));
@@ -90,6 +123,9 @@ fn blocks_that_do_not_fit_are_refused_by_key() {
         ("fs", json!({"dir": "file"}), "dir", "is a file"),
         ("fs", json!({"dirr": "x"}), "dirr", "did you mean `dir`?"),
         ("fs", json!({"dir": []}), "dir", "must be a text"),
+        ("sqlite", json!({}), "path", "`path` is missing"),
+        ("sqlite", json!({"path": "."}), "path", "is a folder"),
+        ("sqlite", json!({"path": "x", "table": "t"}), "table", "unknown key"),
         ("memory", json!({"dir": "x"}), "dir", "unknown key"),
     ] {
         let refused = try_open(kind, dir.path(), block.clone()).err().unwrap_or_else(|| panic!("{block}"));

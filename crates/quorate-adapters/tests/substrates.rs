@@ -1,4 +1,5 @@
 //! Every substrate that needs no other side, held against the port's contract.
+#![expect(clippy::disallowed_methods, reason = "tests look at files")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +62,80 @@ async fn a_file_does_what_a_substrate_must_on_one_thread() {
     substrate::all(conversations("file", json!({"path": "c.md", "sync": false}))).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_does_what_a_substrate_must() {
+    substrate::all(conversations("sqlite", json!({"kind": "sqlite", "path": "talk/c.db"}))).await;
+}
+
+#[tokio::test]
+async fn a_database_without_sync_does_what_a_substrate_must_on_one_thread() {
+    let block = json!({"path": "c.db", "sync": false, "conversation": "a conversation"});
+    substrate::all(conversations("sqlite", block)).await;
+}
+
+/// Two conversations in one database know nothing of each other, and a store of states may lie beside them.
+#[tokio::test]
+async fn a_database_has_several_conversations() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = open("sqlite", dir.path(), json!({"path": "c.db"}));
+    let other = open("sqlite", dir.path(), json!({"path": "c.db", "conversation": "other"}));
+    assert!(one.about().place.ends_with("c.db#conformance"), "{}", one.about().place);
+    assert_ne!(one.about().place, other.about().place);
+    let first = one.append(said("ann", "hello")).await.unwrap().turn;
+    let twin = other.append(said("ann", "hello")).await.unwrap();
+    assert!(twin.fresh && twin.turn == first, "each has its own ids");
+    assert!(one.append(answer("bea", "yes", &first.id)).await.unwrap().fresh);
+    assert!(other.append(answer("bea", "no", &first.id)).await.unwrap().fresh, "and keys");
+    assert_eq!(everything(&*one, 9).await.len(), 2);
+    assert!(!one.read(Some(&"t_000000000000".into()), 1).await.unwrap().known);
+}
+
+#[tokio::test]
+async fn a_file_that_is_something_else_is_left_as_it_is() {
+    use sqlx::{ConnectOptions as _, Connection as _};
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("text.db"), "not a database, but somebody's text; ".repeat(100)).unwrap();
+    for (name, sql) in [
+        ("tables.db", "CREATE TABLE turn (x TEXT)"),
+        ("version.db", "PRAGMA user_version = 1"),
+        ("other.db", "PRAGMA application_id = 7; PRAGMA user_version = 1"),
+        ("newer.db", "PRAGMA application_id = 0x51746c6b; PRAGMA user_version = 2"),
+    ] {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.path().join(name));
+        let mut connection = options.create_if_missing(true).connect().await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+    for name in ["text.db", "tables.db", "version.db", "other.db", "newer.db"] {
+        let before = std::fs::read(dir.path().join(name)).unwrap();
+        let substrate = open("sqlite", dir.path(), json!({"path": name}));
+        let refused = [
+            substrate.append(said("ann", "hello")).await.unwrap_err(),
+            substrate.read(None, 5).await.unwrap_err(),
+            substrate.changed().await.unwrap_err(),
+        ];
+        for error in refused {
+            assert!(error.to_string().contains(name), "{error}");
+            assert!(error.to_string().contains("it is left as it is"), "{error}");
+        }
+        assert_eq!(std::fs::read(dir.path().join(name)).unwrap(), before, "{name}");
+    }
+}
+
+/// A database that is deleted while it is open is begun anew, not written to where nobody sees it.
+#[tokio::test]
+async fn a_deleted_database_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let substrate = open("sqlite", dir.path(), json!({"path": "c.db"}));
+    let gone = substrate.append(said("ann", "gone")).await.unwrap().turn;
+    for name in ["c.db", "c.db-wal", "c.db-shm"] {
+        std::fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    substrate.append(said("ann", "here")).await.unwrap();
+    let page = open("sqlite", dir.path(), json!({"path": "c.db"})).read(Some(&gone.id), 9).await.unwrap();
+    assert!(!page.known && page.turns.len() == 1 && &*page.turns[0].content == "here", "{page:?}");
+}
+
 #[test]
 fn blocks_that_do_not_fit_are_refused_by_key() {
     let dir = tempfile::tempdir().unwrap();
@@ -71,6 +146,10 @@ fn blocks_that_do_not_fit_are_refused_by_key() {
         ("file", json!({"path": 3}), "path", "must be a text"),
         ("file", json!({"path": "c.md", "sync": "no"}), "sync", "true or false"),
         ("file", json!({"path": "c.md", "snyc": true}), "snyc", "did you mean `sync`?"),
+        ("sqlite", json!({"kind": "sqlite"}), "path", "`path` is missing"),
+        ("sqlite", json!({"path": "."}), "path", "is a folder"),
+        ("sqlite", json!({"path": "c.db", "conversation": 1}), "conversation", "must be a text"),
+        ("sqlite", json!({"path": "c.db", "table": "x"}), "table", "unknown key"),
         ("memory", json!({"path": "c.md"}), "path", "unknown key"),
     ] {
         let refused = try_open(kind, dir.path(), block.clone()).err().unwrap_or_else(|| panic!("{block}"));
@@ -86,7 +165,7 @@ fn blocks_that_do_not_fit_are_refused_by_key() {
 async fn a_transcript_is_the_same_on_every_substrate() {
     let dir = tempfile::tempdir().unwrap();
     let mut transcripts = Vec::new();
-    for (kind, block) in [("memory", json!({})), ("file", json!({"path": "c.md"}))] {
+    for (kind, block) in [("memory", json!({})), ("file", json!({"path": "c.md"})), ("sqlite", json!({"path": "c.db"}))] {
         let substrate = open(kind, dir.path(), block);
         let first = substrate.append(said("ann", "@bea\n\nhello\n")).await.unwrap().turn;
         substrate.append(answer("bea", "=== TURN", &first.id)).await.unwrap();

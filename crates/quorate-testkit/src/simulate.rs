@@ -4,6 +4,7 @@
 pub mod assembly;
 mod check;
 mod script;
+pub mod swarm;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

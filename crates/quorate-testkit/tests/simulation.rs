@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use quorate_testkit::simulate::assembly::Came;
-use quorate_testkit::simulate::{Violation, assembly, simulate};
+use quorate_testkit::simulate::{Violation, assembly, simulate, swarm};
 
 /// How many councils the ordinary test run tries.
 const COUNCILS: Range<u64> = 0..1_500;
 /// How many assemblies.
 const ASSEMBLIES: Range<u64> = 0..2_000;
+/// How many swarms.
+const SWARMS: Range<u64> = 0..2_000;
 
 /// The seeds that somebody asked for, else those of the ordinary run.
 fn seeds(ordinary: Range<u64>) -> Range<u64> {
@@ -54,7 +55,7 @@ fn assemblies_survive_every_fault() {
     let seeds = seeds(ASSEMBLIES);
     let (mut deaths, mut locked, mut infected) = (0, 0, 0);
     let mut outcomes = BTreeMap::<String, u32>::new();
-    for came in all_assemblies(seeds.clone()) {
+    for came in all(seeds.clone(), assembly::simulate) {
         deaths += came.deaths;
         locked += came.locked;
         infected += usize::from(came.infected);
@@ -85,16 +86,43 @@ fn assemblies_survive_every_fault() {
     }
 }
 
+#[test]
+fn swarms_survive_every_fault() {
+    // K2, K3, K5, K6
+    let seeds = seeds(SWARMS);
+    let came = all(seeds.clone(), swarm::simulate);
+    let sum = |of: fn(&swarm::Came) -> usize| came.iter().map(of).sum::<usize>();
+    let (answers, failed, guarded) = (sum(|one| one.answers), sum(|one| one.failed), sum(|one| one.guarded));
+    let (deaths, interrupts) = (sum(|one| one.deaths), sum(|one| one.interrupts));
+    let (bare, crowded) = (sum(|one| usize::from(one.bare)), sum(|one| usize::from(one.processes > one.manifests)));
+    let many = came.len();
+    println!(
+        "{many} swarms, {} turns, {answers} answers, {failed} failed, {guarded} passed over, {deaths} deaths, \
+         {interrupts} interrupts, {bare} without stamps, {crowded} with two processes of a manifest at once",
+        sum(|one| one.turns),
+    );
+    if many >= 1_000 {
+        let enough = answers > 8 * many && failed > many && guarded > many / 2;
+        assert!(enough, "participants answer, fail and loop: {answers}, {failed}, {guarded}");
+        assert!(deaths > many / 2 && interrupts > many / 4, "{deaths} deaths, {interrupts} interrupts");
+        assert!(bare > many / 10 && crowded > many / 10, "{bare} without stamps, {crowded} crowded");
+    }
+}
+
 /// Simulates all of them, on as many threads as there are processors.
-fn all_assemblies(seeds: Range<u64>) -> Vec<Came> {
+fn all<Simulates, Came>(seeds: Range<u64>, simulate: fn(u64) -> Simulates) -> Vec<Came>
+where
+    Simulates: Future<Output = Result<Came, Violation>>,
+    Came: Send,
+{
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let share = |first: usize| {
         let seeds = seeds.clone().skip(first).step_by(threads);
-        let simulate = |seed| {
+        let simulated = |seed| {
             let _told = ToldInPanic(seed);
-            runtime().block_on(assembly::simulate(seed))
+            runtime().block_on(simulate(seed))
         };
-        seeds.map(simulate).collect::<Result<Vec<Came>, Violation>>()
+        seeds.map(simulated).collect::<Result<Vec<Came>, Violation>>()
     };
     let shares = std::thread::scope(|scope| {
         let working: Vec<_> = (0..threads).map(|first| scope.spawn(move || share(first))).collect();

@@ -17,7 +17,7 @@ use quorate_diagnostics::codes;
 use support::Place;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 18] = [
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("lock_violated", "no command weaves playbooks"),
     ("block_not_replaceable", "no command weaves playbooks"),
@@ -30,6 +30,11 @@ const NOT_RUN: [(&str, &str); 13] = [
     ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
     ("quorate:replay_differs", "needs a ledger that was changed past the program"),
     ("quorate:body_evicted", "needs a body that retention has erased"),
+    ("quorate:runtime_busy", "needs two processes at the same moment"),
+    ("quorate:conversation_lost", "needs a server that shows a part of a conversation"),
+    ("quorate:turn_refused", "needs a substrate that cannot hold a turn"),
+    ("quorate:events_kept_aside", "needs a disk that fills up"),
+    ("quorate:orchestrator_coexists", "needs the feature mcp"),
     ("quorate:log_behind", "needs a disk that fills up between two writes"),
 ];
 

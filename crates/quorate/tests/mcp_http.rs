@@ -50,7 +50,7 @@ async fn it_serves_several_clients_and_ends_when_it_is_interrupted() {
     assert!(server.authority().starts_with("127.0.0.1:"), "{}", server.url);
     let (one, other) = (Client::http(&server, None).await.unwrap(), Client::http(&server, None).await.unwrap());
     let reviewed = one.call("council_review", json!({"path": "draft.md"})).await;
-    assert_eq!(reviewed["result"]["verdict"], "SHIP");
+    assert_eq!(reviewed["result"]["verdict"], "REVISE");
     // A job is known by its id, not by the connection.
     let job = reviewed["job"].as_str().unwrap();
     assert_eq!(other.call("job_poll", json!({"job": job})).await["result"], reviewed["result"]);

@@ -52,6 +52,10 @@ impl Runner {
         }
         let answered = self.answered(&trigger);
         let asked: Vec<Name> = selected.iter().filter(|id| !answered.contains(*id)).cloned().collect();
+        if asked.is_empty() {
+            // All of them have answered, before this process or in another one.
+            return self.nobody(trigger, None, started).await;
+        }
         let scene = self.scene(&trigger, selected);
         if self.swarm.flags.on_mention {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));

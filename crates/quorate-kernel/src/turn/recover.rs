@@ -76,7 +76,10 @@ impl Runner {
         let unrecorded = found.unrecorded.len();
         if unrecorded > 0 {
             self.emit(What::LedgerDiffers {
-                what: format!("{unrecorded} turns of this conversation were not in the ledger"),
+                what: match unrecorded {
+                    1 => "1 turn of this conversation was not in the ledger".to_owned(),
+                    _ => format!("{unrecorded} turns of this conversation were not in the ledger"),
+                },
             });
             self.records.put(found.unrecorded).await?;
         }

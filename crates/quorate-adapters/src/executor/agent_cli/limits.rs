@@ -67,9 +67,10 @@ pub(super) fn meaning_of_words(text: &str) -> Option<&'static str> {
     let complains = OPENINGS.iter().any(|opening| folded.starts_with(opening));
     let begins =
         |message: &str| folded.starts_with(message) && (!message.ends_with("limit") || is_over(&folded));
-    let found =
-        MESSAGES.iter().find(|(message, _)| begins(message) || (complains && folded.contains(message)));
-    found.map(|(_, meaning)| *meaning)
+    if !complains && !MESSAGES.iter().any(|(message, _)| begins(message)) {
+        return None;
+    }
+    MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
 }
 
 /// Whether a limit is said to be reached, and not only spoken of.

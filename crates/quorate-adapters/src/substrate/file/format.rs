@@ -187,7 +187,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     let first = lines[0];
     let note = note(first);
     // A note that was cut off is neither note nor content.
-    let broken = note.is_none() && first.starts_with(NOTE_OPENING) && first != TORN && cut(first).is_none();
+    let broken = note.is_none() && is_cut_note(first);
     if note.is_some() {
         lines.remove(0);
     }
@@ -199,25 +199,25 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
         bytes == Some(content.len()) || super::super::id(&header.participant, &header.timestamp, &content) == header.id
     };
     let mut torn = marked.torn;
-    if open {
-        let is_mark = |line: &str| {
-            line.len() > "<!--".len()
-                && (TORN.starts_with(line) || CUT.starts_with(line) || line.starts_with(CUT))
-        };
-        let mark = lines.len() > 1 && lines.last().is_some_and(|line| is_mark(line));
+    if body.last {
+        // A mend that was cut off after its first byte leaves what it mends ended by a line feed.
+        let end = (!open && lines.len() > 2 && lines.last() == Some(&"")).then(|| lines.pop());
+        let mark = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_mark(line, open));
         if mark {
             lines.pop();
             mend.cut += 1;
         }
-        let is_header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
-        let rest = &lines[..lines.len().saturating_sub(1)];
-        let sure = lines.last().is_some_and(|line| line.starts_with("=== TURN "));
-        if is_header && (sure || marked.any || is_whole(rest)) {
+        let header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
+        let sure = open && lines.last().is_some_and(|line| line.starts_with("=== TURN "));
+        if header && (sure || marked.any || is_whole(&lines[..lines.len() - 1])) {
             lines.pop();
             mend.cut += 1;
         } else if mark {
             // A mark was begun, and not because of a header: it was the mark of a turn that is cut off.
             torn = true;
+        }
+        if mend.cut == 0 {
+            lines.extend(end.flatten());
         }
     }
     if broken && (marked.torn || (open && lines.len() == 1)) {
@@ -227,11 +227,12 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     let content = content(&lines, note.as_ref());
     let note = note.unwrap_or_default();
     if body.last && !torn {
-        torn = (split && mend.cut == 0) || is_short(&content, &note, open && mend.cut == 0);
+        let empty = open && !body.text.is_empty() && body.text.iter().all(|byte| *byte == 0);
+        torn = empty || (split && mend.cut == 0) || is_short(&content, &note, open && mend.cut == 0);
     }
     mend.torn = torn && !marked.torn;
     let content = match torn {
-        true => content.trim_end_matches('\n').to_owned(),
+        true => content.trim_end_matches(['\n', '\0']).to_owned(),
         false => content,
     };
     let pending = body.last && (body.text.is_empty() || (torn && content.is_empty()));
@@ -249,7 +250,6 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
 /// Whether the content at the journal's end is less than what its note says. A line that was made shorter by hand
 /// leaves as many lines; a write that was cut off leaves fewer, or an open one.
 fn is_short(content: &str, note: &Note, open: bool) -> bool {
-    // Some file systems give a file its new length before its new bytes.
     let content = if open { content.trim_end_matches('\0') } else { content };
     note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
 }
@@ -293,10 +293,27 @@ fn marks(lines: &mut Vec<&str>) -> Marked {
     marked
 }
 
-/// Whether an open line is the beginning of a header, or of nothing at all.
+// What a write that was cut off leaves. Some file systems give a file its new length before its new bytes.
+
+/// Whether a line is the beginning of a header, or of nothing at all.
 fn is_cut_header(line: &str) -> bool {
-    !line.is_empty()
-        && (OPENING.starts_with(line) || line.starts_with(OPENING) || line.bytes().all(|byte| byte == 0))
+    let begun = line.trim_end_matches('\0');
+    !line.is_empty() && (OPENING.starts_with(begun) || begun.starts_with(OPENING))
+}
+
+/// Whether a line is the beginning of a mark.
+fn is_cut_mark(line: &str, open: bool) -> bool {
+    let begun = line.trim_end_matches('\0');
+    let shortest = if open { "<!--" } else { NOTE };
+    begun.len() > shortest.len()
+        && (TORN.starts_with(begun) || CUT.starts_with(begun) || begun.starts_with(CUT))
+}
+
+/// Whether the line after the header is the beginning of a note, and no mark.
+fn is_cut_note(line: &str) -> bool {
+    let begun = line.trim_end_matches('\0');
+    let note = begun.starts_with(NOTE_OPENING) || (NOTE_OPENING.starts_with(begun) && !begun.is_empty());
+    note && line != TORN && cut(line).is_none()
 }
 
 fn content(lines: &[&str], note: Option<&Note>) -> String {

@@ -109,6 +109,7 @@ pub fn went(went: &Went) -> String {
     let turns = |count: usize| if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") };
     text.push_str(&match (went.asked, went.idle) {
         (0, 0) => "nothing is new\n".to_owned(),
+        (0, _) if went.passed.is_empty() => "nothing is to be answered\n".to_owned(),
         (_, idle) => {
             format!("{} appended; {} that nobody answers\n", turns(went.appended.len()), turns(idle))
         }

@@ -114,7 +114,7 @@ fn outcome_json(outcome: &Outcome) -> String {
         "previous": outcome.previous,
         "target": outcome.target,
         "dry_run": outcome.run == Run::Dry,
-        "written": outcome.run == Run::Real && !outcome.report.refused() && (!outcome.idle() || outcome.resumed),
+        "written": outcome.run == Run::Real && !outcome.report.refused(),
         "resumed": outcome.resumed,
         "files": outcome.files.iter().map(told).collect::<Vec<_>>(),
         "diagnostics": diagnostics::diagnostics(&outcome.report),

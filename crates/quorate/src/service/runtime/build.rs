@@ -162,7 +162,10 @@ impl Building<'_> {
             let kind = block.get("kind").and_then(Json::as_str).unwrap_or_default();
             let body = Body::new(format!("there is no {port} of the kind `{kind}`"));
             let help = format!("the kinds of {port}s are {known}");
-            self.refuse(codes::KIND_UNKNOWN, body.at(self.at(port, "kind")).help(help));
+            let node = self.layer.root.key(port).and_then(|node| node.key("kind"));
+            let span = node.map_or(0..0, |node| node.span.clone());
+            let at = self.layer.place(span, format!("{port}.kind"));
+            self.refuse(codes::KIND_UNKNOWN, body.at(at).help(help));
             return None;
         };
         let seats = Seated { registry: self.registry, configuration: self.configuration };
@@ -190,9 +193,10 @@ impl Building<'_> {
     /// The place of a key of a block.
     fn at(&self, block: &str, key: &str) -> Place {
         let node = self.layer.root.key(block);
-        let found = node.and_then(|node| node.key(key)).or(node);
+        let own = node.and_then(|node| node.entry(key)).map(|entry| entry.key_span.clone());
+        let span = own.or(node.map(|node| node.span.clone())).unwrap_or(0..0);
         let path = if key.is_empty() { block.to_owned() } else { format!("{block}.{key}") };
-        self.layer.place(found.map_or(0..0, |node| node.span.clone()), path)
+        self.layer.place(span, path)
     }
 
     /// One participant with its executor (Q1).
@@ -387,6 +391,9 @@ impl Building<'_> {
     }
 }
 
+/// The key of a block that names a model.
+const MODEL: &str = "model";
+
 /// Executors for adapters that ask somebody.
 struct Seated<'a> {
     registry: &'a Registry,
@@ -395,9 +402,19 @@ struct Seated<'a> {
 
 impl Seats for Seated<'_> {
     fn seat(&self, name: Option<&str>, block: Map<String, Json>) -> Result<Seat, Refused> {
-        let default = self.configuration.default_executor.as_ref().map(|(name, _)| name.as_str());
-        let name = name.or(default).or(self.registry.fallback_kind()).unwrap_or_default();
-        let chosen = executor::by_name_with(self.registry, self.configuration, name, None, block);
+        let (registry, host) = (self.registry, self.configuration);
+        let default = host.default_executor.as_ref().map(|(name, _)| name.as_str());
+        // Whoever names a model wants one asked, also where nobody has said how.
+        let bare = || registry.command_kind().and_then(|kind| registry.bare_preset(kind));
+        let fallback = if block.contains_key(MODEL) { bare() } else { registry.fallback_kind() };
+        let chosen_by_host = name.is_none();
+        let name = name.or(default).or(fallback).unwrap_or_default();
+        let mut chosen = executor::by_name_with(registry, host, name, None, block.clone());
+        if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
+            // The host's choice may be somebody who cannot be told which model to ask.
+            let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
+            chosen = executor::by_name_with(registry, host, name, None, without);
+        }
         let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first()))?;
         Ok(Seat {
             executor: chosen.executor,

@@ -1,0 +1,112 @@
+//! The journal: the public format in both directions, writes that were cut off, people and other programs that change
+//! it, several processes, and its index.
+#![expect(clippy::disallowed_methods, reason = "tests look at files and start processes")]
+
+#[path = "journal/contents.rs"]
+mod contents;
+#[path = "journal/hands.rs"]
+mod hands;
+#[path = "journal/index.rs"]
+mod index;
+#[path = "journal/model.rs"]
+mod model;
+#[path = "journal/processes.rs"]
+mod processes;
+#[path = "journal/public.rs"]
+mod public;
+#[path = "journal/torn.rs"]
+mod torn;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_adapters::default_registry;
+use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_kernel::ports::executor::Servers;
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::registry::Build;
+use quorate_testkit::conformance::dispatcher::OneSeat;
+use quorate_testkit::conformance::substrate::everything;
+use serde_json::json;
+
+/// A journal in a folder of its own.
+struct Journal {
+    dir: tempfile::TempDir,
+}
+
+impl Journal {
+    fn new() -> Self {
+        Journal { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn holding(text: impl AsRef<[u8]>) -> Self {
+        let journal = Journal::new();
+        journal.write(text);
+        journal
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("conversation.md")
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        self.dir.path().join(format!("conversation.md{ending}"))
+    }
+
+    fn open(&self) -> Arc<dyn Substrate> {
+        open(self.dir.path())
+    }
+
+    fn write(&self, text: impl AsRef<[u8]>) {
+        std::fs::write(self.path(), text).unwrap();
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        std::fs::read(self.path()).unwrap()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.bytes()).unwrap()
+    }
+
+    /// Adds to the end of the file, without a lock.
+    fn add(&self, text: impl AsRef<[u8]>) {
+        use std::io::Write as _;
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(self.path());
+        file.unwrap().write_all(text.as_ref()).unwrap();
+    }
+
+    /// What is there for somebody who has never seen it and has no index.
+    async fn afresh(&self) -> Vec<Turn> {
+        let copy = Journal::holding(std::fs::read(self.path()).unwrap_or_default());
+        everything(&*copy.open(), 1_000).await
+    }
+}
+
+fn open(dir: &Path) -> Arc<dyn Substrate> {
+    let new = default_registry().unwrap().substrate_kind("file").expect("a shipped kind");
+    let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
+    let build = Build {
+        block: block.as_object().unwrap(),
+        dir,
+        runtime: "journal",
+        participants: &[],
+        servers: &Servers::default(),
+        seats: &OneSeat(None),
+    };
+    new(&build).expect("a block that fits")
+}
+
+async fn append(substrate: &Arc<dyn Substrate>, turn: NewTurn) -> Turn {
+    let appended = substrate.append(turn).await.expect("it can be appended");
+    assert!(appended.fresh);
+    appended.turn
+}
+
+async fn all(substrate: &Arc<dyn Substrate>) -> Vec<Turn> {
+    everything(&**substrate, 1_000).await
+}
+
+fn contents(turns: &[Turn]) -> Vec<&str> {
+    turns.iter().map(|turn| &*turn.content).collect()
+}

@@ -1,0 +1,199 @@
+//! People and other programs that change the journal while it is open.
+
+use std::time::Duration;
+
+use quorate_testkit::conformance::substrate::{answer, said};
+
+use super::{Journal, all, append, contents, public};
+
+async fn begun() -> (Journal, std::sync::Arc<dyn quorate_kernel::ports::substrate::Substrate>) {
+    let journal = Journal::new();
+    let substrate = journal.open();
+    for at in 0..5 {
+        let turn = append(&substrate, said("ann", &format!("turn {at}, as it was"))).await;
+        append(&substrate, answer("bea", &format!("answer {at},\nas it was"), &turn.id)).await;
+    }
+    all(&substrate).await;
+    (journal, substrate)
+}
+
+#[tokio::test]
+async fn a_program_that_knows_no_lock_appends() {
+    let (journal, substrate) = begun().await;
+    for at in 0..5 {
+        journal.add(public::write("cli", &format!("2026-05-23T10:00:0{at}Z"), &format!("foreign {at}")));
+        let own = append(&substrate, said("ann", &format!("own {at}"))).await;
+        let turns = all(&substrate).await;
+        assert_eq!(turns.len(), 12 + 2 * at);
+        assert_eq!(turns.last(), Some(&own));
+        assert_eq!(&*turns[turns.len() - 2].content, format!("foreign {at}"));
+        let page = substrate.read(Some(&turns[turns.len() - 3].id), 9).await.unwrap();
+        assert_eq!(page.turns, turns[turns.len() - 2..]);
+    }
+}
+
+/// What was said is read as it stands now, and a stamp stays where the words were changed.
+#[tokio::test]
+async fn words_that_were_changed_by_hand_are_read_as_they_are() {
+    for (what, by) in [("as it was", "as it is!"), ("as it was", "shorter"), ("as it was", "as it is now, much longer")] {
+        let (journal, substrate) = begun().await;
+        let before = all(&substrate).await;
+        journal.write(journal.text().replace(what, by));
+        for handle in [substrate, journal.open()] {
+            let after = all(&handle).await;
+            assert_eq!(after.len(), 10);
+            for (old, new) in before.iter().zip(&after) {
+                assert_eq!((&old.id, &old.stamp, &old.meta), (&new.id, &new.stamp, &new.meta));
+                assert_eq!(new.content.as_ref(), old.content.replace(what, by));
+            }
+            for at in 0..10 {
+                let page = handle.read(Some(&before[at].id), 99).await.unwrap();
+                assert!(page.known, "it is there still");
+                assert_eq!(page.turns, after[at + 1..]);
+                assert_eq!(handle.window(&before[at].id, 3).await.unwrap(), after[at.saturating_sub(2)..=at]);
+            }
+            let again = handle.append(answer("bea", "anew", &before[8].id)).await.unwrap();
+            assert!(!again.fresh, "the answer is there still");
+        }
+    }
+}
+
+#[tokio::test]
+async fn turns_that_were_taken_out_are_gone() {
+    let (journal, substrate) = begun().await;
+    let before = all(&substrate).await;
+    let text = journal.text();
+    let from = text.find(&format!("=== TURN id={}", before[3].id)).unwrap();
+    let to = text.find(&format!("=== TURN id={}", before[6].id)).unwrap();
+    journal.write(format!("{}{}", &text[..from], &text[to..]));
+    let page = substrate.read(Some(&before[6].id), 99).await.unwrap();
+    assert!(page.known);
+    assert_eq!(page.turns, before[7..]);
+    let page = substrate.read(Some(&before[4].id), 99).await.unwrap();
+    assert!(!page.known, "it is not there any more");
+    assert_eq!(page.turns.len(), 7);
+    assert!(substrate.append(answer("bea", "anew", &before[2].id)).await.unwrap().fresh, "its key is free");
+    assert!(!substrate.append(answer("bea", "anew", &before[0].id)).await.unwrap().fresh);
+}
+
+/// As editors save: into a new file that is given the old one's name, or into the same one.
+#[tokio::test]
+async fn a_journal_that_was_replaced_is_another_journal() {
+    let (journal, substrate) = begun().await;
+    let before = all(&substrate).await;
+    let new = public::write("user", "2026-05-23T10:00:00Z", "all new");
+    let beside = journal.beside(".new");
+    std::fs::write(&beside, &new).unwrap();
+    std::fs::rename(&beside, journal.path()).unwrap();
+    let page = substrate.read(Some(&before[9].id), 99).await.unwrap();
+    assert!(!page.known);
+    assert_eq!(contents(&page.turns), ["all new"]);
+    append(&substrate, said("ann", "more")).await;
+    assert_eq!(contents(&journal.afresh().await), ["all new", "more"]);
+}
+
+#[tokio::test]
+async fn a_journal_that_was_deleted_or_emptied_is_begun_anew() {
+    for deleted in [true, false] {
+        let (journal, substrate) = begun().await;
+        let before = all(&substrate).await;
+        match deleted {
+            true => std::fs::remove_file(journal.path()).unwrap(),
+            false => journal.write(""),
+        }
+        let page = substrate.read(Some(&before[9].id), 99).await.unwrap();
+        assert!(!page.known && page.turns.is_empty());
+        assert!(substrate.append(answer("bea", "anew", &before[0].id)).await.unwrap().fresh);
+        append(&substrate, said("ann", "more")).await;
+        assert_eq!(contents(&journal.afresh().await), ["anew", "more"]);
+        assert_eq!(all(&substrate).await, journal.afresh().await);
+    }
+}
+
+/// Who saves a file may empty it first: a reader at that moment does not take the conversation for gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_just_being_saved_is_waited_for() {
+    let (journal, substrate) = begun().await;
+    let last = all(&substrate).await.last().unwrap().id.clone();
+    let text = journal.text();
+    journal.write("");
+    let (page, ()) = tokio::join!(substrate.read(Some(&last), 99), async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        journal.write(&text);
+    });
+    assert!(page.unwrap().known);
+}
+
+#[tokio::test]
+async fn what_is_not_utf_8_is_refused_by_its_byte() {
+    let (journal, substrate) = begun().await;
+    let before = journal.bytes();
+    let since = all(&substrate).await.last().unwrap().id.clone();
+    for (bad, at) in [
+        (&b"=== TURN id=x participant=y ts=z ===\nbad \xff byte\n"[..], 41),
+        (b"=== TURN id=x participant=\xff ts=z ===\nbad\n", 26),
+    ] {
+        journal.write(&before);
+        journal.add(bad);
+        let at = before.len() + at;
+        for handle in [&substrate, &journal.open()] {
+            let error = handle.read(Some(&since), 9).await.unwrap_err();
+            assert!(error.to_string().contains(&format!("not UTF-8 at byte {at};")), "{error}");
+            assert!(handle.append(said("ann", "x")).await.is_err());
+        }
+        assert!(journal.bytes().ends_with(bad), "nothing is lost");
+        // Whoever waits is woken when it is mended.
+        let waiting = substrate.changed();
+        let mending = async {
+            tokio::task::yield_now().await;
+            journal.write(&before);
+            journal.add("=== TURN id=x participant=y ts=z ===\ngood\n");
+        };
+        let (changed, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(30), waiting), mending);
+        changed.expect("woken").unwrap();
+        assert_eq!(contents(&substrate.read(Some(&since), 9).await.unwrap().turns), ["good"]);
+    }
+}
+
+/// Two turns with one id: nothing is given twice in a row.
+#[tokio::test]
+async fn of_two_turns_with_one_id_the_last_is_meant() {
+    let twice = public::write("cli", "2026-05-23T10:00:00Z", "twice");
+    let journal = Journal::holding([&*twice, &public::write("cli", "2026-05-23T10:00:01Z", "once"), &*twice].concat());
+    let substrate = journal.open();
+    let page = substrate.read(None, 9).await.unwrap();
+    assert_eq!(contents(&page.turns), ["twice", "once", "twice"]);
+    let page = substrate.read(Some(&page.turns[0].id), 9).await.unwrap();
+    assert!(page.known && page.turns.is_empty());
+}
+
+/// A link and what it leads to are one journal.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_is_the_journal_that_it_leads_to() {
+    let (journal, substrate) = begun().await;
+    let other = Journal::new();
+    std::os::unix::fs::symlink(journal.path(), other.path()).unwrap();
+    let linked = other.open();
+    append(&linked, said("ann", "by the link")).await;
+    assert_eq!(all(&substrate).await, all(&linked).await);
+    assert!(!other.beside(".lock").exists() && !other.beside(".idx").exists());
+}
+
+/// A folder that one may only read is enough to read.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_journal_in_a_folder_that_is_read_only_can_be_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let journal = Journal::holding(public::write("cli", "2026-05-23T10:00:00Z", "hello"));
+    let mode = |mode| std::fs::set_permissions(journal.dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o555);
+    let may_write = std::fs::write(journal.beside(".probe"), "").is_ok();
+    let substrate = journal.open();
+    let turns = all(&substrate).await;
+    let appended = substrate.append(said("ann", "x")).await;
+    mode(0o755);
+    assert_eq!(contents(&turns), ["hello"]);
+    // A superuser may write everywhere.
+    assert_eq!(appended.is_ok(), may_write, "{appended:?}");
+}

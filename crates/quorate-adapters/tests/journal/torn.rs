@@ -1,0 +1,138 @@
+//! A journal that was cut off at any byte of its last turn.
+
+use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_testkit::conformance::substrate::{answer, said};
+
+use super::{Journal, all, append, public};
+
+/// What the answer says: several lines, some of them hostile, some characters of several bytes.
+const WORDS: &str = "Ça va 🦀:\n\n=== TURN id=t_0 participant=x ts=y ===\n\\=== TURN\n<!-- quorate: {} -->\n- naïve\nend\n\n";
+
+/// A conversation of a question and what somebody says to it, and where the last turn begins.
+async fn conversation(question: &str, reply: impl Fn(&Turn) -> NewTurn) -> (Vec<u8>, usize, Turn, Turn) {
+    let journal = Journal::new();
+    let substrate = journal.open();
+    let first = append(&substrate, said("ann", question)).await;
+    let begin = journal.bytes().len();
+    let second = append(&substrate, reply(&first)).await;
+    (journal.bytes(), begin, first, second)
+}
+
+/// An answer that was cut off is never taken for one; nothing before it is touched; the same answer can be appended,
+/// and everybody sees the same afterwards.
+#[tokio::test]
+async fn an_answer_that_was_cut_off_is_not_an_answer() {
+    for question in ["@bea how?", "@bea how?\n", "@bea\n\nhow"] {
+        let (bytes, begin, first, second) = conversation(question, |first| answer("bea", WORDS, &first.id)).await;
+        for cut in begin..=bytes.len() {
+            let journal = Journal::holding(&bytes[..cut]);
+            let substrate = journal.open();
+            let seen = all(&substrate).await;
+            assert_eq!(seen[0], first, "cut at {cut}");
+            // The words end with line feeds, of which the note knows.
+            let whole = seen.get(1).is_some_and(|turn| turn.stamp.is_some());
+            assert_eq!(whole, cut >= bytes.len() - 2, "cut at {cut}: {seen:?}");
+            if let Some(torn) = seen.get(1).filter(|_| !whole) {
+                assert_eq!(torn.id, second.id);
+                let kept = torn.content.trim_end_matches('\u{fffd}').trim_end_matches('\\');
+                assert!(WORDS.starts_with(kept), "cut at {cut}: {kept:?}");
+            }
+            // The index is there by now; another handle has to see the same with it.
+            assert_eq!(all(&journal.open()).await, seen, "cut at {cut}");
+            let again = substrate.append(answer("bea", WORDS, &first.id)).await.unwrap();
+            assert_eq!(again.fresh, !whole, "cut at {cut}");
+            assert_eq!(&*again.turn.content, WORDS);
+            let after = all(&substrate).await;
+            assert_eq!(after[..seen.len()], seen[..], "cut at {cut}: what was shown stays");
+            assert_eq!(after.last(), Some(&again.turn), "cut at {cut}");
+            assert_eq!(after.iter().filter(|turn| turn.stamp.is_some()).count(), 1, "cut at {cut}");
+            append(&journal.open(), said("ann", "thanks")).await;
+            assert_eq!(all(&substrate).await, journal.afresh().await, "cut at {cut}");
+            assert_eq!(all(&journal.open()).await, journal.afresh().await, "cut at {cut}");
+            assert!(journal.bytes().starts_with(&bytes[..cut]), "nothing is taken away");
+            let public = public::read(&String::from_utf8_lossy(&journal.bytes()));
+            assert!(public.iter().any(|turn| *turn.0 == *again.turn.id), "cut at {cut}: others see it, too");
+        }
+    }
+}
+
+/// A person's turn that was cut off, or whose last line is just not ended, is what is there of it.
+#[tokio::test]
+async fn a_turn_without_a_note_is_what_is_there_of_it() {
+    let words = "Ça\n=== TURN x\n\nva 🦀";
+    let (bytes, begin, first, second) = conversation("hello", |_| said("bea", words)).await;
+    for cut in begin..=bytes.len() {
+        let journal = Journal::holding(&bytes[..cut]);
+        let substrate = journal.open();
+        let seen = all(&substrate).await;
+        assert_eq!(seen[0], first, "cut at {cut}");
+        if cut >= bytes.len() - 1 {
+            assert_eq!(seen[1], second);
+        }
+        let next = append(&substrate, said("cleo", "next")).await;
+        let after = all(&substrate).await;
+        assert_eq!(after[0], first, "cut at {cut}");
+        assert_eq!(after.last(), Some(&next));
+        assert_eq!(after[..seen.len()], seen[..], "cut at {cut}: what was shown stays");
+        assert_eq!(after, journal.afresh().await, "cut at {cut}");
+    }
+}
+
+/// The repair of a cut may be cut off itself.
+#[tokio::test]
+async fn a_mend_that_was_cut_off_is_mended() {
+    let (bytes, begin, first, _) = conversation("@bea?", |first| answer("bea", "Ça va\n🦀 bien", &first.id)).await;
+    for cut in (begin..bytes.len()).filter(|cut| cut % 3 == 0 || bytes.len() - cut < 24 || cut - begin < 14) {
+        let journal = Journal::holding(&bytes[..cut]);
+        append(&journal.open(), said("ann", "after")).await;
+        let mended = journal.bytes();
+        let header = mended.len() - public::write("ann", "2026-05-18T18:23:11.504Z", "after").len();
+        for second in cut..header + 12 {
+            let journal = Journal::holding(&mended[..second]);
+            let substrate = journal.open();
+            let seen = all(&substrate).await;
+            assert_eq!(seen[0], first, "cut at {cut}, then at {second}");
+            // A first byte alone ends the line. That a turn was cut off in its last line shows no more then: it looks
+            // as if somebody had made the line shorter.
+            if second > cut + 1 {
+                assert!(seen.iter().all(|turn| turn.stamp.is_none()), "cut at {cut}, then at {second}: {seen:?}");
+                assert!(substrate.append(answer("bea", "yes", &first.id)).await.unwrap().fresh);
+            } else {
+                substrate.append(answer("bea", "yes", &first.id)).await.unwrap();
+            }
+            let after = all(&substrate).await;
+            assert_eq!(after, journal.afresh().await, "cut at {cut}, then at {second}");
+            assert_eq!(after[0], first, "cut at {cut}, then at {second}");
+            assert_eq!(after.iter().filter(|turn| turn.stamp.is_some()).count(), 1);
+        }
+    }
+}
+
+/// After a loss of power a file may have its length and not its bytes.
+#[tokio::test]
+async fn a_turn_of_zeros_is_no_answer() {
+    let (bytes, begin, first, second) = conversation("@bea?", |first| answer("bea", "yes\nof course", &first.id)).await;
+    for cut in begin..bytes.len() - 1 {
+        let mut zeros = bytes.clone();
+        zeros[cut..].fill(0);
+        let journal = Journal::holding(&zeros);
+        let substrate = journal.open();
+        let seen = all(&substrate).await;
+        assert_eq!(seen[0], first, "zeros from {cut}");
+        assert!(seen.iter().all(|turn| turn.stamp.is_none()), "zeros from {cut}: {seen:?}");
+        let again = substrate.append(answer("bea", "yes\nof course", &first.id)).await.unwrap();
+        assert!(again.fresh && again.turn.content == second.content);
+        assert_eq!(all(&substrate).await.last(), Some(&again.turn), "zeros from {cut}");
+        assert_eq!(all(&substrate).await, journal.afresh().await, "zeros from {cut}");
+    }
+}
+
+/// Two answers with the words of one that was cut off have ids of their own.
+#[tokio::test]
+async fn the_id_of_a_torn_turn_is_taken() {
+    let (bytes, _, first, second) = conversation("@bea?", |first| answer("bea", "yes, of course", &first.id)).await;
+    let journal = Journal::holding(&bytes[..bytes.len() - 5]);
+    let again = append(&journal.open(), answer("bea", "yes, of course", &first.id)).await;
+    assert_ne!(again.id, second.id);
+    assert_eq!(&*again.timestamp, "2026-05-18T18:23:11.505Z");
+}

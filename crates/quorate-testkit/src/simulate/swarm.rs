@@ -1,0 +1,199 @@
+//! Swarms from seeds: kernels on one conversation, that of one process after the other or of several at once, of one
+//! manifest or two; people who speak in between; delays and failures in every port, before and after what was asked for
+//! is done; deaths, losses of power and interruptions at any step. Then every checker that what came of it has to pass.
+
+mod cast;
+mod check;
+mod expected;
+mod life;
+mod log;
+mod process;
+mod setup;
+mod stores;
+mod talk;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quorate_kernel::clock::{Clock as _, rfc3339};
+use quorate_kernel::conversation::NewTurn;
+use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_kernel::ports::substrate::Keeps;
+use quorate_kernel::turn::{Begin, Cycled, Runner};
+use serde_json::Map;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Violation;
+use crate::clock::Leaping;
+use crate::faults::Mortal;
+use life::{Failures, Life};
+use log::Log;
+use process::{Process, World};
+use setup::{Saying, Setup};
+use talk::Talk;
+
+/// How often the conversation is looked at, and after how many looks it should be at rest.
+const LOOK: Duration = Duration::from_secs(120);
+const LOOKS: usize = 400;
+
+/// What one simulation came to, for whoever counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Came {
+    /// How many turns there are.
+    pub turns: usize,
+    /// How many of them answer another.
+    pub answers: usize,
+    /// How many participants were asked and said nothing.
+    pub failed: usize,
+    /// How often a process died.
+    pub deaths: usize,
+    /// How often one was interrupted.
+    pub interrupts: usize,
+    /// How many triggers were passed over since participants had spoken too often in a row.
+    pub guarded: usize,
+    /// Whether the substrate keeps nothing but turns.
+    pub bare: bool,
+    /// How many processes ran at once.
+    pub processes: usize,
+    /// How many manifests.
+    pub manifests: usize,
+}
+
+
+/// Simulates one conversation from a seed and checks what must always hold.
+///
+/// # Errors
+/// The first thing that did not hold, with the seed to try again.
+pub async fn simulate(seed: u64) -> Result<Came, Violation> {
+    simulated(seed).await.map_err(|what| Violation::new(seed, what))
+}
+
+async fn simulated(seed: u64) -> Result<Came, String> {
+    let setup = Arc::new(Setup::new(seed));
+    let failures = Failures { percent: setup.fails, left: AtomicUsize::new(setup.failures) };
+    let world = Arc::new(World {
+        talk: Arc::new(Talk::new(setup.keeps)),
+        log: Arc::default(),
+        clock: Arc::new(Leaping::new(seed)),
+        failures: Arc::new(failures),
+        states: process::states(&setup),
+        over: watch::Sender::new(false),
+        deaths: AtomicUsize::new(0),
+        interrupts: AtomicUsize::new(0),
+        setup: setup.clone(),
+    });
+    setup.before.iter().for_each(|saying| say(&world, saying));
+    let ledgers: Vec<Vec<Arc<Mutex<Arc<Mortal>>>>> =
+        (0..setup.manifests.len()).map(|manifest| process::ledgers(&setup, manifest)).collect();
+    let mut processes = JoinSet::new();
+    let mut rested = Vec::new();
+    for (manifest, ledgers) in ledgers.iter().enumerate() {
+        for (number, ledger) in ledgers.iter().enumerate() {
+            let rest: Arc<Mutex<Option<Instant>>> = Arc::default();
+            rested.push(rest.clone());
+            let (world, ledger) = (world.clone(), ledger.clone());
+            processes.spawn(Process { world, manifest, number, ledger, rested: rest }.run());
+        }
+    }
+    let mut people = JoinSet::new();
+    for writer in 0..setup.people.len() {
+        let world = world.clone();
+        people.spawn(async move {
+            for saying in &world.setup.people[writer] {
+                tokio::time::sleep(Duration::from_millis(saying.after_ms)).await;
+                say(&world, saying);
+            }
+        });
+    }
+    while people.join_next().await.is_some() {}
+    rests(&world, &rested, &mut processes).await?;
+    world.over.send_replace(true);
+    while let Some(ended) = processes.join_next().await {
+        ended.map_err(|_| "a process panicked".to_owned())??;
+    }
+    let mut records = Vec::new();
+    for (manifest, ledgers) in ledgers.iter().enumerate() {
+        records.push(says_nothing_new(&world, manifest, ledgers).await?);
+    }
+    let came = check::all(&world, &records)?;
+    Ok(Came {
+        deaths: world.deaths.load(Ordering::Relaxed),
+        interrupts: world.interrupts.load(Ordering::Relaxed),
+        bare: setup.keeps == Keeps::Turns,
+        processes: rested.len(),
+        manifests: setup.manifests.len(),
+        ..came
+    })
+}
+
+fn say(world: &World, saying: &Saying) {
+    world.talk.append(NewTurn {
+        participant: saying.by.clone(),
+        content: saying.text.as_str().into(),
+        timestamp: rfc3339(world.clock.now_ms()),
+        meta: Map::new(),
+        stamp: None,
+    });
+}
+
+/// Idle is reached: nothing is appended any more, and every process has found nothing to do since.
+async fn rests(
+    world: &World,
+    rested: &[Arc<Mutex<Option<Instant>>>],
+    processes: &mut JoinSet<Result<(), String>>,
+) -> Result<(), String> {
+    let (mut length, mut since) = (world.talk.len(), Instant::now());
+    for _ in 0..LOOKS {
+        tokio::time::sleep(LOOK).await;
+        if let Some(ended) = processes.try_join_next() {
+            ended.map_err(|_| "a process panicked".to_owned())??;
+            return Err("a process ended before all was said".to_owned());
+        }
+        if world.talk.len() != length {
+            (length, since) = (world.talk.len(), Instant::now());
+            continue;
+        }
+        let rests = |one: &Arc<Mutex<Option<Instant>>>| {
+            one.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at > since)
+        };
+        if rested.iter().all(rests) {
+            return Ok(());
+        }
+    }
+    Err(format!("the conversation does not come to rest; it has {length} turns"))
+}
+
+/// A last process of each ledger finds nothing to do; then its records.
+async fn says_nothing_new(
+    world: &Arc<World>,
+    manifest: usize,
+    ledgers: &[Arc<Mutex<Arc<Mortal>>>],
+) -> Result<Vec<Vec<Record>>, String> {
+    let mut all = Vec::new();
+    for ledger in ledgers {
+        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (length, asked) = (world.talk.len(), asked(&world.log));
+        let life = Life::charmed(world.begin(manifest));
+        let swarm = world.swarm(manifest, &life, &ledger);
+        let mut runner = Runner::open(swarm, Begin::First).await.map_err(|error| error.to_string())?;
+        let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
+        if world.setup.manifests[manifest].is_alone() && cycled != Cycled::Nothing {
+            return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
+        }
+        if world.talk.len() != length || asked != self::asked(&world.log) {
+            return Err("all was said, and a new process asks somebody".to_owned());
+        }
+        let place = "simulated";
+        let stream = Runner::stream(&world.setup.manifests[manifest].id, place);
+        runner.close(Duration::from_secs(2)).await.map_err(|error| error.to_string())?;
+        all.push(ledger.records(&stream).await.map_err(|error| error.to_string())?);
+    }
+    Ok(all)
+}
+
+fn asked(log: &Mutex<Log>) -> usize {
+    log.lock().unwrap_or_else(PoisonError::into_inner).asked.len()
+}

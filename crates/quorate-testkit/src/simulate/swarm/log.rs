@@ -1,0 +1,113 @@
+//! What happened, for the checkers: what processes did, in the order in which they did it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Turn;
+use quorate_kernel::ports::lifecycle::{Failed, Lifecycle};
+use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+use quorate_protocol::Name;
+
+use super::stores::FORGETFUL;
+use super::talk::place;
+use crate::chance::Chance;
+
+/// What happened.
+#[derive(Default)]
+pub(super) struct Log {
+    /// Every trigger that was taken up, in order.
+    pub(super) taken: Vec<Taken>,
+    /// What dispatchers saw and said.
+    pub(super) decided: Vec<Decided>,
+    /// Who was asked for the first time for what, in order.
+    pub(super) asked: Vec<Asked>,
+    /// The cursors that were recorded.
+    pub(super) cursors: Vec<Cursor>,
+    /// Whose turn could not be asked for since its state could not be read: trigger and participant.
+    pub(super) forgotten: BTreeSet<(usize, Name)>,
+    /// Turns that hooks were told of, and in which life.
+    pub(super) ended: Vec<(usize, usize)>,
+    /// The manifest of each life.
+    pub(super) lives: Vec<usize>,
+}
+
+/// A trigger that was taken up.
+pub(super) struct Taken {
+    pub(super) life: usize,
+    pub(super) trigger: usize,
+}
+
+/// What a dispatcher saw and said.
+pub(super) struct Decided {
+    pub(super) manifest: usize,
+    /// Where the window's turns stand.
+    pub(super) window: Vec<usize>,
+    /// Whom it named; `None` where it failed.
+    pub(super) named: Option<Vec<Name>>,
+}
+
+/// Somebody was asked.
+pub(super) struct Asked {
+    pub(super) life: usize,
+    pub(super) trigger: usize,
+    pub(super) participant: Name,
+}
+
+/// A cursor that was recorded when the conversation had so many turns.
+pub(super) struct Cursor {
+    pub(super) manifest: usize,
+    pub(super) at: usize,
+    pub(super) length: usize,
+}
+
+/// Writes down what a process tells.
+pub(super) struct Witness {
+    pub(super) life: usize,
+    pub(super) log: Arc<Mutex<Log>>,
+    /// The trigger of the cycle under way.
+    pub(super) trigger: Mutex<usize>,
+}
+
+impl Telemetry for Witness {
+    fn emit(&self, event: &Event) {
+        let mut trigger = self.trigger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        match &event.what {
+            What::CycleStarted { trigger: id, .. } => {
+                *trigger = place(id).unwrap_or(usize::MAX);
+                log.taken.push(Taken { life: self.life, trigger: *trigger });
+            }
+            What::ParticipantFailed { participant, error, .. } if error.contains(FORGETFUL) => {
+                log.forgotten.insert((*trigger, participant.clone()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A hook that writes down what it is told, and then fails, panics or hangs.
+pub(super) struct Unreliable {
+    pub(super) life: usize,
+    pub(super) log: Arc<Mutex<Log>>,
+    pub(super) seed: u64,
+}
+
+#[async_trait]
+impl Lifecycle for Unreliable {
+    fn kind(&self) -> &'static str {
+        "simulated"
+    }
+
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+        let at = place(&turn.id).unwrap_or(usize::MAX);
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).ended.push((self.life, at));
+        match Chance::of(self.seed, &turn.id).below(8) {
+            0 => Err("simulated: a hook failed".to_owned()),
+            // Without the message that a panic prints.
+            1 => std::panic::resume_unwind(Box::new("simulated")),
+            2 => std::future::pending().await,
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! A process that runs a manifest: over as many lives as it takes, until the conversation is at rest.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quorate_kernel::ports::substrate;
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::turn::{Begin, Cycled, Error, Flags, Runner, Swarm};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::cast::{Names, speaker};
+use super::life::{End, Failures, Life, when};
+use super::log::{Log, Unreliable, Witness};
+use super::setup::{Setup, at_most};
+use super::stores::{Book, Memories, States};
+use super::talk::{Handle, Talk};
+use crate::chance::Chance;
+use crate::clock::Leaping;
+use crate::faults::Mortal;
+
+/// How long a process has to close.
+const CLOSING: Duration = Duration::from_secs(2);
+/// More lives than any process has: every one but a few ends by one of a few deaths or failures, or when all is said.
+const LIVES: usize = 2_000;
+
+/// Everything that all processes of a simulation share.
+pub(super) struct World {
+    pub(super) setup: Arc<Setup>,
+    pub(super) talk: Arc<Talk>,
+    pub(super) log: Arc<Mutex<Log>>,
+    pub(super) clock: Arc<Leaping>,
+    pub(super) failures: Arc<Failures>,
+    /// What the participants of each manifest remember.
+    pub(super) states: Vec<States>,
+    /// Whether everything is said, so that processes may end.
+    pub(super) over: watch::Sender<bool>,
+    pub(super) deaths: AtomicUsize,
+    pub(super) interrupts: AtomicUsize,
+}
+
+/// A process of a manifest.
+pub(super) struct Process {
+    pub(super) world: Arc<World>,
+    pub(super) manifest: usize,
+    pub(super) number: usize,
+    /// The ledger that it records in; another one after a loss of power.
+    pub(super) ledger: Arc<Mutex<Arc<Mortal>>>,
+    /// When it last found nothing to do.
+    pub(super) rested: Arc<Mutex<Option<Instant>>>,
+}
+
+/// How a life went.
+enum Lived {
+    /// Everything is said, and it has closed.
+    Over,
+    /// It has closed, for now.
+    Rested,
+    /// It was interrupted, and has closed.
+    Interrupted,
+    /// It died.
+    Died,
+    /// Something failed that it does not go on after.
+    Failed,
+}
+
+impl World {
+    /// Notes that a life begins.
+    pub(super) fn begin(&self, manifest: usize) -> usize {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.lives.push(manifest);
+        log.lives.len() - 1
+    }
+
+    /// A manifest with a handle in each port.
+    pub(super) fn swarm(&self, manifest: usize, life: &Arc<Life>, ledger: &Arc<Mortal>) -> Arc<Swarm> {
+        let (setup, log, number) = (&self.setup, &self.log, life.number);
+        let of = &setup.manifests[manifest];
+        Arc::new(Swarm {
+            runtime: of.id.clone(),
+            substrate: Arc::new(Handle {
+                talk: self.talk.clone(),
+                life: life.clone(),
+                seen: AtomicUsize::new(0),
+            }),
+            dispatcher: Arc::new(Names {
+                manifest,
+                life: number,
+                setup: setup.clone(),
+                log: log.clone(),
+                calls: AtomicU64::new(0),
+            }),
+            state: Arc::new(Memories { states: self.states[manifest].clone(), life: life.clone() }),
+            lifecycles: vec![Arc::new(Unreliable { life: number, log: log.clone(), seed: setup.seed })],
+            flags: Flags::default(),
+            telemetry: Arc::new(Witness { life: number, log: log.clone(), trigger: Mutex::new(usize::MAX) }),
+            speakers: of.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
+            policy: of.policy,
+            max_calls: None,
+            redactor: Redactor::default(),
+            ledger: Arc::new(Book {
+                manifest,
+                ledger: ledger.clone(),
+                life: life.clone(),
+                talk: self.talk.clone(),
+                log: log.clone(),
+            }),
+            clock: self.clock.clone(),
+        })
+    }
+}
+
+impl Process {
+    /// Runs until everything is said.
+    ///
+    /// # Errors
+    /// When it does not come to an end.
+    pub(super) async fn run(self) -> Result<(), String> {
+        let Process { world, manifest, number, .. } = &self;
+        let of = &world.setup.manifests[*manifest];
+        let mut chance = Chance::of(world.setup.seed, &format!("process/{}/{number}", of.id));
+        let mut deaths = of.deaths;
+        let mut failed = String::new();
+        for _ in 0..LIVES {
+            let end = ends(&mut chance, &mut deaths);
+            let life = Life::new(
+                world.begin(*manifest),
+                end,
+                Chance::new(chance.draw()),
+                world.failures.clone(),
+                world.setup.slowest_ms,
+            );
+            let lived = tokio::select! {
+                biased;
+                () = life.died() => Lived::Died,
+                lived = self.live(&life, of.comes_and_goes, of.patient, &mut failed) => lived,
+            };
+            match lived {
+                Lived::Over => return Ok(()),
+                Lived::Died => {
+                    world.deaths.fetch_add(1, Ordering::Relaxed);
+                    if of.is_alone() && chance.percent(40) {
+                        self.lose_power(&mut chance).await;
+                    }
+                }
+                Lived::Interrupted => {
+                    world.interrupts.fetch_add(1, Ordering::Relaxed);
+                }
+                Lived::Rested | Lived::Failed => {}
+            }
+            tokio::time::sleep(Duration::from_millis(chance.below(4_000))).await;
+        }
+        Err(format!("a process of `{}` has lived {LIVES} times; what failed last: {failed}", of.id))
+    }
+
+    async fn lose_power(&self, chance: &mut Chance) {
+        let before = self.ledger();
+        let after = before.after_power_loss(at_most(chance, 3), None).await;
+        *self.ledger.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(after);
+    }
+
+    fn ledger(&self) -> Arc<Mortal> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn live(&self, life: &Arc<Life>, comes_and_goes: bool, patient: bool, why: &mut String) -> Lived {
+        let swarm = self.world.swarm(self.manifest, life, &self.ledger());
+        let mut runner = match Runner::open(swarm, Begin::First).await {
+            Ok(runner) => runner,
+            Err(error) => {
+                *why = error.to_string();
+                return Lived::Failed;
+            }
+        };
+        let driven = tokio::select! {
+            biased;
+            () = life.interrupted() => Lived::Interrupted,
+            driven = self.drive(&mut runner, comes_and_goes, patient, why) => driven,
+        };
+        match (runner.close(CLOSING).await, driven) {
+            (Ok(()), driven) => driven,
+            (Err(_), Lived::Interrupted) => Lived::Interrupted,
+            (Err(error), _) => {
+                *why = error.to_string();
+                Lived::Failed
+            }
+        }
+    }
+
+    async fn drive(
+        &self,
+        runner: &mut Runner,
+        comes_and_goes: bool,
+        patient: bool,
+        why: &mut String,
+    ) -> Lived {
+        loop {
+            let cycled = match runner.cycle().await {
+                Ok(Cycled::Nothing) => {
+                    *self.rested.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    if *self.world.over.borrow() {
+                        return Lived::Over;
+                    }
+                    if comes_and_goes {
+                        return Lived::Rested;
+                    }
+                    tokio::select! {
+                        changed = runner.changed() => changed,
+                        () = when(&self.world.over) => Ok(()),
+                    }
+                }
+                cycled => cycled.map(|_| ()),
+            };
+            match cycled {
+                Ok(()) => {}
+                Err(Error::Substrate(substrate::Error::Unavailable { .. })) if patient => {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => {
+                    *why = error.to_string();
+                    return Lived::Failed;
+                }
+            }
+        }
+    }
+}
+
+/// How the next life ends; a few do before their time.
+fn ends(chance: &mut Chance, left: &mut usize) -> End {
+    if *left == 0 {
+        return End::Never;
+    }
+    *left -= 1;
+    let most = [8, 40, 200][at_most(chance, 2)];
+    let step = at_most(chance, most);
+    if chance.percent(70) { End::Death(step) } else { End::Interrupt(step) }
+}
+
+/// Ledgers for the processes of a manifest.
+pub(super) fn ledgers(setup: &Setup, manifest: usize) -> Vec<Arc<Mutex<Arc<Mortal>>>> {
+    let of = &setup.manifests[manifest];
+    let new = || Arc::new(Mutex::new(Arc::new(Mortal::new(None))));
+    let shared = new();
+    (0..of.processes).map(|_| if of.one_ledger { shared.clone() } else { new() }).collect()
+}
+
+/// States for each manifest.
+pub(super) fn states(setup: &Setup) -> Vec<States> {
+    setup.manifests.iter().map(|_| Arc::new(Mutex::new(BTreeMap::new()))).collect()
+}
