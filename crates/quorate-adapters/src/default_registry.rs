@@ -15,7 +15,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.executor(rubric::KIND, rubric::new)?;
     registry.executor(agent_cli::KIND, agent_cli::new)?;
     registry.executor(script::KIND, script::new)?;
-    registry.executor(inline::KIND, inline::new)?;
+    registry.absent_executor(inline::KIND, inline::new)?;
     registry.dispatcher(mention::KIND, mention::new)?;
     registry.dispatcher(round_robin::KIND, round_robin::new)?;
     registry.dispatcher(capability_match::KIND, capability_match::new)?;

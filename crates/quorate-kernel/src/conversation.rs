@@ -73,6 +73,8 @@ pub struct Participant {
     pub display_name: String,
     /// `meta`, verbatim.
     pub meta: Map<String, Json>,
+    /// What it is told to be; nothing where nobody has said anything.
+    pub role: Arc<str>,
     /// What it may use.
     pub tools: Tools,
 }

@@ -1,6 +1,6 @@
 //! The registry: maps the kinds that manifests name to constructors. The kernel itself matches on no kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub struct Registry {
     command: Option<&'static str>,
     fallback: Option<&'static str>,
     bare: BTreeMap<&'static str, &'static str>,
+    /// Kinds that refuse until somebody registers them.
+    absent: BTreeSet<String>,
     substrates: BTreeMap<String, Builder<dyn Substrate>>,
     dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
     states: BTreeMap<String, Builder<dyn State>>,
@@ -98,7 +100,24 @@ impl Registry {
         kind: &str,
         new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
+        if self.absent.remove(kind) {
+            self.executors.remove(kind);
+        }
         add(&mut self.executors, "executor", kind, Arc::new(new))
+    }
+
+    /// Adds an executor kind that this program knows of and does not have: it says so, until somebody registers it.
+    ///
+    /// # Errors
+    /// When the kind is there already.
+    pub fn absent_executor(
+        &mut self,
+        kind: &str,
+        refuses: fn(&Settings) -> Result<Arc<dyn Executor>, Refused>,
+    ) -> Result<(), Duplicate> {
+        self.executor(kind, refuses)?;
+        self.absent.insert(kind.to_owned());
+        Ok(())
     }
 
     /// Adds a substrate kind.

@@ -5,17 +5,19 @@
 mod cycle;
 mod dispatch;
 mod hooks;
+mod post;
 mod recorder;
 mod recover;
 mod speak;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part};
 use serde_json::Map;
+use tokio::time::Instant;
 
 use crate::budget::Calls;
 use crate::call::Table;
@@ -207,8 +209,12 @@ pub struct Runner {
     in_a_row: usize,
     /// What is known of the first pending turn from before this process started.
     resumed: Option<Answering>,
-    /// Said and not yet appended: the substrate failed.
-    unposted: VecDeque<NewTurn>,
+    /// The last trigger that is settled, where something of it is still to be done.
+    open: Option<Open>,
+    /// Said and not yet appended, and whether that was tried.
+    unposted: VecDeque<(NewTurn, bool)>,
+    /// Appended with a state that is not yet stored.
+    unwritten: BTreeMap<Name, Map<String, Json>>,
     /// How many turns were settled without an answer since the last record.
     passed_over: usize,
     cycles: u64,
@@ -249,7 +255,9 @@ impl Runner {
             behind: VecDeque::new(),
             in_a_row: 0,
             resumed: None,
+            open: None,
             unposted: VecDeque::new(),
+            unwritten: BTreeMap::new(),
             passed_over: 0,
             cycles: 0,
             swarm,
@@ -276,11 +284,12 @@ impl Runner {
     /// # Errors
     /// When a record could not be written.
     pub async fn close(mut self, limit: Duration) -> Result<(), Error> {
-        self.hooks.settle(limit).await;
         // What was said and paid for is not lost for being interrupted.
-        let _ = tokio::time::timeout(limit, self.flush()).await;
-        let settled = self.passed_over > 0 && self.unposted.is_empty();
-        if let Some(cursor) = self.cursor.clone().filter(|_| settled) {
+        let _ = tokio::time::timeout(limit, self.finish()).await;
+        self.hooks.settle(limit).await;
+        if self.open.is_some() {
+            self.record_open(false).await?;
+        } else if let Some(cursor) = self.cursor.clone().filter(|_| self.passed_over > 0 && self.is_remembered()) {
             let entry = self.passed(&cursor, None);
             self.records.put(vec![entry]).await?;
         }
@@ -337,7 +346,7 @@ fn shown(turns: &[Turn]) -> String {
 /// A trigger that some have answered.
 struct Answering {
     trigger: Name,
-    /// Who was selected; none where the stamps do not say.
+    /// Who was selected.
     selected: Vec<Name>,
     answered: BTreeSet<Name>,
     /// The last of the answers.
@@ -352,6 +361,17 @@ struct Scene {
     turns: Part,
     conversation: Option<String>,
     selected: Vec<Name>,
+}
+
+/// A trigger that is answered, until its answers are appended, remembered and recorded.
+struct Open {
+    trigger: Turn,
+    selected: Vec<Name>,
+    failed: Vec<(Name, String)>,
+    /// What is to be recorded of those who were asked.
+    entries: Vec<ledger::Entry>,
+    appended: Vec<Turn>,
+    started: Instant,
 }
 
 /// What one speaker came to.

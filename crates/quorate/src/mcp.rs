@@ -72,8 +72,7 @@ impl Served {
     pub async fn open(environment: &Environment, request: &Request) -> Result<(Arc<Served>, Report), Stop> {
         let places = Places::default();
         let host = Host::new();
-        let (conversations, report) =
-            Conversations::open(environment, &places, &host, request)?;
+        let (conversations, report) = Conversations::open(environment, &places, &host, request)?;
         let dir = root_of(environment, request.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
         let environment = Environment { directory: root.dir().to_owned(), ..environment.clone() };
@@ -84,8 +83,7 @@ impl Served {
         }
         let jobs = Jobs::default();
         let read_only = request.read_only;
-        let served =
-            Served { environment, places, host, root, jobs, conversations, tools, read_only };
+        let served = Served { environment, places, host, root, jobs, conversations, tools, read_only };
         Ok((Arc::new(served), report))
     }
 

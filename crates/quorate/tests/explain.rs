@@ -17,7 +17,7 @@ use quorate_diagnostics::codes;
 use support::Place;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 18] = [
+const NOT_RUN: [(&str, &str); 22] = [
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("lock_violated", "no command weaves playbooks"),
     ("block_not_replaceable", "no command weaves playbooks"),
@@ -36,6 +36,20 @@ const NOT_RUN: [(&str, &str); 18] = [
     ("quorate:events_kept_aside", "needs a disk that fills up"),
     ("quorate:orchestrator_coexists", "needs the feature mcp"),
     ("quorate:log_behind", "needs a disk that fills up between two writes"),
+    ("quorate:feature_missing", "needs a program that was built without it"),
+    ("quorate:operator_failed", "needs an MCP client"),
+    ("quorate:job_ended", "needs an MCP client"),
+    ("quorate:jobs_busy", "needs an MCP client"),
+];
+
+/// Codes whose pages need `quorate mcp`.
+const MCP: [&str; 6] = [
+    "quorate:mcp_exposed",
+    "quorate:mcp_unusable",
+    "quorate:address_unusable",
+    "quorate:path_outside",
+    "quorate:conversation_unknown",
+    "quorate:job_unknown",
 ];
 
 /// All codes with their severity, as `quorate explain` lists them.
@@ -78,7 +92,10 @@ fn write(place: &Place, part: &Part) {
 #[test]
 fn every_page_shows_what_happens() {
     let codes = listed();
-    let not_run: BTreeSet<&str> = NOT_RUN.iter().map(|(code, _)| *code).collect();
+    let mut not_run: BTreeSet<&str> = NOT_RUN.iter().map(|(code, _)| *code).collect();
+    if !cfg!(feature = "mcp") {
+        not_run.extend(MCP);
+    }
     for code in &not_run {
         assert!(codes.contains_key(*code), "there is no code {code}");
     }

@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::Client;
-use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam};
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam,
+};
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use rustix::process::{Signal, kill_process};
@@ -52,7 +54,10 @@ fn hanging() -> (Place, String) {
 fn running(word: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let has_it = |line: &[u8]| line.split(|byte| *byte == 0).any(|part| part == word.as_bytes());
-    processes.filter_map(|one| std::fs::read(one.path().join("cmdline")).ok()).filter(|line| has_it(line)).count()
+    processes
+        .filter_map(|one| std::fs::read(one.path().join("cmdline")).ok())
+        .filter(|line| has_it(line))
+        .count()
 }
 
 #[tokio::test]
@@ -124,11 +129,19 @@ async fn a_sweep_keeps_to_its_pattern_and_to_the_root() {
     for file in ["served/drafts/a.md", "served/drafts/b.txt", "outside/c.md"] {
         place.write(file, DRAFT.replace("ten", file));
     }
-    place.write("served/council.yaml", format!("{COUNCIL}tier_classifier: {{default_tier: 1}}\nwatch: {{paths: [./drafts/, ../outside/]}}\n"));
+    place.write(
+        "served/council.yaml",
+        format!(
+            "{COUNCIL}tier_classifier: {{default_tier: 1}}\nwatch: {{paths: [./drafts/, ../outside/]}}\n"
+        ),
+    );
     let client = Client::stdio(&place, &["--root", "served"]).await;
     let files = |given: &Value| -> Vec<String> {
         let files = given["result"]["files"].as_array().unwrap();
-        files.iter().map(|file| format!("{} {}", file["path"].as_str().unwrap(), file["fate"].as_str().unwrap())).collect()
+        files
+            .iter()
+            .map(|file| format!("{} {}", file["path"].as_str().unwrap(), file["fate"].as_str().unwrap()))
+            .collect()
     };
     let due = client.call("council_sweep", json!({"dry_run": true})).await;
     assert_eq!(files(&due), ["drafts/a.md due", "drafts/b.txt due"]);
@@ -176,7 +189,11 @@ async fn nothing_leads_out_of_the_root() {
     }
     for assembly in ["../outside", "board", "board/ASSEMBLY.md"] {
         let asked = json!({"assembly": assembly, "proposal": "draft.md"});
-        assert_eq!(client.refused("assembly_convene", asked).await["code"], "quorate:path_outside", "{assembly}");
+        assert_eq!(
+            client.refused("assembly_convene", asked).await["code"],
+            "quorate:path_outside",
+            "{assembly}"
+        );
     }
     assert_eq!(client.call("council_review", json!({"path": "draft.md"})).await["done"], true);
     assert!(!place.path(".quorate").exists() && place.path("served/.quorate").exists());
@@ -199,12 +216,17 @@ async fn what_is_wrong_is_named() {
         assert_eq!(refused["code"], "quorate:usage", "{refused}");
         assert!(refused["message"].as_str().unwrap().contains(named), "{refused}");
     }
-    assert_eq!(client.refused("council_review", json!({"path": "no.md"})).await["code"], "quorate:artifact_missing");
+    assert_eq!(
+        client.refused("council_review", json!({"path": "no.md"})).await["code"],
+        "quorate:artifact_missing"
+    );
     let refused = client.refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
     assert_eq!(refused["code"], "quorate:kind_unknown");
     assert_eq!(client.refused("run_show", json!({"run": "r1"})).await["code"], "quorate:run_unknown");
     assert_eq!(client.refused("job_poll", json!({"job": "j1"})).await["code"], "quorate:job_unknown");
-    assert!(client.refused("no_such_tool", json!({})).await["help"].as_str().unwrap().contains("council_review"));
+    assert!(
+        client.refused("no_such_tool", json!({})).await["help"].as_str().unwrap().contains("council_review")
+    );
     let refused = client.refused("post_message", json!({"conversationId": "c", "content": "x"})).await;
     assert!(refused["help"].as_str().unwrap().contains("--manifest"), "{refused}");
 }
@@ -276,8 +298,8 @@ async fn progress_is_told_to_whoever_asks_for_it() {
     let service = watching.clone().serve(ends).await.unwrap();
     // The library's client gives every request a token of its own.
     let arguments = json!({"path": "draft.md"});
-    let request = CallToolRequestParams::new("council_review")
-        .with_arguments(arguments.as_object().unwrap().clone());
+    let request =
+        CallToolRequestParams::new("council_review").with_arguments(arguments.as_object().unwrap().clone());
     service.call_tool(request).await.unwrap();
     let told = watching.0.lock().unwrap();
     assert!(!told.is_empty());

@@ -48,7 +48,8 @@ async fn it_serves_several_clients_and_ends_when_it_is_interrupted() {
     let place = draft();
     let server = Http::start(&place, &[], None);
     assert!(server.authority().starts_with("127.0.0.1:"), "{}", server.url);
-    let (one, other) = (Client::http(&server, None).await.unwrap(), Client::http(&server, None).await.unwrap());
+    let (one, other) =
+        (Client::http(&server, None).await.unwrap(), Client::http(&server, None).await.unwrap());
     let reviewed = one.call("council_review", json!({"path": "draft.md"})).await;
     assert_eq!(reviewed["result"]["verdict"], "REVISE");
     // A job is known by its id, not by the connection.

@@ -18,15 +18,16 @@ pub struct Wall {
 #[async_trait]
 impl Substrate for Wall {
     fn about(&self) -> About {
-        let capabilities = [Capability::Mentions, Capability::Ordered].into();
-        let place = format!("wall:{:p}", self);
+        let (capabilities, place) = ([Capability::Mentions].into(), format!("wall:{:p}", self));
         About { kind: "wall", capabilities, keeps: Keeps::Stamps, place, conversation: None }
     }
 
     async fn append(&self, new: NewTurn) -> Result<Appended, Error> {
         let mut turns = self.turns.lock().unwrap();
-        let key = |stamp: &Option<_>| stamp.as_ref().map(|one: &quorate_kernel::conversation::Stamp| one.key.clone());
-        let known = turns.iter().find(|turn| turn.stamp.is_some() && key(&turn.stamp) == key(&new.stamp));
+        let is_it = |turn: &&Turn| {
+            new.stamp.as_ref().is_some_and(|new| turn.stamp.as_ref().is_some_and(|one| one.key == new.key))
+        };
+        let known = turns.iter().find(is_it);
         if let Some(turn) = known {
             return Ok(Appended { turn: turn.clone(), fresh: false });
         }

@@ -125,11 +125,18 @@ fn turns(input: &Input<'_>) -> Json {
     turns.collect()
 }
 
+/// How much of a participant's role the one who chooses is shown, in characters.
+const SHOWN_OF_ROLE: usize = 500;
+
 /// Those who can be chosen. What a participant can do is said where its manifest says it.
 fn roster(on_offer: &[&Participant]) -> Json {
     let entries = on_offer.iter().map(|one| {
         let mut entry =
             Map::from_iter([("id".to_owned(), json!(one.id)), ("name".to_owned(), json!(one.display_name))]);
+        let role: String = one.role.chars().take(SHOWN_OF_ROLE).collect();
+        if !role.trim().is_empty() {
+            entry.insert("role".to_owned(), json!(role.trim()));
+        }
         let capabilities = one.meta_texts("capabilities");
         if !capabilities.is_empty() {
             entry.insert("capabilities".to_owned(), json!(capabilities));

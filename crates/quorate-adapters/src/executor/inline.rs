@@ -45,8 +45,8 @@ pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
         "`{KIND}` is a closure of the program that runs the manifest, and this one has none"
     ))
     .with_help(
-        "a program that uses the library registers one under a kind of its own: \
-         `registry.executor(\"my-kind\", |_| Ok(Inline::new(closure)))`; elsewhere name another executor",
+        "a program that uses the library registers one under this kind, or one of its own: \
+         `host.with_executor(\"inline\", |_| Ok(Inline::new(closure)))`; elsewhere name another executor",
     ))
 }
 

@@ -86,6 +86,17 @@ impl Conversation {
             .map_err(|error| self.failed(error))
     }
 
+    /// The same when whoever is just writing is done. The file is written some time before what is in it can be seen,
+    /// and nothing tells of that: who was woken by the writing, or began to listen after it, would wait for good.
+    async fn settled(&self) -> Result<i64, Error> {
+        let mut connection = self.connection().await?;
+        let begun = connection.begin_with("BEGIN IMMEDIATE").await;
+        let mut transaction = begun.map_err(|error| self.failed(error))?;
+        let last = self.last(&mut transaction).await?;
+        transaction.rollback().await.map_err(|error| self.failed(error))?;
+        Ok(last)
+    }
+
     fn turn(&self, row: &SqliteRow) -> Result<Turn, Error> {
         let id: &str = row.get(0);
         let broken = |error| {
@@ -208,8 +219,8 @@ impl Substrate for Conversation {
     async fn changed(&self) -> Result<(), Error> {
         loop {
             let mut rung = self.watch.listen()?;
-            let last = self.last(&mut *self.connection().await?).await?;
-            if last != self.given.load(Ordering::SeqCst) {
+            let given = self.given.load(Ordering::SeqCst);
+            if self.last(&mut *self.connection().await?).await? != given || self.settled().await? != given {
                 return Ok(());
             }
             // The bell is ours: it does not go away.

@@ -94,7 +94,8 @@ async fn run(steps: Vec<Step>) {
                 }
             }
             Step::WrongIndex(which) => {
-                if let Ok(mut bytes) = std::fs::read(journal.beside(".idx")) {
+                let bytes = std::fs::read(journal.beside(".idx"));
+                if let Some(mut bytes) = bytes.ok().filter(|bytes| !bytes.is_empty()) {
                     let len = bytes.len();
                     bytes[which % len] ^= 0xa5;
                     std::fs::write(journal.beside(".idx"), bytes).unwrap();

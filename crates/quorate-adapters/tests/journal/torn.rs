@@ -34,8 +34,11 @@ async fn an_answer_that_was_cut_off_is_not_an_answer() {
             assert_eq!(whole, cut >= bytes.len() - 2, "cut at {cut}: {seen:?}");
             if let Some(torn) = seen.get(1).filter(|_| !whole) {
                 assert_eq!(torn.id, second.id);
-                let kept = torn.content.trim_end_matches('\u{fffd}').trim_end_matches('\\');
-                assert!(WORDS.starts_with(kept), "cut at {cut}: {kept:?}");
+                let kept = torn.content.trim_end_matches('\u{fffd}');
+                // A line that was cut off before it is known why it has one more `\`.
+                let plain = kept.rfind("\n\\").map(|at| format!("{}\n{}", &kept[..at], &kept[at + 2..]));
+                let plain = plain.as_deref().unwrap_or(kept);
+                assert!(WORDS.starts_with(kept) || WORDS.starts_with(plain), "cut at {cut}: {kept:?}");
             }
             // The index is there by now; another handle has to see the same with it.
             assert_eq!(all(&journal.open()).await, seen, "cut at {cut}");
@@ -82,7 +85,8 @@ async fn a_turn_without_a_note_is_what_is_there_of_it() {
 #[tokio::test]
 async fn a_mend_that_was_cut_off_is_mended() {
     let (bytes, begin, first, _) = conversation("@bea?", |first| answer("bea", "Ça va\n🦀 bien", &first.id)).await;
-    for cut in (begin..bytes.len()).filter(|cut| cut % 3 == 0 || bytes.len() - cut < 24 || cut - begin < 14) {
+    let note = begin + 60..bytes.len() - 22;
+    for cut in (begin..bytes.len()).filter(|cut| !note.contains(cut) || cut % 40 == 0) {
         let journal = Journal::holding(&bytes[..cut]);
         append(&journal.open(), said("ann", "after")).await;
         let mended = journal.bytes();

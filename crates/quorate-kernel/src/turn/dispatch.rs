@@ -1,6 +1,6 @@
 //! Who is to speak: what the dispatcher says, held against the roster and the policy (SEMANTICS K6).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_protocol::{Absent, Consultation, Invoke, Json, Name};
@@ -12,15 +12,22 @@ use crate::call::{self, Recorder, Table};
 use crate::consultation::millis;
 use crate::conversation::Turn;
 use crate::ports::dispatcher::{Ask, Input, Question};
+use crate::ports::ledger;
 use crate::ports::telemetry::What;
 use crate::seat::Seat;
 
 impl Runner {
     /// Who is to answer a trigger, in order; and why nobody, where that is not the dispatcher's choice.
-    pub(super) async fn select(&self, trigger: &Turn) -> (Vec<Name>, Option<String>) {
+    ///
+    /// # Errors
+    /// When the ledger fails while the dispatcher asks somebody.
+    pub(super) async fn select(
+        &self,
+        trigger: &Turn,
+    ) -> Result<(Vec<Name>, Option<String>), ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
-            return (before.selected.clone(), None);
+            return Ok((before.selected.clone(), None));
         }
         let started = Instant::now();
         let window = self.window(trigger);
@@ -28,12 +35,17 @@ impl Runner {
             table: self.table.clone(),
             recorder: self.records.recorder(),
             id: format!("dispatch/{}", trigger.id).into(),
+            failed: Mutex::default(),
         };
         let capabilities = self.swarm.substrate.about().capabilities;
         let input =
             Input { window: &window, participants: &self.roster, capabilities: &capabilities, ask: &asking };
         let dispatcher = self.swarm.dispatcher.kind();
-        match self.swarm.dispatcher.select(input).await {
+        let named = self.swarm.dispatcher.select(input).await;
+        if let Some(error) = asking.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        Ok(match named {
             Ok(named) => {
                 let mut selected: Vec<Name> = Vec::new();
                 for id in named {
@@ -52,7 +64,7 @@ impl Runner {
                 self.emit(What::DispatchFailed { dispatcher, error: error.clone() });
                 (Vec::new(), Some(error))
             }
-        }
+        })
     }
 }
 
@@ -61,6 +73,8 @@ struct Asking {
     table: Arc<Table>,
     recorder: Arc<Recorder>,
     id: Name,
+    /// What the ledger failed with.
+    failed: Mutex<Option<ledger::Error>>,
 }
 
 #[async_trait]
@@ -86,8 +100,11 @@ impl Ask for Asking {
                 Consultation::Answered(answer) => Ok(answer),
                 Consultation::Absent(why) => Err(why),
             },
-            // A ledger that fails is noticed by whoever records next.
-            Ok(call::Ended::Errand(..)) | Err(_) => Err(Absent::Failed),
+            Ok(call::Ended::Errand(..)) => Err(Absent::Failed),
+            Err(error) => {
+                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(Absent::Failed)
+            }
         }
     }
 }

@@ -18,7 +18,8 @@ const BEHIND: usize = 1_024;
 pub(super) struct Records {
     recorder: Arc<Recorder>,
     queue: mpsc::Sender<Vec<Entry>>,
-    writer: JoinHandle<Result<(), Error>>,
+    /// Gone once its error was told.
+    writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Records {
@@ -35,7 +36,7 @@ impl Records {
             }
             Ok(())
         });
-        Records { recorder, queue, writer }
+        Records { recorder, queue, writer: Some(writer) }
     }
 
     /// For invocations, which record their attempts themselves.
@@ -50,9 +51,9 @@ impl Records {
     pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
         match self.queue.send(entries).await {
             Ok(()) => Ok(()),
-            Err(_) => match (&mut self.writer).await {
-                Ok(Err(error)) => Err(error),
-                _ => Err(gone()),
+            Err(_) => match self.writer.take() {
+                Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).and(Err(gone())),
+                None => Err(gone()),
             },
         }
     }
@@ -66,7 +67,10 @@ impl Records {
     /// Writes what is queued.
     pub(super) async fn close(self) -> Result<(), Error> {
         drop(self.queue);
-        self.writer.await.unwrap_or_else(|_| Err(gone()))
+        match self.writer {
+            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())),
+            None => Err(gone()),
+        }
     }
 }
 

@@ -64,15 +64,8 @@ impl Runner {
         if known.is_some() && !was_there {
             self.lost(&found).await?;
         }
-        for (participant, state) in &found.states {
-            match self.swarm.state.write(participant, state).await {
-                Ok(()) => self.emit(What::StateWritten { participant: participant.clone() }),
-                Err(error) => self.emit(What::StateFailed {
-                    participant: participant.clone(),
-                    error: error.to_string(),
-                }),
-            }
-        }
+        self.unwritten.extend(found.states);
+        self.remember().await;
         let unrecorded = found.unrecorded.len();
         if unrecorded > 0 {
             self.emit(What::LedgerDiffers {
@@ -147,9 +140,10 @@ impl Runner {
                 answering.last = turn.id.clone();
             }
             answering => {
+                let alone = stamp.selected.is_empty();
                 *answering = Some(Answering {
                     trigger: stamp.trigger.clone(),
-                    selected: stamp.selected.clone(),
+                    selected: if alone { vec![turn.participant.clone()] } else { stamp.selected.clone() },
                     answered: [turn.participant.clone()].into(),
                     last: turn.id.clone(),
                 });

@@ -12,19 +12,26 @@ use super::{Runner, Said, Scene, Speaker, Spoken};
 use crate::call;
 use crate::consultation::Ended;
 use crate::conversation::{Speaking, key};
+use crate::ports::ledger;
 use crate::ports::telemetry::What;
 
 /// The longest turn, in bytes. Whoever says more has failed: a conversation would carry it on for ever.
 const LONGEST: usize = 1 << 20;
 
 impl Runner {
-    pub(super) async fn speak(&self, scene: &Scene, id: &Name) -> Spoken {
+    /// Asks one participant.
+    ///
+    /// # Errors
+    /// When the ledger fails: that is nothing that the participant has to answer for.
+    pub(super) async fn speak(&self, scene: &Scene, id: &Name) -> Result<Spoken, ledger::Error> {
         let started = Instant::now();
-        let failed = |why: String| Spoken {
-            participant: id.clone(),
-            result: Err(("failed", why)),
-            entries: Vec::new(),
-            took: Duration::ZERO,
+        let failed = |why: String| {
+            Ok(Spoken {
+                participant: id.clone(),
+                result: Err(("failed", why)),
+                entries: Vec::new(),
+                took: Duration::ZERO,
+            })
         };
         let Some(speaker) = self.swarm.speakers.iter().find(|one| one.participant.id == *id) else {
             return failed("it is not on the roster".to_owned());
@@ -33,10 +40,13 @@ impl Runner {
             participant: id.clone(),
             executor: speaker.seat.executor_name.to_string(),
         });
-        let state = match self.swarm.state.read(id).await {
-            Ok(state) => state,
-            // Whoever cannot remember would say something else than it should.
-            Err(error) => return failed(error.to_string()),
+        let state = match self.unwritten.get(id) {
+            Some(state) => state.clone(),
+            None => match self.swarm.state.read(id).await {
+                Ok(state) => state,
+                // Whoever cannot remember would say something else than it should.
+                Err(error) => return failed(error.to_string()),
+            },
         };
         let prompt = match speaker.prompts.prompt().await {
             Ok(prompt) => prompt,
@@ -56,16 +66,15 @@ impl Runner {
         }));
         let asked =
             call::call(self.table.clone(), self.records.recorder(), invoke.clone(), seat, Arc::default());
-        let asked = match asked.await {
-            Ok(call::Ended::Call(_, asked)) => asked,
-            Ok(call::Ended::Errand(..)) => return failed("it was not asked".to_owned()),
-            Err(error) => return failed(error.to_string()),
+        let asked = match asked.await? {
+            call::Ended::Call(_, asked) => asked,
+            call::Ended::Errand(..) => return failed("it was not asked".to_owned()),
         };
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
         let (name, about) = (&speaker.seat.executor_name, speaker.seat.executor.about());
         entries.push(asked.ended.entry(&invoke, name, &about, None, at_ms));
-        Spoken { participant: id.clone(), result: said(asked.ended), entries, took: started.elapsed() }
+        Ok(Spoken { participant: id.clone(), result: said(asked.ended), entries, took: started.elapsed() })
     }
 }
 

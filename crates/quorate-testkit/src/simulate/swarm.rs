@@ -36,8 +36,8 @@ use setup::{Saying, Setup};
 use talk::Talk;
 
 /// How often the conversation is looked at, and after how many looks it should be at rest.
-const LOOK: Duration = Duration::from_secs(120);
-const LOOKS: usize = 400;
+const LOOK: Duration = Duration::from_secs(30);
+const LOOKS: usize = 1_000;
 
 /// What one simulation came to, for whoever counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +118,7 @@ async fn simulated(seed: u64) -> Result<Came, String> {
     for (manifest, ledgers) in ledgers.iter().enumerate() {
         records.push(says_nothing_new(&world, manifest, ledgers).await?);
     }
-    let came = check::all(&world, &records)?;
+    let came = check::all(&world, &records).map_err(|what| told(&world, what))?;
     Ok(Came {
         deaths: world.deaths.load(Ordering::Relaxed),
         interrupts: world.interrupts.load(Ordering::Relaxed),
@@ -127,6 +127,17 @@ async fn simulated(seed: u64) -> Result<Came, String> {
         manifests: setup.manifests.len(),
         ..came
     })
+}
+
+/// A violation, with the world it came about in.
+fn told(world: &World, mut what: String) -> String {
+    let Setup { keeps, manifests, fails, .. } = &*world.setup;
+    what.push_str(&format!("\nthe substrate keeps {keeps:?}, {fails} of 100 steps fail"));
+    what.extend(manifests.iter().map(|one| format!("\n{one:?}")));
+    for turn in world.talk.turns() {
+        what.push_str(&format!("\n{} {}: {}", turn.id, turn.participant, turn.content));
+    }
+    what
 }
 
 fn say(world: &World, saying: &Saying) {
@@ -145,25 +156,20 @@ async fn rests(
     rested: &[Arc<Mutex<Option<Instant>>>],
     processes: &mut JoinSet<Result<(), String>>,
 ) -> Result<(), String> {
-    let (mut length, mut since) = (world.talk.len(), Instant::now());
     for _ in 0..LOOKS {
         tokio::time::sleep(LOOK).await;
         if let Some(ended) = processes.try_join_next() {
             ended.map_err(|_| "a process panicked".to_owned())??;
             return Err("a process ended before all was said".to_owned());
         }
-        if world.talk.len() != length {
-            (length, since) = (world.talk.len(), Instant::now());
-            continue;
-        }
         let rests = |one: &Arc<Mutex<Option<Instant>>>| {
-            one.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at > since)
+            one.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at >= world.talk.last())
         };
         if rested.iter().all(rests) {
             return Ok(());
         }
     }
-    Err(format!("the conversation does not come to rest; it has {length} turns"))
+    Err(format!("the conversation does not come to rest; it has {} turns", world.talk.len()))
 }
 
 /// A last process of each ledger finds nothing to do; then its records.

@@ -131,7 +131,10 @@ mod served {
             Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
             _ => {
                 let body = Body::new(format!("the variable {name} holds no token"));
-                Err(Stop::configuration(codes::MCP_EXPOSED, body.help("set it to a text that is hard to guess")))
+                Err(Stop::configuration(
+                    codes::MCP_EXPOSED,
+                    body.help("set it to a text that is hard to guess"),
+                ))
             }
         }
     }

@@ -152,7 +152,8 @@ impl Jobs {
     fn find(&self, id: &str) -> Result<Arc<Job>, Failure> {
         self.locked().values().find(|job| job.id == id).cloned().ok_or_else(|| {
             let body = Body::new(format!("there is no job `{id}`"));
-            let help = format!("jobs are forgotten when the server ends, and once {ENDED} younger ones are kept");
+            let help =
+                format!("jobs are forgotten when the server ends, and once {ENDED} younger ones are kept");
             Failure::new(codes::JOB_UNKNOWN, body.help(help))
         })
     }
@@ -208,7 +209,8 @@ fn standing(job: &Job, waited: Waited) -> Result<Standing, Failure> {
 
 fn ended(why: &str) -> Failure {
     let body = Body::new(format!("the job ended without a result: {why}"));
-    let help = "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on";
+    let help =
+        "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on";
     Failure::new(codes::JOB_ENDED, body.help(help))
 }
 

@@ -135,7 +135,9 @@ mod tests {
         link("file.md", "out/secret.md");
         link("folder", "out");
         let absolute = dir.path().join("out/secret.md");
-        for named in ["../out/secret.md", "in/../../out/secret.md", "file.md", "folder/secret.md", "/etc/hosts"] {
+        for named in
+            ["../out/secret.md", "in/../../out/secret.md", "file.md", "folder/secret.md", "/etc/hosts"]
+        {
             let stop = root.artifact(Path::new(named)).unwrap_err();
             assert_eq!(stop.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
         }

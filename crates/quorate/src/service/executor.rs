@@ -36,7 +36,20 @@ pub struct Chosen {
 
 /// The MCP servers of a configuration, as adapters get them.
 pub fn servers(host: &Configuration) -> Servers {
-    Arc::new(host.servers.iter().map(|(id, block)| (id.clone(), block.json.clone())).collect())
+    let dir = std::path::absolute(&host.dir).unwrap_or_else(|_| host.dir.clone());
+    let table = |block: &Map<String, Json>| {
+        let mut table = block.clone();
+        // Whoever starts it may be anywhere: paths are relative to the file that they stand in.
+        if let Some(command) = block.get("command").and_then(Json::as_str) {
+            let cwd = block.get("cwd").and_then(Json::as_str).unwrap_or_default();
+            table.insert("cwd".to_owned(), json!(dir.join(cwd)));
+            if command.contains('/') {
+                table.insert("command".to_owned(), json!(dir.join(command)));
+            }
+        }
+        table
+    };
+    Arc::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
 }
 
 /// All adapters that ship.

@@ -65,11 +65,7 @@ pub struct Said {
 ///
 /// # Errors
 /// When it does not, or substrate or ledger fail.
-pub async fn operate(
-    ready: &Ready,
-    request: Request,
-    telemetry: Arc<dyn Telemetry>,
-) -> Result<Said, Stop> {
+pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemetry>) -> Result<Said, Stop> {
     let Request { participant, substrate, state, newest, reply } = request;
     let swarm = ready.swarm(telemetry);
     let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
@@ -116,10 +112,10 @@ pub async fn operate(
     }
     match excerpt.said() {
         Some(said) => Ok(said),
-        // Its executor appends what it says itself.
+        // Its executor appends what it says itself, or there was nothing to answer.
         None => match excerpt.posted(&participant, &newest).await? {
             Some(turn) => Ok(Said { text: turn.content.to_string(), turn: Some(turn.id) }),
-            None => Err(not("the conversation has no turn before the one that is to be answered")),
+            None => Err(not("what it says is not in the conversation")),
         },
     }
 }
@@ -160,7 +156,8 @@ impl Excerpt {
     async fn posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
         const PAGE: usize = 128;
         let page = self.substrate.read(Some(after), PAGE).await?;
-        Ok(page.turns.into_iter().find(|turn| turn.participant == *participant))
+        // Where the turn is gone, what is given is from the beginning.
+        Ok(page.turns.into_iter().find(|turn| page.known && turn.participant == *participant))
     }
 }
 

@@ -73,17 +73,12 @@ pub struct Outcome {
     pub target: String,
     /// Whether anything was written.
     pub run: Run,
+    /// Whether there was nothing to do, not even to remember.
+    pub idle: bool,
     /// What became of each file, or would.
     pub files: Vec<Told>,
     /// Refusals and warnings. With a refusal, nothing was written.
     pub report: Report,
-}
-
-impl Outcome {
-    /// Whether there is nothing to do.
-    pub fn idle(&self) -> bool {
-        self.files.iter().all(|told| told.action == Action::Keep || told.action == Action::Leave)
-    }
 }
 
 /// What became of a file, or would.

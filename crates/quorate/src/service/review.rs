@@ -69,11 +69,7 @@ pub async fn open(
 ///
 /// # Errors
 /// When configuration or ledger are unusable.
-pub async fn open_for(
-    environment: &Environment,
-    places: &Places,
-    artifact: &Artifact,
-) -> Result<Desk, Stop> {
+pub async fn open_for(environment: &Environment, places: &Places, artifact: &Artifact) -> Result<Desk, Stop> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
     Desk::open_to_work(environment.clone(), workspace).await

@@ -75,7 +75,8 @@ impl Client {
         async move {
             let result = self.result(tool, arguments).await;
             assert_eq!(result.is_error, Some(true), "{at}: {result:?}");
-            let said = result.structured_content.unwrap_or_else(|| panic!("{at}: it has no structured content"));
+            let said =
+                result.structured_content.unwrap_or_else(|| panic!("{at}: it has no structured content"));
             let text = result.content[0].as_text().map(|text| text.text.clone()).unwrap_or_default();
             assert!(text.contains(said["code"].as_str().unwrap_or("no code")), "{at}: {text}");
             said

@@ -12,7 +12,7 @@ use super::book::{Book, Journal};
 use super::disk;
 use super::filter::Filter;
 use super::format;
-use super::index;
+use super::index::{self, Record};
 use super::trouble::Trouble;
 use crate::look::Look;
 
@@ -92,8 +92,25 @@ impl Book {
     }
 
     /// Whether a turn has this id.
-    fn has(&self, id: &Name) -> Result<bool, Trouble> {
-        Ok(self.may_have(index::low(&index::hash(id))) && self.find(id)?.is_some())
+    fn has(&mut self, id: &Name) -> Result<bool, Trouble> {
+        let hash = index::hash(id);
+        Ok(self.may_have(index::low(&hash)) && self.looked_up(self.count, |record| record.id == hash)?.is_some())
+    }
+
+    /// The last of so many records that is wanted. That there is none is believed of a sound index alone: the filter
+    /// said that there may be one.
+    fn looked_up(&mut self, below: u64, wanted: impl Fn(&Record) -> bool) -> Result<Option<u64>, Trouble> {
+        if let Some(index) = &self.index {
+            if let Some((at, _)) = index.last(below, &wanted)? {
+                return Ok(Some(at));
+            }
+            if index.sweep(self.count, self.check, |_| {})? {
+                return Ok(None);
+            }
+        }
+        self.rebuild()?;
+        let index = self.index.as_ref().ok_or(Trouble::Doubt)?;
+        Ok(index.last(self.count, wanted)?.map(|(at, _)| at))
     }
 
     /// The turn that has this key.
@@ -105,8 +122,7 @@ impl Book {
         let mut rebuilt = false;
         let mut below = self.count;
         loop {
-            let Some(index) = &self.index else { return Ok(None) };
-            let Some((at, _)) = index.last(below, |record| record.key == hash)? else { return Ok(None) };
+            let Some(at) = self.looked_up(below, |record| record.key == hash)? else { return Ok(None) };
             match self.turns(at, 1, None).map(|mut turns| turns.pop()) {
                 Ok(Some(turn)) if turn.stamp.as_ref().is_some_and(|stamp| &*stamp.key == key) => {
                     return Ok(Some(turn));

@@ -175,7 +175,9 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     let (text, split) = match std::str::from_utf8(body.text) {
         Ok(text) => (Cow::Borrowed(text), false),
         Err(error) => {
-            let split = open && error.error_len().is_none();
+            let rest = &body.text[error.valid_up_to()..];
+            let begun = rest.iter().take_while(|byte| **byte >= 0x80).count().min(3);
+            let split = open && rest[begun..].iter().all(|byte| *byte == 0);
             let lossy = String::from_utf8_lossy(body.text);
             match split || lossy.lines().any(|line| line == TORN || cut(line).is_some()) {
                 true => (lossy, split),
@@ -202,7 +204,20 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     if body.last {
         // A mend that was cut off after its first byte leaves what it mends ended by a line feed.
         let end = (!open && lines.len() > 2 && lines.last() == Some(&"")).then(|| lines.pop());
-        let mark = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_mark(line, open));
+        let short = |lines: &[&str]| {
+            let bytes = note.as_ref().and_then(|note| note.bytes);
+            bytes.is_some_and(|bytes| content(lines, None).len() < bytes)
+        };
+        let mark = match &lines[..] {
+            [rest @ .., mark] if is_cut_mark(mark) && (note.is_some() || !rest.is_empty()) => {
+                // A few bytes of a mark may be anything, but where something else was cut off before them.
+                let header = |rest: &[&str]| {
+                    rest.split_last().is_some_and(|(last, rest)| is_cut_header(last) && is_whole(rest))
+                };
+                mark.starts_with(NOTE) || (open && (mark.len() > "<!--".len() || header(rest) || short(rest)))
+            }
+            _ => false,
+        };
         if mark {
             lines.pop();
             mend.cut += 1;
@@ -302,11 +317,11 @@ fn is_cut_header(line: &str) -> bool {
 }
 
 /// Whether a line is the beginning of a mark.
-fn is_cut_mark(line: &str, open: bool) -> bool {
+fn is_cut_mark(line: &str) -> bool {
     let begun = line.trim_end_matches('\0');
-    let shortest = if open { "<!--" } else { NOTE };
-    begun.len() > shortest.len()
-        && (TORN.starts_with(begun) || CUT.starts_with(begun) || begun.starts_with(CUT))
+    let number = |rest: &str| " -->".starts_with(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('}'));
+    !begun.is_empty()
+        && (TORN.starts_with(begun) || CUT.starts_with(begun) || begun.strip_prefix(CUT).is_some_and(number))
 }
 
 /// Whether the line after the header is the beginning of a note, and no mark.

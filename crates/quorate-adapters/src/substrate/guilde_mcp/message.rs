@@ -13,7 +13,8 @@ const TIMES: &[&str] = &["timestamp", "createdAt"];
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) id: String,
-    pub(super) author: String,
+    /// Everything that the server calls its author, the most telling first; never empty.
+    pub(super) authors: Vec<String>,
     pub(super) content: String,
     /// As it was written.
     pub(super) timestamp: String,
@@ -40,15 +41,15 @@ impl Message {
         let fields = value.as_object().ok_or("is no object")?;
         let id = id(fields)?;
         let of = |what: String| format!("`{id}` {what}");
-        let author = texts(fields, AUTHORS)
-            .or_else(|| {
-                fields.get("author").and_then(|author| text(author).or_else(|| text(author.get("id")?)))
-            })
-            .filter(|author| !author.is_empty())
-            .ok_or_else(|| of(format!("has no author (looked for {} and author.id)", AUTHORS.join(", "))))?;
+        let nested = fields.get("author").and_then(|author| text(author).or_else(|| text(author.get("id")?)));
+        let named = AUTHORS.iter().filter_map(|name| text(fields.get(*name)?)).chain(nested);
+        let authors: Vec<String> = named.filter(|author| !author.is_empty()).collect();
+        if authors.is_empty() {
+            return Err(of(format!("has no author (looked for {} and author.id)", AUTHORS.join(", "))));
+        }
         let (timestamp, at_ms) = time(fields).map_err(of)?;
         Ok(Message {
-            author,
+            authors,
             content: content(fields).map_err(of)?,
             timestamp,
             at_ms,
@@ -123,7 +124,7 @@ mod tests {
     use super::{Message, Receipt};
 
     fn read(value: Value) -> Result<[String; 4], String> {
-        Message::read(&value).map(|one| [one.id, one.author, one.content, one.timestamp])
+        Message::read(&value).map(|one| [one.id, one.authors.join("+"), one.content, one.timestamp])
     }
 
     #[test]

@@ -57,7 +57,7 @@ mod tests {
     fn page(times: &[i64]) -> Vec<Message> {
         let message = |(index, at_ms): (usize, &i64)| Message {
             id: format!("m{index}"),
-            author: "u".into(),
+            authors: vec!["u".into()],
             content: String::new(),
             timestamp: String::new(),
             at_ms: *at_ms,

@@ -53,23 +53,25 @@ impl People {
         self.operators.get(name).and_then(Option::as_deref).or(self.others.as_deref())
     }
 
-    /// Whose a message is, given its author on the wire and whose it claims to be.
-    pub(super) fn author(&self, author: &str, claimed: Option<&Name>) -> Author {
+    /// Whose a message is, given what the server calls its author, and whose it claims to be.
+    pub(super) fn author(&self, authors: &[String], claimed: Option<&Name>) -> Author {
+        let any = |fits: &dyn Fn(&str) -> bool| authors.iter().any(|author| fits(author));
         if let Some(claimed) = claimed {
             // A server that has participants of its own may call ours by its id.
-            let by_id = **claimed == *author;
+            let by_id = any(&|author| *author == **claimed);
             let holds = by_id
                 || match self.posts_as(claimed) {
-                    Some(operator) => operator == author,
+                    Some(operator) => any(&|author| author == operator),
                     // We do not know whom the token posts as, but it is none of the participants' operators.
-                    None => !self.behind.contains_key(author),
+                    None => !any(&|author| self.behind.contains_key(author)),
                 };
             if holds {
                 return Author { name: claimed.clone(), marks_hold: true };
             }
         }
-        let name = self.behind.get(author).cloned();
-        Author { name: name.unwrap_or_else(|| Name::from(author)), marks_hold: false }
+        let name = authors.iter().find_map(|author| self.behind.get(author).cloned());
+        let name = name.or_else(|| authors.first().map(|author| Name::from(author.as_str())));
+        Author { name: name.unwrap_or_default(), marks_hold: false }
     }
 }
 
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn authors_are_participants_by_operator_or_by_id() {
         let people = People::new(&[one("reviewer", Some("op_7")), one("scribe", None)], Some("op_bot"));
-        let name = |author| people.author(author, None).name.to_string();
+        let name = |author: &str| people.author(&[author.to_owned()], None).name.to_string();
         assert_eq!(
             [name("op_7"), name("scribe"), name("op_bot"), name("u_1")],
             ["reviewer", "scribe", "scribe", "u_1"]
@@ -103,13 +105,18 @@ mod tests {
     fn a_claim_holds_only_for_whom_its_author_posts() {
         let people =
             People::new(&[one("reviewer", Some("op_7")), one("a", None), one("b", None)], Some("op_bot"));
-        let author = |author, claimed: &str| people.author(author, Some(&Name::from(claimed)));
+        let author =
+            |author: &str, claimed: &str| people.author(&[author.to_owned()], Some(&Name::from(claimed)));
         assert!(author("op_bot", "b").marks_hold);
         let forged = author("u_1", "reviewer");
         assert_eq!((forged.name.as_ref(), forged.marks_hold), ("u_1", false));
         assert!(!author("op_bot", "reviewer").marks_hold && author("reviewer", "reviewer").marks_hold);
+        // A server that has names of its own for operators, and says both.
+        let both = ["ada".to_owned(), "op_7".to_owned()];
+        assert!(people.author(&both, Some(&"reviewer".into())).marks_hold);
+        assert_eq!(&*people.author(&both, None).name, "reviewer");
         let anonymous = People::new(&[one("reviewer", Some("op_7")), one("a", None)], None);
-        assert!(anonymous.author("token", Some(&"a".into())).marks_hold);
-        assert!(!anonymous.author("op_7", Some(&"a".into())).marks_hold);
+        assert!(anonymous.author(&["token".to_owned()], Some(&"a".into())).marks_hold);
+        assert!(!anonymous.author(&["op_7".to_owned()], Some(&"a".into())).marks_hold);
     }
 }

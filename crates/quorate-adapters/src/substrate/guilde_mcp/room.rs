@@ -156,7 +156,7 @@ impl Room {
 
     fn said(&self, memory: &Memory, mut message: Message) -> Said {
         let marks = Marks::taken(&mut message.metadata);
-        let author = self.people.author(&message.author, marks.as_ref().map(|marks| &marks.participant));
+        let author = self.people.author(&message.authors, marks.as_ref().map(|marks| &marks.participant));
         let marks = marks.filter(|_| author.marks_hold);
         let participant = memory.posted_for(&message.id).unwrap_or(author.name);
         let (post, meta, stamp) = match marks {

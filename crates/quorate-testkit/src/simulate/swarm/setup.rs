@@ -34,6 +34,7 @@ pub(super) struct Setup {
 }
 
 /// One manifest.
+#[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) id: Name,
     pub(super) roster: Vec<Name>,

@@ -11,6 +11,7 @@ use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Subs
 use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::life::{Failed, Life};
 
@@ -20,6 +21,7 @@ pub(super) struct Talk {
     /// How many appends were done of which nobody learnt that they were.
     pub(super) unsure: AtomicUsize,
     kept: Mutex<Kept>,
+    last: Mutex<Instant>,
     length: watch::Sender<usize>,
 }
 
@@ -33,7 +35,13 @@ struct Kept {
 
 impl Talk {
     pub(super) fn new(keeps: Keeps) -> Talk {
-        Talk { keeps, unsure: AtomicUsize::new(0), kept: Mutex::default(), length: watch::Sender::new(0) }
+        Talk {
+            keeps,
+            unsure: AtomicUsize::new(0),
+            kept: Mutex::default(),
+            last: Mutex::new(Instant::now()),
+            length: watch::Sender::new(0),
+        }
     }
 
     pub(super) fn turns(&self) -> Vec<Turn> {
@@ -43,6 +51,11 @@ impl Talk {
     /// The stamps that turns came with, in the same order.
     pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
         self.kept().stamps.clone()
+    }
+
+    /// When a turn was last appended.
+    pub(super) fn last(&self) -> Instant {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -72,6 +85,7 @@ impl Talk {
         };
         kept.turns.push(turn.clone());
         self.length.send_replace(at + 1);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Appended { turn, fresh: true }
     }
 

@@ -55,11 +55,8 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     };
     let end = match (refused, outcome.run, verb) {
         (true, ..) => "Nothing was written.".to_owned(),
-        (_, Run::Dry, Verb::Install) if outcome.idle() => format!("{what}: nothing to do."),
+        _ if outcome.idle => format!("{what}: nothing to do."),
         (_, Run::Dry, _) => "This is a dry run: nothing was written.".to_owned(),
-        (_, _, Verb::Install) if outcome.idle() && !outcome.resumed && outcome.previous.is_none() => {
-            format!("{what}: nothing to do.")
-        }
         (_, _, Verb::Install) => match &outcome.previous {
             Some(previous) => format!("{what} is installed{}, after {}.", place("in"), line(previous)),
             None => format!("{what} is installed{}.", place("in")),
@@ -114,7 +111,7 @@ fn outcome_json(outcome: &Outcome) -> String {
         "previous": outcome.previous,
         "target": outcome.target,
         "dry_run": outcome.run == Run::Dry,
-        "written": outcome.run == Run::Real && !outcome.report.refused(),
+        "written": outcome.run == Run::Real && !outcome.report.refused() && !outcome.idle,
         "resumed": outcome.resumed,
         "files": outcome.files.iter().map(told).collect::<Vec<_>>(),
         "diagnostics": diagnostics::diagnostics(&outcome.report),

@@ -35,13 +35,12 @@ impl FromStr for Origin {
             "https" => 443,
             _ => return Err(bad()),
         };
-        let bare = matches!(uri.path(), "" | "/") && uri.query().is_none() && !authority.as_str().contains('@');
+        let bare =
+            matches!(uri.path(), "" | "/") && uri.query().is_none() && !authority.as_str().contains('@');
         match bare {
-            true => Ok(Origin {
-                scheme,
-                host: host_of(authority),
-                port: authority.port_u16().unwrap_or(usual),
-            }),
+            true => {
+                Ok(Origin { scheme, host: host_of(authority), port: authority.port_u16().unwrap_or(usual) })
+            }
             false => Err(bad()),
         }
     }
@@ -85,7 +84,9 @@ impl Guard {
         }
         if self.token.as_ref().is_some_and(|token| !knows(headers, token)) {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
-            return Some((StatusCode::UNAUTHORIZED, challenge, "the bearer token is wrong\n").into_response());
+            return Some(
+                (StatusCode::UNAUTHORIZED, challenge, "the bearer token is wrong\n").into_response(),
+            );
         }
         None
     }
@@ -100,7 +101,9 @@ impl Guard {
         }
         let bound = self.address.ip();
         match host_of(&asked).parse::<IpAddr>() {
-            Ok(asked) => asked == bound || bound.is_unspecified() || (asked.is_loopback() && bound.is_loopback()),
+            Ok(asked) => {
+                asked == bound || bound.is_unspecified() || (asked.is_loopback() && bound.is_loopback())
+            }
             Err(_) => host_of(&asked) == "localhost" && (bound.is_loopback() || bound.is_unspecified()),
         }
     }
@@ -152,7 +155,9 @@ mod tests {
         for good in ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"] {
             assert_eq!(status(&loopback, &[(HOST, good)]), None, "{good}");
         }
-        for bad in ["evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "localhost.evil:8000", "10.0.0.1:8000", ""] {
+        for bad in
+            ["evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "localhost.evil:8000", "10.0.0.1:8000", ""]
+        {
             assert_eq!(status(&loopback, &[(HOST, bad)]), Some(403), "{bad}");
         }
         assert_eq!(status(&loopback, &[]), Some(403));
@@ -171,7 +176,8 @@ mod tests {
         assert_eq!(with("https://app.example.com"), None);
         assert_eq!(with("https://app.example.com:443"), None);
         assert_eq!(with("http://localhost:5173"), None);
-        for bad in ["http://app.example.com", "https://app.example.com:8443", "null", "http://localhost", "x"] {
+        for bad in ["http://app.example.com", "https://app.example.com:8443", "null", "http://localhost", "x"]
+        {
             assert_eq!(with(bad), Some(403), "{bad}");
         }
     }

@@ -7,8 +7,8 @@ use quorate_manifest::council::tiers::Tier;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{PolicyName, timeout};
 use super::Wait;
+use super::options::{PolicyName, timeout};
 use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
@@ -84,7 +84,9 @@ impl Tool for CouncilReview {
             desk.close().await;
             match reviewed? {
                 Reviewed::Judged(report) => Ok(report.json()),
-                Reviewed::Skipped { .. } => unreachable!("a text that is named is reviewed whatever its tier"),
+                Reviewed::Skipped { .. } => {
+                    unreachable!("a text that is named is reviewed whatever its tier")
+                }
             }
         };
         jobs.jobs.start(wait, caller, work).await

@@ -29,7 +29,8 @@ pub(super) struct Entry {
 impl Tool for KvGet {
     const NAME: &'static str = "kv_get";
     const TITLE: &'static str = "Read state";
-    const ABOUT: &'static str = "An entry of the state store of the first manifest: what a participant remembers.";
+    const ABOUT: &'static str =
+        "An entry of the state store of the first manifest: what a participant remembers.";
     const EFFECT: Effect = Effect::Reads;
     type Arguments = Arguments;
     type Output = Entry;

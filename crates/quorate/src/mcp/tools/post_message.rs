@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_stamp_from_elsewhere_is_never_taken_for_our_own() {
-        let elsewhere = json!({"key": "turn/t1/a", "runtime": "swarm", "trigger": "t1", "state": {"secret": 1}});
+        let elsewhere =
+            json!({"key": "turn/t1/a", "runtime": "swarm", "trigger": "t1", "state": {"secret": 1}});
         let meta = object(json!({"quorate": {"participant": "a", "post": "p", "stamp": elsewhere}}));
         let stamp = stamp(&meta, Some("turn/t1/a".to_owned())).unwrap().unwrap();
         assert_eq!((&*stamp.runtime, &*stamp.trigger, stamp.state), ("mcp:swarm", "t1", None));

@@ -72,7 +72,10 @@ impl Tool for RunOperator {
         };
         let work = |reporter: Arc<Reporter>| async move {
             let Some(newest) = offered.conversation.last().await? else {
-                return Err(Failure::usage("the conversation has no message yet", "post one with `post_message`"));
+                return Err(Failure::usage(
+                    "the conversation has no message yet",
+                    "post one with `post_message`",
+                ));
             };
             let ready = offered.reopened().await?;
             let request = Request {

@@ -57,14 +57,11 @@ pub fn install(
         "see what differs above; `--force` replaces it and keeps what was there",
     );
 
-    if how.run == Run::Real && !report.refused() {
-        let begun = intended(&setup, package, origin, &changes);
-        let done = installed(&begun, &changes);
-        if !resumed && idle(&setup, &done, &changes) {
-            // Not even the time changes.
-        } else {
-            carry::out(files, &store, begun, done, &changes)?;
-        }
+    let begun = intended(&setup, package, origin, &changes);
+    let done = installed(&begun, &changes);
+    let idle = !resumed && unchanged(&setup, &done, &changes);
+    if how.run == Run::Real && !report.refused() && !idle {
+        carry::out(files, &store, begun, done, &changes)?;
     }
     Ok(Outcome {
         slug: package.slug.clone(),
@@ -73,6 +70,7 @@ pub fn install(
         resumed,
         target: target.to_owned(),
         run: how.run,
+        idle,
         files: changes.iter().map(|change| Told::of(change, how.run)).collect(),
         report,
     })
@@ -160,7 +158,7 @@ fn installed(begun: &Setup, changes: &[Change]) -> Setup {
 }
 
 /// Whether nothing has to be written, not even what is remembered.
-fn idle(setup: &Setup, done: &Setup, changes: &[Change]) -> bool {
+fn unchanged(setup: &Setup, done: &Setup, changes: &[Change]) -> bool {
     let still = |change: &Change| matches!(change.action, Action::Keep | Action::Leave);
     changes.iter().all(still) && setup.files == done.files && setup.version == done.version
 }

@@ -37,64 +37,72 @@ pub fn take(
     if sha256_hex(&there.bytes) == fact.text {
         return Ok(back(dest, fact, found, base));
     }
-    if force == Force::Yes {
-        let aside = store.aside(dest, &there.bytes);
-        let note = format!("what was there is kept as {aside}");
-        let mut change = back(dest, fact, found, base).note(note);
-        change.aside = Some(aside);
-        return Ok(change);
-    }
-    let text = std::str::from_utf8(&there.bytes).ok();
-    match (fact.strategy, text) {
-        (Strategy::Overwrite, _) => {
+    let gentle = gently(store, dest, fact, there)?;
+    match (gentle, force) {
+        // What can be taken out alone is, even when forced: the rest is somebody else's.
+        (Gentle::Whole(write), _) => Ok(reduced(dest, fact, found, write, Vec::new())),
+        (Gentle::Part(write, left), Force::No) => Ok(reduced(dest, fact, found, write, left)),
+        (Gentle::Not, Force::No) => {
             let mut change = Change::nothing(dest, fact.strategy, found, Action::Edited);
             change.expected = Some(store.content(Part::Installed, &fact.text)?);
             Ok(change)
         }
-        (Strategy::Append, Some(text)) => {
-            let without = match added(store, fact, text)? {
-                Some(added) => append::take_out(text, &added),
-                None => None,
-            };
-            Ok(match without {
-                None => left(dest, fact, found, "what was appended was edited since and stays"),
-                Some(without) if without.is_empty() && fact.base.is_none() => gone(dest, fact, found),
-                Some(without) => reduced(dest, fact, found, without),
-            })
+        (Gentle::Part(..) | Gentle::Not, Force::Yes) => {
+            let aside = store.aside(dest, &there.bytes);
+            let note = format!("what was there is kept as {aside}");
+            let mut change = back(dest, fact, found, base).note(note);
+            change.aside = Some(aside);
+            Ok(change)
         }
-        (Strategy::MergeJsonDeep, Some(text)) => merged(store, dest, fact, &found, text),
-        _ => Ok(left(dest, fact, found, "it was edited since and stays")),
     }
 }
 
-fn merged(
-    store: &Store<'_>,
-    dest: &str,
-    fact: &Fact,
-    found: &Option<Found>,
-    text: &str,
-) -> Result<Change, Cannot> {
-    let base = match &fact.base {
-        Some(held) => Some(text_of(store, Part::Before, &held.sha256)?),
-        None => None,
-    };
-    let installed = text_of(store, Part::Installed, &fact.text)?;
-    let taken = match merge::take_out(text, base.as_deref(), &installed) {
-        Ok(taken) => taken,
-        Err(merge::Bad::Target(_)) => {
-            return Ok(left(dest, fact, found.clone(), "it is not JSON any more and stays"));
+/// What can be taken out of a file that was edited since.
+enum Gentle {
+    /// All that the profile brought.
+    Whole(Write),
+    /// Some of it, and what stays, each a sentence.
+    Part(Write, Vec<String>),
+    /// Nothing, since the file is the profile's as a whole.
+    Not,
+}
+
+fn gently(store: &Store<'_>, dest: &str, fact: &Fact, found: &Found) -> Result<Gentle, Cannot> {
+    let stays = |why: &str| Ok(Gentle::Part(Write::Nothing, vec![why.to_owned()]));
+    let put = |text: String| Write::Put(Arc::from(text.into_bytes()), Access::Exactly(found.mode));
+    match (fact.strategy, std::str::from_utf8(&found.bytes)) {
+        (Strategy::Overwrite, _) => Ok(Gentle::Not),
+        (Strategy::Append, Ok(text)) => {
+            let added = added(store, fact, text)?;
+            match added.and_then(|added| append::take_out(text, &added)) {
+                None => stays("what was appended was edited since and stays"),
+                Some(without) if without.is_empty() && fact.base.is_none() => {
+                    Ok(Gentle::Whole(Write::Remove))
+                }
+                Some(without) => Ok(Gentle::Whole(put(without))),
+            }
         }
-        Err(merge::Bad::Profile(problem)) => {
-            let what = format!("was kept of {dest} and is not JSON: {}", problem.message);
-            return Err(Cannot::Setup(Error::Corrupt { path: fact.text.clone(), what }));
+        (Strategy::MergeJsonDeep, Ok(text)) => {
+            let base = match &fact.base {
+                Some(held) => Some(text_of(store, Part::Before, &held.sha256)?),
+                None => None,
+            };
+            let installed = text_of(store, Part::Installed, &fact.text)?;
+            match merge::take_out(text, base.as_deref(), &installed) {
+                Ok(taken) => {
+                    let write = taken.text.map_or(Write::Remove, put);
+                    let whole = taken.left.is_empty();
+                    Ok(if whole { Gentle::Whole(write) } else { Gentle::Part(write, taken.left) })
+                }
+                Err(merge::Bad::Target(_)) => stays("it is not JSON any more and stays"),
+                Err(merge::Bad::Profile(problem)) => {
+                    let what = format!("was kept of {dest} and is not JSON: {}", problem.message);
+                    Err(Cannot::Setup(Error::Corrupt { path: fact.text.clone(), what }))
+                }
+            }
         }
-    };
-    let mut change = match taken.text {
-        None => gone(dest, fact, found.clone()),
-        Some(without) => reduced(dest, fact, found.clone(), without),
-    };
-    change.notes.extend(taken.left);
-    Ok(change)
+        _ => stays("it was edited since and stays"),
+    }
 }
 
 /// What was there before.
@@ -122,17 +130,17 @@ fn gone(dest: &str, fact: &Fact, found: Option<Found>) -> Change {
 }
 
 /// The file without what the profile brought.
-fn reduced(dest: &str, fact: &Fact, found: Option<Found>, without: String) -> Change {
-    let mode = found.as_ref().map_or(0o644, |found| found.mode);
-    let same = found.as_ref().is_some_and(|found| found.bytes == without.as_bytes());
-    let action = if same { Action::Leave } else { Action::Change };
+fn reduced(dest: &str, fact: &Fact, found: Option<Found>, write: Write, left: Vec<String>) -> Change {
+    let same = match (&write, &found) {
+        (Write::Put(bytes, _), Some(found)) => **bytes == *found.bytes,
+        (write, _) => *write == Write::Nothing,
+    };
+    let action = match (&write, same) {
+        (_, true) => Action::Leave,
+        (Write::Remove, _) => Action::Delete,
+        _ => Action::Change,
+    };
     let mut change = Change::nothing(dest, fact.strategy, found, action);
-    if !same {
-        change.write = Write::Put(Arc::from(without.into_bytes()), Access::Exactly(mode));
-    }
+    (change.write, change.notes) = (if same { Write::Nothing } else { write }, left);
     change
-}
-
-fn left(dest: &str, fact: &Fact, found: Option<Found>, note: &str) -> Change {
-    Change::nothing(dest, fact.strategy, found, Action::Leave).note(note)
 }

@@ -50,7 +50,7 @@ impl Standing {
     /// What does not hold, as refusals.
     pub fn report(&self) -> Report {
         let mut report = Report::new();
-        let again = format!("`quorate provision install {}` puts it right", self.from);
+        let again = format!("install it again, from {}, to put it right", self.from);
         if self.state != State::Installed {
             let what = if self.state == State::Installing { "install" } else { "uninstall" };
             let body = quorate_diagnostics::Body::new(format!("an {what} of {} was interrupted", self.slug));
@@ -67,7 +67,7 @@ impl Standing {
                 (Stands::InPlace | Stands::Beside, None) => continue,
             };
             let help = match file.stands {
-                Stands::Edited => format!("{again} with `--force`, and keeps what was there"),
+                Stands::Edited => format!("{again}; with `--force`, which keeps what was there"),
                 _ => again.clone(),
             };
             report.refuse(codes::PROFILE_DRIFT, quorate_diagnostics::Body::new(what).help(help));

@@ -223,7 +223,7 @@ fn installing_and_uninstalling_leave_no_trace() {
     assert_eq!(installed["README.md"], Some((b"# From the profile\n".to_vec(), 0o640)));
     assert_eq!(installed["notes.md"], before["notes.md"]);
     assert_eq!(installed[".claude/hooks/check.sh"].as_ref().map(|file| file.1 & 0o111), Some(0o111));
-    assert!(done(put(&files, &first(), REAL)).idle());
+    assert!(done(put(&files, &first(), REAL)).idle);
     assert_eq!(tree(dir.path()), installed, "a second time changes nothing, not even what is remembered");
     done(out(&files, DRY));
     assert_eq!(tree(dir.path()), installed);
@@ -239,7 +239,7 @@ fn an_upgrade_leads_to_what_the_new_version_brings_and_back() {
     let outcome = done(put(&files, &second(), REAL));
     assert_eq!(outcome.previous.as_deref(), Some("0.1.0"));
     assert_eq!(theirs(dir.path()), expected(&[second()]), "as if there had been no other version");
-    assert!(done(put(&files, &second(), REAL)).idle());
+    assert!(done(put(&files, &second(), REAL)).idle);
     done(out(&files, REAL));
     assert_eq!(tree(dir.path()), before);
 }
@@ -266,7 +266,7 @@ fn whatever_write_it_dies_before_the_next_command_completes_it() {
             let whole = at(&|dir, files, _| {
                 done(put(files, &package, REAL));
                 assert_eq!(&theirs(dir.path()), after, "install after {writes} writes");
-                assert!(done(put(files, &package, REAL)).idle());
+                assert!(done(put(files, &package, REAL)).idle);
             });
             at(&|dir, files, before| {
                 // Before the intent is written, there is nothing to take out.
@@ -381,10 +381,14 @@ fn an_edited_file_of_the_profile_is_not_taken_out_unless_forced() {
     std::fs::write(dir.path().join("README.md"), "# Edited\n").unwrap();
     let outcome = out(&files, REAL).unwrap();
     assert_eq!(codes_of(&outcome), ["quorate:profile_drift"]);
-    assert!(!done(put(&files, &first(), FORCED)).idle());
+    assert!(!done(put(&files, &first(), FORCED)).idle);
     std::fs::write(dir.path().join("README.md"), "# Edited again\n").unwrap();
+    std::fs::write(dir.path().join(".gitignore"), "*.log\ntarget/\nmine/\n").unwrap();
     done(out(&files, FORCED));
-    assert_eq!(theirs(dir.path()), before);
+    let mut after = theirs(dir.path());
+    let ignore = after.insert(".gitignore".to_owned(), before[".gitignore"].clone());
+    assert_eq!(ignore.unwrap().unwrap().0, b"*.log\nmine/\n", "what is not in the way stays even then");
+    assert_eq!(after, before);
     let aside = tree(dir.path()).into_iter().filter(|(path, _)| path.starts_with(".quorate/aside/"));
     assert_eq!(aside.count(), 2, "both edits are kept");
 }
@@ -404,7 +408,7 @@ fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
             piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
             piece(".gitignore", Strategy::Append, "node_modules/\n"),
         ])));
-        assert!(done(put(&files, &first(), REAL)).idle());
+        assert!(done(put(&files, &first(), REAL)).idle);
         let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
         for slug in [first_out, last_out] {
             done(uninstall::uninstall(&files, ".", slug, REAL));

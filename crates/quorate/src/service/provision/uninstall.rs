@@ -53,6 +53,7 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Resul
         resumed,
         target: target.to_owned(),
         run: how.run,
+        idle: false,
         files: changes.iter().map(|change| Told::of(change, how.run)).collect(),
         report,
     })

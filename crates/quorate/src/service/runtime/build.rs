@@ -86,7 +86,7 @@ impl Building<'_> {
     fn ports(&mut self, host: &Host) -> Option<Ports> {
         let runtime = &self.written.runtime;
         let effectors = self.effectors();
-        let participants: Vec<Participant> = runtime
+        let mut participants: Vec<Participant> = runtime
             .participants
             .iter()
             .map(|one| Participant {
@@ -94,9 +94,13 @@ impl Building<'_> {
                 executor: one.executor.clone(),
                 display_name: one.display_name.clone().unwrap_or_else(|| one.id.clone()),
                 meta: one.meta.clone().unwrap_or_default(),
+                role: "".into(),
                 tools: effectors.tools(&one.id),
             })
             .collect();
+        for (participant, told) in participants.iter_mut().zip(&self.written.told) {
+            participant.role = told.base.as_str().into();
+        }
         let speakers: Vec<Option<Speaker>> =
             (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();
         let block = |adapter: &quorate_manifest::runtime::adapter::Adapter| {
