@@ -139,9 +139,12 @@ async fn connected(
 
 /// Makes the tables in an empty file; what it is instead, where it is not ours.
 async fn made(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
-    if let Some(known) = is_ours(connection).await? {
+    // In a transaction, so that nobody makes the tables between two looks.
+    let mut transaction = connection.begin().await?;
+    if let Some(known) = is_ours(&mut transaction).await? {
         return Ok(known.err());
     }
+    transaction.rollback().await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     // Somebody else may have been faster.
     match is_ours(&mut transaction).await? {

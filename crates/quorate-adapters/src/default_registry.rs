@@ -4,7 +4,7 @@ use quorate_kernel::registry::{Duplicate, Registry};
 
 use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
 use crate::executor::{agent_cli, inline, public_runtimes, rubric, script};
-use crate::{state, substrate};
+use crate::{provisioning, state, substrate};
 
 /// All adapters of this crate.
 ///
@@ -32,7 +32,11 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
         registry.substrate(substrate::guilde_mcp::KIND, substrate::guilde_mcp::new)?;
         registry.state(state::mcp_kv::KIND, state::mcp_kv::new)?;
     }
+    #[cfg(not(feature = "mcp"))]
+    crate::needs_mcp::absent(&mut registry)?;
     registry.state(state::sqlite::KIND, state::sqlite::new)?;
+    registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
+    registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;
     registry.state_fallback(state::fs::KIND);
     for preset in agent_cli::PRESETS {
         registry.preset(preset.name, agent_cli::KIND);

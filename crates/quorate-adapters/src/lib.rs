@@ -10,6 +10,7 @@ pub mod lifecycle;
 pub(crate) mod look;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
+pub(crate) mod needs_mcp;
 pub mod process;
 pub mod provisioning;
 pub mod state;

@@ -1,9 +1,9 @@
 //! Substrates: where a conversation lives. One file or folder for each kind; here is what all of them do with a turn,
 //! so that a transcript has the same ids wherever it is kept.
 
+pub mod file;
 #[cfg(feature = "mcp")]
 pub mod guilde_mcp;
-pub mod file;
 pub mod memory;
 pub mod sqlite;
 pub(crate) mod watch;

@@ -165,7 +165,9 @@ fn blocks_that_do_not_fit_are_refused_by_key() {
 async fn a_transcript_is_the_same_on_every_substrate() {
     let dir = tempfile::tempdir().unwrap();
     let mut transcripts = Vec::new();
-    for (kind, block) in [("memory", json!({})), ("file", json!({"path": "c.md"})), ("sqlite", json!({"path": "c.db"}))] {
+    for (kind, block) in
+        [("memory", json!({})), ("file", json!({"path": "c.md"})), ("sqlite", json!({"path": "c.db"}))]
+    {
         let substrate = open(kind, dir.path(), block);
         let first = substrate.append(said("ann", "@bea\n\nhello\n")).await.unwrap().turn;
         substrate.append(answer("bea", "=== TURN", &first.id)).await.unwrap();

@@ -11,6 +11,7 @@ use serde_json::Map;
 use crate::conversation::Participant;
 use crate::ports::dispatcher::Dispatcher;
 use crate::ports::executor::{Executor, Refused, Servers, Settings};
+use crate::ports::provisioning::Provisioning;
 use crate::ports::state::State;
 use crate::ports::substrate::Substrate;
 use crate::seat::Seat;
@@ -62,6 +63,7 @@ pub struct Registry {
     dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
     states: BTreeMap<String, Builder<dyn State>>,
     state_fallback: Option<&'static str>,
+    provisionings: BTreeMap<String, Builder<dyn Provisioning>>,
 }
 
 impl fmt::Debug for Registry {
@@ -156,6 +158,18 @@ impl Registry {
         add(&mut self.states, "state", kind, Arc::new(new))
     }
 
+    /// Adds a provisioning kind.
+    ///
+    /// # Errors
+    /// When the kind is there already.
+    pub fn provisioning(
+        &mut self,
+        kind: &str,
+        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> + Send + Sync + 'static,
+    ) -> Result<(), Duplicate> {
+        add(&mut self.provisionings, "provisioning", kind, Arc::new(new))
+    }
+
     /// Adds a ready-made executor that can be named without a table in `quorate.toml`: the block of `kind` is then
     /// just `{"preset": name}`.
     pub fn preset(&mut self, name: &'static str, kind: &'static str) {
@@ -209,6 +223,16 @@ impl Registry {
     /// The builder of a state kind.
     pub fn state_kind(&self, kind: &str) -> Option<Builder<dyn State>> {
         self.states.get(kind).cloned()
+    }
+
+    /// The builder of a provisioning kind.
+    pub fn provisioning_kind(&self, kind: &str) -> Option<Builder<dyn Provisioning>> {
+        self.provisionings.get(kind).cloned()
+    }
+
+    /// All provisioning kinds, sorted.
+    pub fn provisioning_kinds(&self) -> impl Iterator<Item = &str> + '_ {
+        self.provisionings.keys().map(String::as_str)
     }
 
     /// The kind that keeps state where the manifest says none.

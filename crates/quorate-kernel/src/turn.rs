@@ -194,6 +194,8 @@ pub enum Error {
 pub struct Runner {
     swarm: Arc<Swarm>,
     roster: Vec<Participant>,
+    /// What the substrate said of itself at the start.
+    about: substrate::About,
     table: Arc<Table>,
     records: Records,
     hooks: Hooks,
@@ -232,7 +234,8 @@ impl Runner {
     /// # Errors
     /// See [`Error`].
     pub async fn open(swarm: Arc<Swarm>, begin: Begin) -> Result<Runner, Error> {
-        let stream = Runner::stream(&swarm.runtime, &swarm.substrate.about().place);
+        let about = swarm.substrate.about();
+        let stream = Runner::stream(&swarm.runtime, &about.place);
         let last = recover::last(&*swarm.ledger, &stream).await?;
         let table = Arc::new(Table {
             run: stream.clone(),
@@ -246,6 +249,7 @@ impl Runner {
         let hooks = Hooks::new(swarm.lifecycles.clone(), swarm.telemetry.clone(), swarm.clock.clone());
         let mut runner = Runner {
             roster: swarm.speakers.iter().map(|one| one.participant.clone()).collect(),
+            about,
             table,
             records,
             hooks,
@@ -331,16 +335,13 @@ fn shown(turns: &[Turn]) -> String {
         at: &'a str,
         content: &'a str,
     }
-    let shown: Vec<Shown<'_>> = turns
-        .iter()
-        .map(|turn| Shown {
-            id: &turn.id,
-            participant: &turn.participant,
-            at: &turn.timestamp,
-            content: &turn.content,
-        })
-        .collect();
-    serde_json::to_string_pretty(&shown).unwrap_or_default()
+    let lines = turns.iter().map(|turn| {
+        let (at, content) = (&*turn.timestamp, &*turn.content);
+        let shown = Shown { id: &turn.id, participant: &turn.participant, at, content };
+        serde_json::to_string(&shown).unwrap_or_default()
+    });
+    // A line for each: easier to read than one, and cheaper than many.
+    format!("[\n{}\n]", lines.collect::<Vec<_>>().join(",\n"))
 }
 
 /// A trigger that some have answered.

@@ -1,7 +1,11 @@
 //! The conversation tools of `quorate mcp`, over a journal in a file: order, keys, paging, waiting, and a participant that
 //! answers.
 #![cfg(feature = "mcp")]
-#![expect(clippy::unwrap_used, reason = "tests look at what they get")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at what they get"
+)]
 
 #[path = "support/mcp.rs"]
 mod client;

@@ -1,6 +1,10 @@
 //! `quorate mcp --http`: who may ask, and that it serves several clients.
 #![cfg(feature = "mcp")]
-#![expect(clippy::unwrap_used, reason = "tests look at what they get")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at what they get"
+)]
 
 #[path = "support/mcp.rs"]
 mod client;

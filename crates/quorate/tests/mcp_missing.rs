@@ -1,5 +1,6 @@
 //! `quorate mcp` in a program that was built without the feature: it says so, and how to get it.
 #![cfg(not(feature = "mcp"))]
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
 mod support;
 

@@ -1,6 +1,10 @@
 //! Two Quorates hold one conversation: one serves it over MCP, the other one's substrate, operator and state are there.
 #![cfg(feature = "mcp")]
-#![expect(clippy::unwrap_used, reason = "tests look at what they get")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at what they get"
+)]
 
 #[path = "support/mcp.rs"]
 mod client;

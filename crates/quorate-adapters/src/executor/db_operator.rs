@@ -16,7 +16,7 @@ use crate::block::Block;
 use crate::mcp::{self, Arguments, Connection, Offer, Repeat, Until};
 
 /// The kind that a manifest names.
-pub const KIND: &str = "db-operator";
+pub const KIND: &str = crate::needs_mcp::EXECUTOR;
 
 const KEYS: &[&str] = &[mcp::SERVER, "postReply", "conversationId"];
 

@@ -14,7 +14,7 @@ use crate::block::Block;
 use crate::mcp::{self, Arguments, Connection, Repeat, Trouble, Until};
 
 /// The kind that a manifest names.
-pub const KIND: &str = "mcp-kv";
+pub const KIND: &str = crate::needs_mcp::STATE;
 
 const KEYS: &[&str] = &["kind", mcp::SERVER, "prefix", "getTool", "setTool"];
 

@@ -32,8 +32,8 @@ use tokio::sync::Mutex;
 
 use self::book::Book;
 use self::trouble::Trouble;
-use super::{admit, synced};
 use super::watch::Watch;
+use super::{admit, synced};
 use crate::block::Block;
 use crate::look::Look;
 

@@ -39,7 +39,7 @@ use posting::Doubts;
 use room::{POST, Room};
 
 /// The kind that a manifest names.
-pub const KIND: &str = "guilde-mcp";
+pub const KIND: &str = crate::needs_mcp::SUBSTRATE;
 
 const KEYS: &[&str] = &["kind", mcp::SERVER, "conversationId", "asOperatorId", "fetchLimit", "pollMs"];
 

@@ -153,8 +153,7 @@ impl Substrate for Conversation {
             timestamp = later(&timestamp)?;
             name = id(&participant, &timestamp, &content);
         }
-        let unwritable =
-            |error| Error::Refused(format!("the turn's metadata cannot be written: {error}"));
+        let unwritable = |error| Error::Refused(format!("the turn's metadata cannot be written: {error}"));
         let n = self.last(&mut transaction).await? + 1;
         sqlx::query(
             "INSERT INTO turn \

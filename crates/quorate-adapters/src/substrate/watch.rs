@@ -73,16 +73,15 @@ impl Watch {
             }
             // Reading is no news, and whoever looks reads.
             let named = |path: &PathBuf| {
-                path.file_name().is_some_and(|name| {
-                    name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes())
-                })
+                path.file_name()
+                    .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()))
             };
             if !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(named)) {
                 bell.rung.send_replace(());
             }
         };
-        let mut started = notify::recommended_watcher(heard)
-            .map_err(|error| Error::unavailable(cannot(), error))?;
+        let mut started =
+            notify::recommended_watcher(heard).map_err(|error| Error::unavailable(cannot(), error))?;
         started
             .watch(&self.folder, RecursiveMode::NonRecursive)
             .map_err(|error| Error::unavailable(cannot(), error))?;

@@ -26,7 +26,9 @@ fn hostile() -> impl Strategy<Value = String> {
         "[a-z ]{0,8}",
         "\\PC{0,8}",
     ];
-    prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat()).prop_filter("not empty", |text| !text.is_empty())
+    prop::collection::vec(piece, 1..12)
+        .prop_map(|pieces| pieces.concat())
+        .prop_filter("not empty", |text| !text.is_empty())
 }
 
 fn on_this_thread<T>(work: impl Future<Output = T>) -> T {
@@ -34,7 +36,7 @@ fn on_this_thread<T>(work: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_said_comes_back(given in prop::collection::vec((hostile(), any::<bool>()), 1..6)) {

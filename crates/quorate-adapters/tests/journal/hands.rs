@@ -35,7 +35,9 @@ async fn a_program_that_knows_no_lock_appends() {
 /// What was said is read as it stands now, and a stamp stays where the words were changed.
 #[tokio::test]
 async fn words_that_were_changed_by_hand_are_read_as_they_are() {
-    for (what, by) in [("as it was", "as it is!"), ("as it was", "shorter"), ("as it was", "as it is now, much longer")] {
+    for (what, by) in
+        [("as it was", "as it is!"), ("as it was", "shorter"), ("as it was", "as it is now, much longer")]
+    {
         let (journal, substrate) = begun().await;
         let before = all(&substrate).await;
         journal.write(journal.text().replace(what, by));
@@ -159,7 +161,8 @@ async fn what_is_not_utf_8_is_refused_by_its_byte() {
 #[tokio::test]
 async fn of_two_turns_with_one_id_the_last_is_meant() {
     let twice = public::write("cli", "2026-05-23T10:00:00Z", "twice");
-    let journal = Journal::holding([&*twice, &public::write("cli", "2026-05-23T10:00:01Z", "once"), &*twice].concat());
+    let journal =
+        Journal::holding([&*twice, &public::write("cli", "2026-05-23T10:00:01Z", "once"), &*twice].concat());
     let substrate = journal.open();
     let page = substrate.read(None, 9).await.unwrap();
     assert_eq!(contents(&page.turns), ["twice", "once", "twice"]);
@@ -186,7 +189,8 @@ async fn a_link_is_the_journal_that_it_leads_to() {
 async fn a_journal_in_a_folder_that_is_read_only_can_be_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let journal = Journal::holding(public::write("cli", "2026-05-23T10:00:00Z", "hello"));
-    let mode = |mode| std::fs::set_permissions(journal.dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |mode| std::fs::set_permissions(journal.dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
     mode(0o555);
     let may_write = std::fs::write(journal.beside(".probe"), "").is_ok();
     let substrate = journal.open();

@@ -24,7 +24,10 @@ async fn holds(journal: &Journal) {
         let page = handle.read(Some(&turns[at].id), 1_000).await.unwrap();
         assert!(page.known, "{at}");
         assert_eq!(page.turns, turns[at + 1..]);
-        assert_eq!(journal.open().window(&turns[at].id, 30).await.unwrap(), turns[(at + 1).saturating_sub(30)..=at]);
+        assert_eq!(
+            journal.open().window(&turns[at].id, 30).await.unwrap(),
+            turns[(at + 1).saturating_sub(30)..=at]
+        );
     }
     assert_eq!(all(&substrate).await, turns);
     let last = append(&substrate, said("ann", "last")).await;

@@ -9,9 +9,15 @@ use super::{Journal, all, public};
 #[derive(Debug, Clone)]
 enum Step {
     /// A handle appends.
-    Append { by: usize, words: usize, stamped: bool },
+    Append {
+        by: usize,
+        words: usize,
+        stamped: bool,
+    },
     /// A program that knows no lock appends.
-    Foreign { words: usize },
+    Foreign {
+        words: usize,
+    },
     /// Somebody adds text to the end.
     Text(&'static str),
     /// The file loses its end.
@@ -23,15 +29,26 @@ enum Step {
     ShortIndex(usize),
     WrongIndex(usize),
     /// Words are changed by others of the same length, or not.
-    Edit { same_length: bool },
+    Edit {
+        same_length: bool,
+    },
     /// The file is replaced by a copy of itself.
     Replace,
     /// A handle reads.
     Look(usize),
 }
 
-const WORDS: [&str; 6] = ["hello", "two\nlines\n", "=== TURN id=x participant=y ts=z ===", "\n", "hello", "🦀 é"];
-const TEXTS: [&str; 7] = ["more", "\n", "=== TURN", "=== TURN id=a b", "<!-- quorate: {", "é", "=== TURN id=q participant=w ts=e ==="];
+const WORDS: [&str; 6] =
+    ["hello", "two\nlines\n", "=== TURN id=x participant=y ts=z ===", "\n", "hello", "🦀 é"];
+const TEXTS: [&str; 7] = [
+    "more",
+    "\n",
+    "=== TURN",
+    "=== TURN id=a b",
+    "<!-- quorate: {",
+    "é",
+    "=== TURN id=q participant=w ts=e ===",
+];
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
@@ -56,10 +73,16 @@ async fn run(steps: Vec<Step>) {
         match step {
             Step::Append { by, words, stamped } => {
                 let trigger = format!("t_{}", at % 7).into();
-                let turn = if *stamped { answer("bea", WORDS[*words], &trigger) } else { said("ann", WORDS[*words]) };
+                let turn = if *stamped {
+                    answer("bea", WORDS[*words], &trigger)
+                } else {
+                    said("ann", WORDS[*words])
+                };
                 let before = journal.afresh().await;
                 let appended = handles[*by].append(turn.clone()).await.expect("it can be appended");
-                let key = |turn: &Option<quorate_kernel::conversation::Stamp>| turn.as_ref().map(|stamp| stamp.key.clone());
+                let key = |turn: &Option<quorate_kernel::conversation::Stamp>| {
+                    turn.as_ref().map(|stamp| stamp.key.clone())
+                };
                 let known = before.iter().find(|old| stamped & (key(&old.stamp) == key(&turn.stamp)));
                 assert_eq!(appended.fresh, known.is_none(), "{steps:?} at {at}");
                 let after = journal.afresh().await;
@@ -74,7 +97,11 @@ async fn run(steps: Vec<Step>) {
             }
             Step::Foreign { words } => {
                 if std::fs::read(journal.path()).is_ok_and(|bytes| bytes.ends_with(b"\n")) {
-                    journal.add(public::write("cli", &format!("2026-05-23T10:00:00.{at:03}Z"), WORDS[*words]));
+                    journal.add(public::write(
+                        "cli",
+                        &format!("2026-05-23T10:00:00.{at:03}Z"),
+                        WORDS[*words],
+                    ));
                 }
             }
             Step::Text(text) => journal.add(text),
@@ -90,7 +117,8 @@ async fn run(steps: Vec<Step>) {
             Step::NoIndex => drop(std::fs::remove_file(journal.beside(".idx"))),
             Step::ShortIndex(by) => {
                 if let Ok(bytes) = std::fs::read(journal.beside(".idx")) {
-                    std::fs::write(journal.beside(".idx"), &bytes[..bytes.len().saturating_sub(*by)]).unwrap();
+                    std::fs::write(journal.beside(".idx"), &bytes[..bytes.len().saturating_sub(*by)])
+                        .unwrap();
                 }
             }
             Step::WrongIndex(which) => {
@@ -103,7 +131,11 @@ async fn run(steps: Vec<Step>) {
             }
             Step::Edit { same_length } => {
                 if let Ok(text) = std::fs::read_to_string(journal.path()) {
-                    journal.write(text.replacen("hello", if *same_length { "olleh" } else { "hello there" }, 1));
+                    journal.write(text.replacen(
+                        "hello",
+                        if *same_length { "olleh" } else { "hello there" },
+                        1,
+                    ));
                 }
             }
             Step::Replace => {
@@ -128,13 +160,17 @@ async fn run(steps: Vec<Step>) {
             let page = handle.read(Some(&turn.id), 2).await.unwrap();
             assert!(page.known, "{steps:?}: {turn:?}");
             assert_eq!(page.turns, turns[at + 1..turns.len().min(at + 3)], "{steps:?}");
-            assert_eq!(handle.window(&turn.id, 2).await.unwrap(), turns[at.saturating_sub(1)..=at], "{steps:?}");
+            assert_eq!(
+                handle.window(&turn.id, 2).await.unwrap(),
+                turns[at.saturating_sub(1)..=at],
+                "{steps:?}"
+            );
         }
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_handles_see_the_journal_as_it_is(steps in prop::collection::vec(step(), 1..25)) {

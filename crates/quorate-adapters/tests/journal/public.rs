@@ -12,10 +12,9 @@ pub(crate) type Public = (String, String, String, String);
 
 /// The public reader, from its description.
 pub(crate) fn read(text: &str) -> Vec<Public> {
-    let header = Regex::new(
-        r"^=== TURN id=([^\s\x{feff}]+) participant=([^\s\x{feff}]+) ts=([^\s\x{feff}]+) ===$",
-    )
-    .unwrap();
+    let header =
+        Regex::new(r"^=== TURN id=([^\s\x{feff}]+) participant=([^\s\x{feff}]+) ts=([^\s\x{feff}]+) ===$")
+            .unwrap();
     let mut turns: Vec<(Public, Vec<&str>)> = Vec::new();
     for line in text.split('\n') {
         match header.captures(line) {
@@ -74,8 +73,15 @@ async fn a_stamp_is_one_comment_after_the_header() {
     let second = append(&substrate, answer("bea", "yes --> no\n", &first.id)).await;
     let text = journal.text();
     let lines: Vec<&str> = text.lines().skip(2).collect();
-    assert_eq!(lines[0], format!("=== TURN id={} participant=bea ts=2026-05-18T18:23:11.504Z ===", second.id));
-    assert_eq!(*second.id, id("bea", "2026-05-18T18:23:11.504Z", "yes --> no\n"), "over the content as given");
+    assert_eq!(
+        lines[0],
+        format!("=== TURN id={} participant=bea ts=2026-05-18T18:23:11.504Z ===", second.id)
+    );
+    assert_eq!(
+        *second.id,
+        id("bea", "2026-05-18T18:23:11.504Z", "yes --> no\n"),
+        "over the content as given"
+    );
     let comment = lines[1].strip_prefix("<!-- quorate: ").and_then(|rest| rest.strip_suffix(" -->")).unwrap();
     assert!(!comment.contains('>'), "nothing in it ends it: {comment}");
     let json: serde_json::Value = serde_json::from_str(comment).unwrap();

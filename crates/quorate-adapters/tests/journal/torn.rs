@@ -6,7 +6,8 @@ use quorate_testkit::conformance::substrate::{answer, said};
 use super::{Journal, all, append, public};
 
 /// What the answer says: several lines, some of them hostile, some characters of several bytes.
-const WORDS: &str = "Ça va 🦀:\n\n=== TURN id=t_0 participant=x ts=y ===\n\\=== TURN\n<!-- quorate: {} -->\n- naïve\nend\n\n";
+const WORDS: &str =
+    "Ça va 🦀:\n\n=== TURN id=t_0 participant=x ts=y ===\n\\=== TURN\n<!-- quorate: {} -->\n- naïve\nend\n\n";
 
 /// A conversation of a question and what somebody says to it, and where the last turn begins.
 async fn conversation(question: &str, reply: impl Fn(&Turn) -> NewTurn) -> (Vec<u8>, usize, Turn, Turn) {
@@ -23,8 +24,11 @@ async fn conversation(question: &str, reply: impl Fn(&Turn) -> NewTurn) -> (Vec<
 #[tokio::test]
 async fn an_answer_that_was_cut_off_is_not_an_answer() {
     for question in ["@bea how?", "@bea how?\n", "@bea\n\nhow"] {
-        let (bytes, begin, first, second) = conversation(question, |first| answer("bea", WORDS, &first.id)).await;
-        for cut in begin..=bytes.len() {
+        let (bytes, begin, first, second) =
+            conversation(question, |first| answer("bea", WORDS, &first.id)).await;
+        // Every byte once; what stands before the turn matters where its header is cut.
+        let step = if question == "@bea how?" { 1 } else { 17 };
+        for cut in (begin..=bytes.len()).filter(|cut| cut - begin < 40 || (cut - begin) % step == 0) {
             let journal = Journal::holding(&bytes[..cut]);
             let substrate = journal.open();
             let seen = all(&substrate).await;
@@ -84,9 +88,10 @@ async fn a_turn_without_a_note_is_what_is_there_of_it() {
 /// The repair of a cut may be cut off itself.
 #[tokio::test]
 async fn a_mend_that_was_cut_off_is_mended() {
-    let (bytes, begin, first, _) = conversation("@bea?", |first| answer("bea", "Ça va\n🦀 bien", &first.id)).await;
+    let (bytes, begin, first, _) =
+        conversation("@bea?", |first| answer("bea", "Ça va\n🦀 bien", &first.id)).await;
     let note = begin + 60..bytes.len() - 22;
-    for cut in (begin..bytes.len()).filter(|cut| !note.contains(cut) || cut % 40 == 0) {
+    for cut in (begin..bytes.len() - 1).filter(|cut| !note.contains(cut) || cut % 60 == 0) {
         let journal = Journal::holding(&bytes[..cut]);
         append(&journal.open(), said("ann", "after")).await;
         let mended = journal.bytes();
@@ -99,7 +104,10 @@ async fn a_mend_that_was_cut_off_is_mended() {
             // A first byte alone ends the line. That a turn was cut off in its last line shows no more then: it looks
             // as if somebody had made the line shorter.
             if second > cut + 1 {
-                assert!(seen.iter().all(|turn| turn.stamp.is_none()), "cut at {cut}, then at {second}: {seen:?}");
+                assert!(
+                    seen.iter().all(|turn| turn.stamp.is_none()),
+                    "cut at {cut}, then at {second}: {seen:?}"
+                );
                 assert!(substrate.append(answer("bea", "yes", &first.id)).await.unwrap().fresh);
             } else {
                 substrate.append(answer("bea", "yes", &first.id)).await.unwrap();
@@ -115,7 +123,8 @@ async fn a_mend_that_was_cut_off_is_mended() {
 /// After a loss of power a file may have its length and not its bytes.
 #[tokio::test]
 async fn a_turn_of_zeros_is_no_answer() {
-    let (bytes, begin, first, second) = conversation("@bea?", |first| answer("bea", "yes\nof course", &first.id)).await;
+    let (bytes, begin, first, second) =
+        conversation("@bea?", |first| answer("bea", "yes\nof course", &first.id)).await;
     for cut in begin..bytes.len() - 1 {
         let mut zeros = bytes.clone();
         zeros[cut..].fill(0);
@@ -134,7 +143,8 @@ async fn a_turn_of_zeros_is_no_answer() {
 /// Two answers with the words of one that was cut off have ids of their own.
 #[tokio::test]
 async fn the_id_of_a_torn_turn_is_taken() {
-    let (bytes, _, first, second) = conversation("@bea?", |first| answer("bea", "yes, of course", &first.id)).await;
+    let (bytes, _, first, second) =
+        conversation("@bea?", |first| answer("bea", "yes, of course", &first.id)).await;
     let journal = Journal::holding(&bytes[..bytes.len() - 5]);
     let again = append(&journal.open(), answer("bea", "yes, of course", &first.id)).await;
     assert_ne!(again.id, second.id);

@@ -39,7 +39,8 @@ impl Runner {
             let why = format!("{in_a_row} turns of participants in a row without a person's");
             return self.nobody(trigger, Some(why), started).await;
         }
-        let (selected, trouble) = self.select(&trigger).await?;
+        let window = self.window(&trigger);
+        let (selected, trouble) = self.select(&window, &trigger).await?;
         if selected.is_empty() {
             let cycle = self.cycles;
             if self.swarm.flags.on_idle {
@@ -53,7 +54,7 @@ impl Runner {
             // All of them have answered, before this process or in another one.
             return self.nobody(trigger, None, started).await;
         }
-        let scene = self.scene(&trigger, selected);
+        let scene = self.scene(window, selected);
         if self.swarm.flags.on_mention {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));
         }
@@ -76,7 +77,7 @@ impl Runner {
         if let Some(last) = page.turns.last() {
             self.read_to = Some(last.id.clone());
             self.emit(What::SubstrateRead {
-                substrate: self.swarm.substrate.about().kind,
+                substrate: self.about.kind,
                 turns: page.turns.len(),
                 ms: millis(started.elapsed()),
             });
@@ -102,16 +103,17 @@ impl Runner {
         self.behind.iter().skip(skip).chain([trigger]).cloned().collect()
     }
 
-    fn scene(&self, trigger: &Turn, selected: Vec<Name>) -> Scene {
-        let mut window = self.window(trigger);
-        for turn in &mut window {
-            let (clean, found) = self.swarm.redactor.redact(&turn.content);
-            if found > 0 {
-                turn.content = clean.into();
+    fn scene(&self, mut window: Vec<Turn>, selected: Vec<Name>) -> Scene {
+        if !self.swarm.redactor.is_empty() {
+            for turn in &mut window {
+                let (clean, found) = self.swarm.redactor.redact(&turn.content);
+                if found > 0 {
+                    turn.content = clean.into();
+                }
             }
         }
         let turns = Part::new(PartKind::Turns, "", shown(&window));
-        let conversation = self.swarm.substrate.about().conversation;
+        let conversation = self.about.conversation.clone();
         Scene { window, turns, conversation, selected }
     }
 

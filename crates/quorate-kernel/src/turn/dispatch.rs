@@ -21,25 +21,20 @@ impl Runner {
     ///
     /// # Errors
     /// When the ledger fails while the dispatcher asks somebody.
-    pub(super) async fn select(
-        &self,
-        trigger: &Turn,
-    ) -> Result<(Vec<Name>, Option<String>), ledger::Error> {
+    pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<(Vec<Name>, Option<String>), ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
             return Ok((before.selected.clone(), None));
         }
         let started = Instant::now();
-        let window = self.window(trigger);
         let asking = Asking {
             table: self.table.clone(),
             recorder: self.records.recorder(),
             id: format!("dispatch/{}", trigger.id).into(),
             failed: Mutex::default(),
         };
-        let capabilities = self.swarm.substrate.about().capabilities;
-        let input =
-            Input { window: &window, participants: &self.roster, capabilities: &capabilities, ask: &asking };
+        let capabilities = &self.about.capabilities;
+        let input = Input { window, participants: &self.roster, capabilities, ask: &asking };
         let dispatcher = self.swarm.dispatcher.kind();
         let named = self.swarm.dispatcher.select(input).await;
         if let Some(error) = asking.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {

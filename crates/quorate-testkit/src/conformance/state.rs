@@ -12,9 +12,42 @@ pub type Open = dyn Fn() -> Arc<dyn State> + Send + Sync;
 
 /// Ids that a store might confuse, in pairs or with something else.
 const IDS: [&str; 36] = [
-    "reviewer", "Reviewer", "REVIEWER", "reviewer ", "reviewer.", "reviewer.json", "reviewer%2Ejson", "", ".", "..",
-    "../reviewer", "a/b", "a\\b", "a_b", "a%2Fb", "a%2fb", "a:b", "a*b", "a\0b", "con", "CON", "nul.txt", "é",
-    "e\u{301}", "É", "日本", "%", "%%", "-", "_", "' OR 1=1 --", "~", "$HOME", "\n", "🦀", "aux",
+    "reviewer",
+    "Reviewer",
+    "REVIEWER",
+    "reviewer ",
+    "reviewer.",
+    "reviewer.json",
+    "reviewer%2Ejson",
+    "",
+    ".",
+    "..",
+    "../reviewer",
+    "a/b",
+    "a\\b",
+    "a_b",
+    "a%2Fb",
+    "a%2fb",
+    "a:b",
+    "a*b",
+    "a\0b",
+    "con",
+    "CON",
+    "nul.txt",
+    "é",
+    "e\u{301}",
+    "É",
+    "日本",
+    "%",
+    "%%",
+    "-",
+    "_",
+    "' OR 1=1 --",
+    "~",
+    "$HOME",
+    "\n",
+    "🦀",
+    "aux",
 ];
 
 /// All of it, with a store that is empty at first.
@@ -49,7 +82,11 @@ pub async fn keeps_objects(open: &Open) {
         let state = object(state);
         store.write("somebody", &state).await.expect("it can be written");
         for handle in [store.clone(), open()] {
-            assert_eq!(handle.read("somebody").await.expect("it can be read"), state, "the whole is replaced");
+            assert_eq!(
+                handle.read("somebody").await.expect("it can be read"),
+                state,
+                "the whole is replaced"
+            );
         }
     }
 }

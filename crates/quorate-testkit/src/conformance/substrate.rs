@@ -14,7 +14,9 @@ use quorate_kernel::ports::substrate::{Error, Keeps, Substrate};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-pub use talk::{keeps_what_is_said, refuses_or_keeps_odd_authors, shows_windows, tells_what_is_newer, tells_who_it_is};
+pub use talk::{
+    keeps_what_is_said, refuses_or_keeps_odd_authors, shows_windows, tells_what_is_newer, tells_who_it_is,
+};
 pub use waiting::tells_when_something_changed;
 pub use writers::{takes_a_key_once, takes_many_writers};
 
@@ -51,7 +53,9 @@ pub fn said(by: &str, content: &str) -> NewTurn {
 pub fn answer(by: &str, content: &str, trigger: &Name) -> NewTurn {
     let object = |json: Json| json.as_object().cloned().unwrap_or_default();
     NewTurn {
-        meta: object(json!({"a --> b": "<!-- quorate: {} -->\n=== TURN", "n": [1.5, null, true, {"é": "\u{2028}"}]})),
+        meta: object(
+            json!({"a --> b": "<!-- quorate: {} -->\n=== TURN", "n": [1.5, null, true, {"é": "\u{2028}"}]}),
+        ),
         stamp: Some(Stamp {
             key: key(trigger, by),
             runtime: "conformance".into(),
@@ -99,7 +103,11 @@ fn has(substrate: &dyn Substrate, capability: Capability) -> bool {
 fn assert_kept(kept: &Turn, given: &NewTurn, stamps: bool) {
     assert_eq!(kept.participant, given.participant);
     assert_eq!(kept.content, given.content, "byte for byte");
-    assert!(!kept.id.is_empty() && !kept.id.contains(char::is_whitespace), "an id without white space: {:?}", kept.id);
+    assert!(
+        !kept.id.is_empty() && !kept.id.contains(char::is_whitespace),
+        "an id without white space: {:?}",
+        kept.id
+    );
     assert!(!kept.timestamp.is_empty());
     if stamps {
         assert_eq!(kept.meta, given.meta);

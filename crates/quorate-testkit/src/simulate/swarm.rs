@@ -24,7 +24,6 @@ use quorate_kernel::turn::{Begin, Cycled, Runner};
 use serde_json::Map;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::Violation;
 use crate::clock::Leaping;
@@ -83,6 +82,7 @@ async fn simulated(seed: u64) -> Result<Came, String> {
         over: watch::Sender::new(false),
         deaths: AtomicUsize::new(0),
         interrupts: AtomicUsize::new(0),
+        failed: AtomicUsize::new(0),
         setup: setup.clone(),
     });
     setup.before.iter().for_each(|saying| say(&world, saying));
@@ -92,7 +92,7 @@ async fn simulated(seed: u64) -> Result<Came, String> {
     let mut rested = Vec::new();
     for (manifest, ledgers) in ledgers.iter().enumerate() {
         for (number, ledger) in ledgers.iter().enumerate() {
-            let rest: Arc<Mutex<Option<Instant>>> = Arc::default();
+            let rest: Arc<AtomicUsize> = Arc::default();
             rested.push(rest.clone());
             let (world, ledger) = (world.clone(), ledger.clone());
             processes.spawn(Process { world, manifest, number, ledger, rested: rest }.run());
@@ -114,6 +114,7 @@ async fn simulated(seed: u64) -> Result<Came, String> {
     while let Some(ended) = processes.join_next().await {
         ended.map_err(|_| "a process panicked".to_owned())??;
     }
+    catch_up(&world, &ledgers, &rested).await?;
     let mut records = Vec::new();
     for (manifest, ledgers) in ledgers.iter().enumerate() {
         records.push(says_nothing_new(&world, manifest, ledgers).await?);
@@ -153,7 +154,7 @@ fn say(world: &World, saying: &Saying) {
 /// Idle is reached: nothing is appended any more, and every process has found nothing to do since.
 async fn rests(
     world: &World,
-    rested: &[Arc<Mutex<Option<Instant>>>],
+    rested: &[Arc<AtomicUsize>],
     processes: &mut JoinSet<Result<(), String>>,
 ) -> Result<(), String> {
     for _ in 0..LOOKS {
@@ -162,14 +163,51 @@ async fn rests(
             ended.map_err(|_| "a process panicked".to_owned())??;
             return Err("a process ended before all was said".to_owned());
         }
-        let rests = |one: &Arc<Mutex<Option<Instant>>>| {
-            one.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at >= world.talk.last())
-        };
-        if rested.iter().all(rests) {
+        let length = world.talk.len();
+        if rested.iter().all(|one| one.load(Ordering::Relaxed) == length) {
             return Ok(());
         }
     }
     Err(format!("the conversation does not come to rest; it has {} turns", world.talk.len()))
+}
+
+/// Who died while it closed may have had more to say in its last life than the others have heard.
+async fn catch_up(
+    world: &Arc<World>,
+    ledgers: &[Vec<Arc<Mutex<Arc<Mortal>>>>],
+    rested: &[Arc<AtomicUsize>],
+) -> Result<(), String> {
+    let ledgers = ledgers.iter().enumerate();
+    let processes: Vec<_> =
+        ledgers.flat_map(|(manifest, all)| all.iter().map(move |one| (manifest, one))).zip(rested).collect();
+    for _ in 0..LOOKS {
+        let behind = |rested: &AtomicUsize| rested.load(Ordering::Relaxed) < world.talk.len();
+        let Some(((manifest, ledger), rested)) = processes.iter().find(|(_, rested)| behind(rested)) else {
+            return Ok(());
+        };
+        let life = Life::charmed(world.begin(*manifest));
+        let mut runner = opened(world, *manifest, ledger, &life).await?;
+        loop {
+            let length = world.talk.len();
+            if runner.cycle().await.map_err(|error| error.to_string())? == Cycled::Nothing {
+                rested.store(length, Ordering::Relaxed);
+                break;
+            }
+        }
+        runner.close(Duration::from_secs(2)).await.map_err(|error| error.to_string())?;
+    }
+    Err("the processes do not come to rest".to_owned())
+}
+
+async fn opened(
+    world: &World,
+    manifest: usize,
+    ledger: &Mutex<Arc<Mortal>>,
+    life: &Arc<Life>,
+) -> Result<Runner, String> {
+    let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let swarm = world.swarm(manifest, life, &ledger);
+    Runner::open(swarm, Begin::First).await.map_err(|error| error.to_string())
 }
 
 /// A last process of each ledger finds nothing to do; then its records.
@@ -180,11 +218,9 @@ async fn says_nothing_new(
 ) -> Result<Vec<Vec<Record>>, String> {
     let mut all = Vec::new();
     for ledger in ledgers {
-        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (length, asked) = (world.talk.len(), asked(&world.log));
         let life = Life::charmed(world.begin(manifest));
-        let swarm = world.swarm(manifest, &life, &ledger);
-        let mut runner = Runner::open(swarm, Begin::First).await.map_err(|error| error.to_string())?;
+        let mut runner = opened(world, manifest, ledger, &life).await?;
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
         if world.setup.manifests[manifest].is_alone() && cycled != Cycled::Nothing {
             return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
@@ -192,9 +228,9 @@ async fn says_nothing_new(
         if world.talk.len() != length || asked != self::asked(&world.log) {
             return Err("all was said, and a new process asks somebody".to_owned());
         }
-        let place = "simulated";
-        let stream = Runner::stream(&world.setup.manifests[manifest].id, place);
+        let stream = Runner::stream(&world.setup.manifests[manifest].id, talk::PLACE);
         runner.close(Duration::from_secs(2)).await.map_err(|error| error.to_string())?;
+        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.push(ledger.records(&stream).await.map_err(|error| error.to_string())?);
     }
     Ok(all)

@@ -10,6 +10,7 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::host::Host;
 use crate::service::provision::{self, Force, How, Outcome, Run, Target};
 use crate::service::stop::Stop;
 
@@ -42,7 +43,7 @@ enum Verb {
 
 #[derive(Debug, Args)]
 struct Install {
-    /// A folder with a profile.json, or an archive of one
+    /// A folder with a profile.json, an archive of one, or a runtime's manifest that says where its profile is
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
     #[command(flatten)]
@@ -122,8 +123,8 @@ async fn perform(
     let look = terminal.stdout;
     match verb {
         Verb::Install(install) => {
-            let source = provision::profile(environment, &install.profile);
-            let outcome = provision::install(environment, &source, &target, install.how.how()).await?;
+            let source = provision::source(environment, &install.profile, &Host::new())?;
+            let outcome = provision::install(environment, &*source, &target, install.how.how()).await?;
             Ok(told(&outcome, render::provision::Verb::Install, all.format, terminal))
         }
         Verb::Uninstall(uninstall) => {

@@ -100,13 +100,13 @@ impl Root {
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "a test's own files")]
     fn place() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
         for below in ["root/in", "out"] {
             std::fs::create_dir_all(dir.path().join(below)).unwrap();
         }
         for file in ["root/in/draft.md", "out/secret.md", "out/ASSEMBLY.md"] {
-            #[expect(clippy::disallowed_methods, reason = "a test's own files")]
             std::fs::write(dir.path().join(file), "text").unwrap();
         }
         let root = Root::open(dir.path().join("root")).unwrap();

@@ -19,14 +19,18 @@ pub mod status;
 pub mod uninstall;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use quorate_adapters::provisioning::profile;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
 use super::environment::Environment;
 use super::manifests::root_of;
+use super::host::Host;
+use super::runtime;
 use super::stop::{self, Class, Stop};
-use super::workspace::{absolute, shown};
+use super::workspace::{Places, absolute, shown};
 use change::{Action, Cannot, Change};
 use files::{Beneath, Trouble};
 use setup::Error;
@@ -158,11 +162,26 @@ impl Target {
     }
 }
 
-/// The profile of a path that a user named.
-pub fn profile(environment: &Environment, path: &Path) -> impl Provisioning + use<> {
-    let named = path.display().to_string();
-    quorate_adapters::provisioning::profile::at(absolute(&environment.directory, path), named)
+/// What a path that a user named gives: a profile, or what the `provisioning` of a runtime's manifest says.
+///
+/// # Errors
+/// When it is a manifest that is refused, or that says nothing of provisioning.
+pub fn source(environment: &Environment, path: &Path, host: &Host) -> Result<Arc<dyn Provisioning>, Stop> {
+    let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|one| end == *one));
+    if !is_manifest {
+        let named = path.display().to_string();
+        return Ok(Arc::new(profile::at(absolute(&environment.directory, path), named)));
+    }
+    let request = runtime::Request { path: path.to_owned(), ..runtime::Request::default() };
+    let opened = runtime::open(environment, &Places::default(), &request, host)?;
+    opened.provisioning.ok_or_else(|| {
+        let body = Body::new(format!("`{}` says nothing of provisioning", path.display()));
+        Stop::configuration(codes::PROFILE_UNKNOWN, body.help("add `provisioning: {kind: profile, path: …}`"))
+    })
 }
+
+/// What manifests of runtimes end in.
+const MANIFESTS: [&str; 4] = ["yaml", "yml", "md", "mdx"];
 
 /// Installs what an adapter gives.
 ///

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::conversation::Participant;
+use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::{self, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
@@ -56,6 +57,8 @@ pub struct Runtime {
     pub substrate: Arc<dyn Substrate>,
     /// What participants remember.
     pub state: Arc<dyn State>,
+    /// What sets its files up, where the manifest says so.
+    pub provisioning: Option<Arc<dyn Provisioning>>,
     /// The ledger's file.
     pub ledger: PathBuf,
     /// Warnings of the manifest and of the configuration.
@@ -92,6 +95,7 @@ pub fn open(
         participants: ports.speakers.iter().map(|one| one.participant.clone()).collect(),
         substrate: ports.substrate.clone(),
         state: ports.state.clone(),
+        provisioning: ports.provisioning.clone(),
         ledger: workspace.ledger,
         report,
         environment: environment.clone(),

@@ -42,7 +42,8 @@ pub(super) fn of(participant: &str) -> String {
 fn is_device(participant: &str) -> bool {
     let stem = participant.split('.').next().unwrap_or_default();
     let numbered = |name: &str| {
-        stem.strip_prefix(name).is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+        stem.strip_prefix(name)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
     };
     DEVICES.contains(&stem) || numbered("com") || numbered("lpt")
 }

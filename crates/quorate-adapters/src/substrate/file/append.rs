@@ -8,7 +8,7 @@ use quorate_kernel::ports::substrate::{Appended, Error};
 use quorate_protocol::Name;
 
 use super::super::{id, later};
-use super::book::{Book, Journal};
+use super::book::{Book, FEW, Journal};
 use super::disk;
 use super::filter::Filter;
 use super::format;
@@ -18,6 +18,8 @@ use crate::look::Look;
 
 /// How often another program may replace the journal while one turn is appended.
 const PATIENCE: usize = 8;
+/// From how many appends to a long journal on a filter is worth its making.
+const APPENDS: usize = 4;
 
 impl Book {
     /// Appends a turn, or finds the one that has its key; and the file that it is in, which is not synced yet.
@@ -38,6 +40,7 @@ impl Book {
         }
         let turn = Turn { id: name, participant, timestamp: timestamp.into(), content, meta, stamp };
         self.write(&file, &turn)?;
+        self.appended += 1;
         Ok((Appended { turn, fresh: true }, file))
     }
 
@@ -64,18 +67,17 @@ impl Book {
         Err(Trouble::Moving)
     }
 
-    /// Makes sure of the filter, and with it of the index.
+    /// Makes sure of the filter, and with it of the index. Who appends a turn or two to a long journal is faster
+    /// without.
     fn filtered(&mut self) -> Result<(), Trouble> {
-        if self.filter.as_ref().is_some_and(|filter| !filter.is_full()) {
+        let unfiltered = self.filter.is_none() && self.count > FEW && self.appended < APPENDS;
+        if unfiltered || self.filter.as_ref().is_some_and(|filter| !filter.is_full()) {
             return Ok(());
         }
         for _ in 0..2 {
             let mut filter = Filter::for_entries(usize::try_from(self.count).unwrap_or_default() * 2);
             let right = match &self.index {
-                Some(index) => index.sweep(self.count, self.check, |record| {
-                    filter.add(index::low(&record.id));
-                    filter.add(record.key);
-                })?,
+                Some(index) => index.sweep(self.count, self.check, |record| filter.add_record(record))?,
                 None => false,
             };
             if right {
@@ -93,8 +95,12 @@ impl Book {
 
     /// Whether a turn has this id.
     fn has(&mut self, id: &Name) -> Result<bool, Trouble> {
+        if self.pending.as_ref() == Some(id) {
+            return Ok(true);
+        }
         let hash = index::hash(id);
-        Ok(self.may_have(index::low(&hash)) && self.looked_up(self.count, |record| record.id == hash)?.is_some())
+        Ok(self.may_have(index::low(&hash))
+            && self.looked_up(self.count, |record| record.id == hash)?.is_some())
     }
 
     /// The last of so many records that is wanted. That there is none is believed of a sound index alone: the filter
@@ -147,7 +153,7 @@ impl Book {
         text.push_str(&format::write(turn).map_err(refused)?);
         (&**file).write_all(text.as_bytes())?;
         let now = self.look()?.ok_or(Trouble::Moving)?;
-        if !self.pending && now.file == before.file && now.len == before.len + text.len() as u64 {
+        if self.pending.is_none() && now.file == before.file && now.len == before.len + text.len() as u64 {
             return self.note(offset, turn, now);
         }
         // A turn that was not shown before is shown now, or somebody who takes no lock has appended at the same moment

@@ -22,8 +22,8 @@ use crate::look::Look;
 
 /// From how many bytes on a stretch is looked through by a thread of its own.
 const MUCH: u64 = 256 * 1024;
-/// From how many turns on the filter is made by a thread of its own.
-const MANY: u64 = 5_000;
+/// Up to how many turns looking through the index takes no time to speak of.
+pub(super) const FEW: u64 = 5_000;
 /// How many records are written to the index at once.
 const BATCH: usize = 1_024;
 
@@ -44,11 +44,15 @@ pub(super) struct Book {
     before: u64,
     pub(super) last: Option<Last>,
     pub(super) mend: Mend,
-    /// Whether the journal ends with a turn that is not shown yet.
-    pub(super) pending: bool,
+    /// The id of a turn that the journal ends with and that is not shown yet.
+    pub(super) pending: Option<Name>,
     pub(super) filter: Option<Filter>,
+    /// How many turns this handle has appended.
+    pub(super) appended: usize,
     /// Whether the whole journal was looked through, and nobody but us has touched it since.
     pub(super) exact: bool,
+    /// The number of the last turn that was given to a reader, who will ask for what follows it.
+    given: Option<u64>,
 }
 
 /// The open file.
@@ -79,9 +83,11 @@ impl Book {
             before: 0,
             last: None,
             mend: Mend::default(),
-            pending: false,
+            pending: None,
             filter: None,
+            appended: 0,
             exact: false,
+            given: None,
         }
     }
 
@@ -98,7 +104,7 @@ impl Book {
     /// Whether bringing everything up to date takes no time to speak of; takes the lock if that needs it.
     pub(super) fn is_quick(&mut self, appending: bool) -> bool {
         let Ok(now) = self.look() else { return true };
-        if appending && self.filter.is_none() && self.count > MANY {
+        if appending && self.filter.is_none() && self.count > FEW {
             return false;
         }
         if now == self.seen && !appending {
@@ -118,7 +124,10 @@ impl Book {
         }
         // Who cannot make a lock cannot append either, and sees at worst that others are just appending.
         if let Err(error) = self.lock.take()
-            && !matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
+            && !matches!(
+                error.kind(),
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem
+            )
             && self.look()?.is_some()
         {
             return Err(error.into());
@@ -214,7 +223,7 @@ impl Book {
         let mut before = check;
         let mut scan = Scan::of(&file, from, now.len);
         let mut last = None;
-        let (mut mend, mut pending) = (None, false);
+        let (mut mend, mut pending) = (None, None);
         let mut expected = known.map(|(_, _, id, _)| id);
         let mut batch: Vec<Record> = Vec::new();
         while let Some(found) = scan.next()? {
@@ -223,8 +232,8 @@ impl Book {
                 return Err(Trouble::Doubt);
             }
             mend = Some(found.entry.mend);
-            pending = found.entry.pending;
-            if pending {
+            if found.entry.pending {
+                pending = Some(turn.id);
                 break;
             }
             before = check;
@@ -232,8 +241,7 @@ impl Book {
             let record = Record::new(check, found.offset, &turn.id, key);
             check = record.check;
             if let Some(filter) = &mut self.filter {
-                filter.add(index::low(&record.id));
-                filter.add(record.key);
+                filter.add_record(&record);
             }
             batch.push(record);
             count += 1;
@@ -264,8 +272,7 @@ impl Book {
         let record = Record::new(self.check, offset, &turn.id, key);
         index.put(self.count, &[record])?;
         if let Some(filter) = &mut self.filter {
-            filter.add(index::low(&record.id));
-            filter.add(record.key);
+            filter.add_record(&record);
         }
         (self.before, self.check) = (self.check, record.check);
         self.count += 1;
@@ -318,7 +325,10 @@ impl Book {
         self.surely(|book| {
             let found = match since {
                 None => None,
-                Some(id) => book.find(id)?.map(|(at, _)| at),
+                Some(id) => match book.given(id)? {
+                    None => book.find(id)?.map(|(at, _)| at),
+                    given => given,
+                },
             };
             let found = match since {
                 Some(id) if found.is_none() && !book.is_missing(id)? => book.find(id)?.map(|(at, _)| at),
@@ -333,8 +343,21 @@ impl Book {
             };
             turns.drain(..usize::from(found.is_some()).min(turns.len()));
             let all = from + turns.len() as u64 == book.count;
+            if !turns.is_empty() {
+                book.given = Some(from + turns.len() as u64 - 1);
+            }
             Ok((Page { turns, known: since.is_none() || found.is_some() }, all))
         })
+    }
+
+    /// The number of the turn that was given last, if it has this id. Whoever reads page by page would else have every
+    /// page looked for from the end.
+    fn given(&self, id: &str) -> Result<Option<u64>, Trouble> {
+        let (Some(index), Some(at)) = (&self.index, self.given.filter(|at| *at < self.count)) else {
+            return Ok(None);
+        };
+        let hash = index::hash(id);
+        Ok(index.get(at)?.filter(|record| record.id == hash).map(|_| at))
     }
 
     /// Up to `count` turns that end with `at`.

@@ -1,6 +1,8 @@
 //! A Bloom filter over the hashes of ids and keys: says of most that are new that they are new, so that an append need
 //! not look through the index.
 
+use super::index::{self, Record};
+
 /// Bits for each entry, and how many of them an entry sets: one new entry in ten thousand or so is looked up in vain.
 const BITS: usize = 20;
 const PROBES: u32 = 8;
@@ -25,8 +27,15 @@ impl Filter {
         self.entries > self.room
     }
 
-    /// Adds a hash.
-    pub(super) fn add(&mut self, hash: u64) {
+    /// Adds what is looked for in a record.
+    pub(super) fn add_record(&mut self, record: &Record) {
+        self.add(index::low(&record.id));
+        if record.key != 0 {
+            self.add(record.key);
+        }
+    }
+
+    fn add(&mut self, hash: u64) {
         self.entries += 1;
         for bit in self.probes(hash) {
             self.bits[bit / 64] |= 1 << (bit % 64);
@@ -55,7 +64,7 @@ mod tests {
 
     #[test]
     fn what_was_added_is_there_and_little_else() {
-        let hash = |n: u64| super::super::index::low(&super::super::index::hash(&n.to_string()));
+        let hash = |n: u64| index::low(&index::hash(&n.to_string()));
         let mut filter = Filter::for_entries(10_000);
         (0..20_000).for_each(|n| filter.add(hash(n)));
         assert!(!filter.is_full() && (0..20_000).all(|n| filter.may_have(hash(n))));

@@ -177,7 +177,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
         Err(error) => {
             let rest = &body.text[error.valid_up_to()..];
             let begun = rest.iter().take_while(|byte| **byte >= 0x80).count().min(3);
-            let split = open && rest[begun..].iter().all(|byte| *byte == 0);
+            let split = body.last && may_follow_a_cut(&rest[begun..]);
             let lossy = String::from_utf8_lossy(body.text);
             match split || lossy.lines().any(|line| line == TORN || cut(line).is_some()) {
                 true => (lossy, split),
@@ -185,6 +185,9 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
             }
         }
     };
+    if let Some(entry) = read_plain(header, body, &text) {
+        return Ok(entry);
+    }
     let mut lines: Vec<&str> = text.split('\n').collect();
     let first = lines[0];
     let note = note(first);
@@ -198,23 +201,25 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     let is_whole = |lines: &[&str]| {
         let content = content(lines, note.as_ref());
         let bytes = note.as_ref().and_then(|note| note.bytes);
-        bytes == Some(content.len()) || super::super::id(&header.participant, &header.timestamp, &content) == header.id
+        bytes == Some(content.len())
+            || super::super::id(&header.participant, &header.timestamp, &content) == header.id
     };
     let mut torn = marked.torn;
+    let mut headed = false;
     if body.last {
         // A mend that was cut off after its first byte leaves what it mends ended by a line feed.
         let end = (!open && lines.len() > 2 && lines.last() == Some(&"")).then(|| lines.pop());
         let short = |lines: &[&str]| {
             let bytes = note.as_ref().and_then(|note| note.bytes);
-            bytes.is_some_and(|bytes| content(lines, None).len() < bytes)
+            bytes.is_some_and(|bytes| content(lines, note.as_ref()).len() < bytes)
         };
         let mark = match &lines[..] {
-            [rest @ .., mark] if is_cut_mark(mark) && (note.is_some() || !rest.is_empty()) => {
+            [rest @ .., mark] if open && is_cut_mark(mark) && (note.is_some() || !rest.is_empty()) => {
                 // A few bytes of a mark may be anything, but where something else was cut off before them.
                 let header = |rest: &[&str]| {
                     rest.split_last().is_some_and(|(last, rest)| is_cut_header(last) && is_whole(rest))
                 };
-                mark.starts_with(NOTE) || (open && (mark.len() > "<!--".len() || header(rest) || short(rest)))
+                split || mark.len() > "<!--".len() || header(rest) || short(rest)
             }
             _ => false,
         };
@@ -227,6 +232,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
         if header && (sure || marked.any || is_whole(&lines[..lines.len() - 1])) {
             lines.pop();
             mend.cut += 1;
+            headed = true;
         } else if mark {
             // A mark was begun, and not because of a header: it was the mark of a turn that is cut off.
             torn = true;
@@ -243,23 +249,42 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     let note = note.unwrap_or_default();
     if body.last && !torn {
         let empty = open && !body.text.is_empty() && body.text.iter().all(|byte| *byte == 0);
-        torn = empty || (split && mend.cut == 0) || is_short(&content, &note, open && mend.cut == 0);
+        torn = empty || (split && !headed) || is_short(&content, &note, open && mend.cut == 0);
     }
     mend.torn = torn && !marked.torn;
     let content = match torn {
         true => content.trim_end_matches(['\n', '\0']).to_owned(),
         false => content,
     };
-    let pending = body.last && (body.text.is_empty() || (torn && content.is_empty()));
-    let turn = Turn {
+    let pending = body.last && (body.text.is_empty() || (mend.torn && content.is_empty()));
+    let turn = turn(header, content, note.meta, note.stamp.filter(|_| !torn));
+    Ok(Entry { turn, pending, mend })
+}
+
+/// Reads a turn that has others behind it and nothing unusual in it, as nearly all have.
+fn read_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
+    let (first, rest) = text.split_once('\n')?;
+    let note = note(first);
+    let rest = if note.is_some() { rest } else { text };
+    if body.last || !is_plain(rest) {
+        return None;
+    }
+    let note = note.unwrap_or_default();
+    let mut content = rest.trim_end_matches('\n').to_owned();
+    content.extend(std::iter::repeat_n('\n', note.newlines));
+    let turn = turn(header, content, note.meta, note.stamp);
+    Some(Entry { turn, pending: false, mend: Mend::default() })
+}
+
+fn turn(header: &Header, content: String, meta: Map<String, Json>, stamp: Option<Stamp>) -> Turn {
+    Turn {
         id: header.id.clone(),
         participant: header.participant.clone(),
         timestamp: header.timestamp.clone(),
         content: content.into(),
-        meta: note.meta,
-        stamp: note.stamp.filter(|_| !torn),
-    };
-    Ok(Entry { turn, pending, mend })
+        meta,
+        stamp,
+    }
 }
 
 /// Whether the content at the journal's end is less than what its note says. A line that was made shorter by hand
@@ -319,9 +344,17 @@ fn is_cut_header(line: &str) -> bool {
 /// Whether a line is the beginning of a mark.
 fn is_cut_mark(line: &str) -> bool {
     let begun = line.trim_end_matches('\0');
-    let number = |rest: &str| " -->".starts_with(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('}'));
+    let number = |rest: &str| {
+        " -->".starts_with(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('}'))
+    };
     !begun.is_empty()
         && (TORN.starts_with(begun) || CUT.starts_with(begun) || begun.strip_prefix(CUT).is_some_and(number))
+}
+
+/// Whether this can follow a character that was cut off: nothing, or the beginning of a mend.
+fn may_follow_a_cut(rest: &[u8]) -> bool {
+    let is_mark = |mark: &[u8]| mark.is_empty() || std::str::from_utf8(mark).is_ok_and(is_cut_mark);
+    rest.iter().all(|byte| *byte == 0) || rest.strip_prefix(b"\n").is_some_and(is_mark)
 }
 
 /// Whether the line after the header is the beginning of a note, and no mark.

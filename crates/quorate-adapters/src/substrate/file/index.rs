@@ -150,12 +150,7 @@ impl Index {
     }
 
     /// Shows the first `count` records in order; whether they are all there, and the check of the last one is right.
-    pub(super) fn sweep(
-        &self,
-        count: u64,
-        check: u64,
-        mut seen: impl FnMut(&Record),
-    ) -> io::Result<bool> {
+    pub(super) fn sweep(&self, count: u64, check: u64, mut seen: impl FnMut(&Record)) -> io::Result<bool> {
         let mut buffer = vec![0; (RECORD * MANY) as usize];
         let (mut at, mut before) = (0, 0);
         while at < count {

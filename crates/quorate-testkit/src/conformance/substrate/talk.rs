@@ -91,9 +91,23 @@ pub async fn keeps_what_is_said(open: &Open) {
 /// When something else comes back.
 pub async fn refuses_or_keeps_odd_authors(open: &Open) {
     let substrate = open();
-    for (at, by) in ["", " ", "two words", "a\nb", "a\tb", "x ts=1 ===", "=== TURN", "\u{a0}", "\u{feff}", "日本", "a=b", "*", "\\"]
-        .into_iter()
-        .enumerate()
+    for (at, by) in [
+        "",
+        " ",
+        "two words",
+        "a\nb",
+        "a\tb",
+        "x ts=1 ===",
+        "=== TURN",
+        "\u{a0}",
+        "\u{feff}",
+        "日本",
+        "a=b",
+        "*",
+        "\\",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let turn = said(by, &format!("words of {at}"));
         let before = everything(&*substrate, 100).await;

@@ -24,7 +24,7 @@ pub(super) fn all(world: &World, records: &[Books]) -> Result<Came, String> {
     let turns = world.talk.turns();
     let answers = answers(&turns, world.talk.stamps(), &log)?;
     let count = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::Relaxed);
-    let losses = count(&world.deaths) + count(&world.talk.unsure);
+    let losses = count(&world.deaths) + count(&world.failed) + count(&world.talk.unsure);
     let ended = Ended { setup: &world.setup, log: &log, turns, answers, losses };
     every_trigger_is_taken_up_in_order(&ended)?;
     every_mention_is_answered_once(&ended)?;

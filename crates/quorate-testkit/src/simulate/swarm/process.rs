@@ -9,7 +9,6 @@ use quorate_kernel::ports::substrate;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{Begin, Cycled, Error, Flags, Runner, Swarm};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::cast::{Names, speaker};
 use super::life::{End, Failures, Life, when};
@@ -39,6 +38,8 @@ pub(super) struct World {
     pub(super) over: watch::Sender<bool>,
     pub(super) deaths: AtomicUsize,
     pub(super) interrupts: AtomicUsize,
+    /// How many lives ended since something failed.
+    pub(super) failed: AtomicUsize,
 }
 
 /// A process of a manifest.
@@ -48,8 +49,8 @@ pub(super) struct Process {
     pub(super) number: usize,
     /// The ledger that it records in; another one after a loss of power.
     pub(super) ledger: Arc<Mutex<Arc<Mortal>>>,
-    /// When it last found nothing to do.
-    pub(super) rested: Arc<Mutex<Option<Instant>>>,
+    /// How many turns there were at least when it last found nothing to do.
+    pub(super) rested: Arc<AtomicUsize>,
 }
 
 /// How a life went.
@@ -148,7 +149,10 @@ impl Process {
                 Lived::Interrupted => {
                     world.interrupts.fetch_add(1, Ordering::Relaxed);
                 }
-                Lived::Rested | Lived::Failed => {}
+                Lived::Failed => {
+                    world.failed.fetch_add(1, Ordering::Relaxed);
+                }
+                Lived::Rested => tokio::time::sleep(Duration::from_millis(chance.below(16_000))).await,
             }
             tokio::time::sleep(Duration::from_millis(chance.below(4_000))).await;
         }
@@ -197,10 +201,11 @@ impl Process {
         why: &mut String,
     ) -> Lived {
         loop {
+            let (over, length) = (*self.world.over.borrow(), self.world.talk.len());
             let cycled = match runner.cycle().await {
                 Ok(Cycled::Nothing) => {
-                    *self.rested.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-                    if *self.world.over.borrow() {
+                    self.rested.store(length, Ordering::Relaxed);
+                    if over {
                         return Lived::Over;
                     }
                     if comes_and_goes {

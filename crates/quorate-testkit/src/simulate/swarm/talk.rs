@@ -11,9 +11,11 @@ use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Subs
 use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::life::{Failed, Life};
+
+/// What the conversation is called.
+pub(super) const PLACE: &str = "simulated";
 
 /// A conversation.
 pub(super) struct Talk {
@@ -21,7 +23,6 @@ pub(super) struct Talk {
     /// How many appends were done of which nobody learnt that they were.
     pub(super) unsure: AtomicUsize,
     kept: Mutex<Kept>,
-    last: Mutex<Instant>,
     length: watch::Sender<usize>,
 }
 
@@ -39,7 +40,6 @@ impl Talk {
             keeps,
             unsure: AtomicUsize::new(0),
             kept: Mutex::default(),
-            last: Mutex::new(Instant::now()),
             length: watch::Sender::new(0),
         }
     }
@@ -51,11 +51,6 @@ impl Talk {
     /// The stamps that turns came with, in the same order.
     pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
         self.kept().stamps.clone()
-    }
-
-    /// When a turn was last appended.
-    pub(super) fn last(&self) -> Instant {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -85,7 +80,6 @@ impl Talk {
         };
         kept.turns.push(turn.clone());
         self.length.send_replace(at + 1);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Appended { turn, fresh: true }
     }
 
@@ -122,7 +116,7 @@ impl Substrate for Handle {
             kind: "simulated",
             capabilities: [Capability::MultiWriter, Capability::Ordered].into(),
             keeps: self.talk.keeps,
-            place: "simulated".to_owned(),
+            place: PLACE.to_owned(),
             conversation: None,
         }
     }

@@ -12,6 +12,7 @@ use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::effectors::Effectors;
 use quorate_kernel::ports::executor::{Refused, Servers, Settings};
 use quorate_kernel::ports::lifecycle::Lifecycle;
+use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{Build, Builder, Registry, Seats};
@@ -39,6 +40,7 @@ pub(super) struct Ports {
     pub(super) flags: Flags,
     pub(super) policy: Policy,
     pub(super) speakers: Vec<Speaker>,
+    pub(super) provisioning: Option<Arc<dyn Provisioning>>,
     /// Whose prompts overlays are woven into.
     pub(super) weaving: BTreeMap<Name, Weaving>,
     /// What a person should know before it runs.
@@ -122,6 +124,12 @@ impl Building<'_> {
         let known = kinds(&mut self.registry.state_kinds());
         let kind = state.get("kind").and_then(Json::as_str).unwrap_or_default().to_owned();
         let state = self.port("state", self.registry.state_kind(&kind), &known, state, &participants);
+        // Nothing is set up by running; `quorate provision install` does it.
+        let provisioning = runtime.provisioning.as_ref().and_then(|provisioning| {
+            let known = kinds(&mut self.registry.provisioning_kinds());
+            let new = self.registry.provisioning_kind(&provisioning.kind);
+            self.port("provisioning", new, &known, block(provisioning), &participants)
+        });
         let policy = self.policy(&runtime.dispatcher.settings);
         let mut lifecycles = host.lifecycles().to_vec();
         lifecycles.extend(self.hooks());
@@ -144,6 +152,7 @@ impl Building<'_> {
             weaving: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
             state: state?,
+            provisioning,
             report: Report::new(),
             substrate,
             dispatcher,

@@ -1,0 +1,95 @@
+//! The public example runtimes, run: they lie as data where `QUORATE_CONFORMANCE_DIR` says; where it says nothing,
+//! nothing is tested, and that is said.
+
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use support::{Place, Ran, finish};
+
+fn examples() -> Option<PathBuf> {
+    let Some(dir) = std::env::var_os("QUORATE_CONFORMANCE_DIR") else {
+        eprintln!("SKIPPED: QUORATE_CONFORMANCE_DIR is not set; the public runtimes are not run");
+        return None;
+    };
+    Some(Path::new(&dir).join("examples/aip-48"))
+}
+
+/// A repository with an example where its paths expect it, and a `claude` that says what it was told to be.
+fn repository(example: &str) -> Option<Place> {
+    let text = std::fs::read(examples()?.join(example)).expect("an example");
+    let place = Place::new();
+    place.write("repo/.runtime/swarm/multi-agent.yaml", text);
+    for role in ["reviewer", "migration-writer"] {
+        let text = format!("---\nname: {role}\ntools: Read\n---\nYou are the {role} of this repository.\n");
+        place.write(&format!("repo/.claude/agents/{role}.md"), text);
+    }
+    let claude = "#!/bin/sh\nprompt=$(cat)\nrole=$(printf '%s' \"$prompt\" | grep -o 'the [a-z-]* of this' | head -n 1)\n\
+                  printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"Here is %s repository.\"}\\n' \"${role:-nobody of this}\"\n";
+    place.write("bin/claude", claude);
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path("bin/claude"), executable).expect("permissions");
+    Some(place)
+}
+
+fn quorate(place: &Place, arguments: &[&str]) -> Ran {
+    let mut command = place.command_in("repo", arguments);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", place.path("bin").display()));
+    finish(command.spawn().expect("the binary runs"))
+}
+
+const MANIFEST: &str = ".runtime/swarm/multi-agent.yaml";
+
+#[test]
+fn the_local_swarm_runs_with_its_role_files_and_a_cli() {
+    let Some(place) = repository("01-local-dev-swarm.yaml") else { return };
+    quorate(&place, &["check", MANIFEST]).expect(0);
+    let ran =
+        quorate(&place, &["run", MANIFEST, "--say", "@Reviewer and @MigrationWriter, please"]).expect(0);
+    for said in
+        ["Here is the reviewer of this repository.", "Here is the migration-writer of this repository."]
+    {
+        assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    }
+    let journal = place.read("repo/.runtime/swarm/conversation.md");
+    assert_eq!(journal.matches("=== TURN id=t_").count(), 3, "{journal}");
+    // Without them it says which are missing.
+    std::fs::remove_dir_all(place.path("repo/.claude")).expect("they are there");
+    quorate(&place, &["check", MANIFEST]).expect(1);
+}
+
+#[test]
+fn the_capability_routed_swarm_runs() {
+    let Some(place) = repository("04-capability-routed.yaml") else { return };
+    quorate(&place, &["check", MANIFEST]).expect(0);
+    let ran =
+        quorate(&place, &["run", MANIFEST, "--once", "--say", "The database schema needs a new column"])
+            .expect(0);
+    assert!(ran.stdout.contains("migration-writer  "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("\nreviewer  "), "{}", ran.stdout);
+}
+
+#[test]
+fn an_executor_of_somebody_elses_is_unknown() {
+    let Some(place) = repository("05-guilde-autonomous.yaml") else { return };
+    let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).expect(1).stdout;
+    assert!(said.contains("quorate:kind_unknown") && said.contains("in-process-mastra"), "{said}");
+    assert!(said.contains("the kinds are agent-cli, db-operator, inline, rubric, script"), "{said}");
+}
+
+#[test]
+fn what_needs_a_server_says_so() {
+    for example in ["02-guilde-bridge.yaml", "03-guilde-mixed.yaml"] {
+        let Some(place) = repository(example) else { return };
+        let said = quorate(&place, &["run", MANIFEST]).expect(5).stderr;
+        match cfg!(feature = "mcp") {
+            // Nobody has said where the server is.
+            true => assert!(said.contains("[mcp.guilde]"), "{said}"),
+            false => assert!(said.contains("--features mcp"), "{said}"),
+        }
+    }
+}
