@@ -74,7 +74,11 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Broken> {
     }
     let grown = runtime.block_on(grow(&dir.join("grown"), false))?;
     let limit = Measure::Time(Duration::from_secs(2));
-    bench.table.limited(format!("growing a journal to {GROWN} turns, not synced"), Measure::Time(grown), limit);
+    bench.table.limited(
+        format!("growing a journal to {GROWN} turns, not synced"),
+        Measure::Time(grown),
+        limit,
+    );
     let synced = runtime.block_on(grow(&dir.join("synced"), true))?;
     let floor = floor(&dir.join("floor"))?;
     let limit = Measure::Time(floor.mul_f64(1.2));
@@ -86,7 +90,8 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Broken> {
 }
 
 fn manifest(speakers: usize, substrate: &str) -> String {
-    let mut text = String::from("schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: bench\nparticipants:\n");
+    let mut text =
+        String::from("schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: bench\nparticipants:\n");
     for at in 0..speakers {
         let _ = writeln!(text, "  - {{id: p{at}, executor: prompt}}");
     }
@@ -117,7 +122,8 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
 }
 
 async fn runner(ready: &Ready) -> Result<Runner, Broken> {
-    let (runner, hold) = ready.runner(Begin::Now, Arc::new(Fan::default())).await.map_err(|stop| stop.first())?;
+    let (runner, hold) =
+        ready.runner(Begin::Now, Arc::new(Fan::default())).await.map_err(|stop| stop.first())?;
     // Each of these directories is one process's alone.
     drop(hold);
     Ok(runner)
@@ -151,7 +157,8 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
 }
 
 async fn grow(dir: &Path, sync: bool) -> Result<Duration, Broken> {
-    let ready = ready(dir, 1, &format!("{{kind: file, path: talk.md, sync: {sync}}}"), Duration::ZERO).await?;
+    let ready =
+        ready(dir, 1, &format!("{{kind: file, path: talk.md, sync: {sync}}}"), Duration::ZERO).await?;
     let content: Arc<str> = "x".repeat(TURN).into();
     let start = Instant::now();
     for at in 0..GROWN {

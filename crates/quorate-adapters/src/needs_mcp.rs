@@ -15,8 +15,11 @@ pub(crate) fn absent(
 ) -> Result<(), quorate_kernel::registry::Duplicate> {
     use quorate_kernel::ports::executor::Refused;
     fn missing(kind: &str) -> Refused {
-        Refused::key("kind", format!("`{kind}` speaks to an MCP server, and this program was built without that"))
-            .with_help("build it with `cargo install --path crates/quorate --features mcp`")
+        Refused::key(
+            "kind",
+            format!("`{kind}` speaks to an MCP server, and this program was built without that"),
+        )
+        .with_help("build it with `cargo install --path crates/quorate --features mcp`")
     }
     registry.absent_executor(EXECUTOR, |_| {
         let Refused { message, help, .. } = missing(EXECUTOR);

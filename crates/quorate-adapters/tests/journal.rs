@@ -36,7 +36,7 @@ struct Journal {
 
 impl Journal {
     fn new() -> Self {
-        Journal { dir: tempfile::tempdir().unwrap() }
+        Journal { dir: tempfile::tempdir().expect("a folder") }
     }
 
     fn holding(text: impl AsRef<[u8]>) -> Self {
@@ -58,22 +58,22 @@ impl Journal {
     }
 
     fn write(&self, text: impl AsRef<[u8]>) {
-        std::fs::write(self.path(), text).unwrap();
+        std::fs::write(self.path(), text).expect("a file");
     }
 
     fn bytes(&self) -> Vec<u8> {
-        std::fs::read(self.path()).unwrap()
+        std::fs::read(self.path()).expect("a file")
     }
 
     fn text(&self) -> String {
-        String::from_utf8(self.bytes()).unwrap()
+        String::from_utf8(self.bytes()).expect("UTF-8")
     }
 
     /// Adds to the end of the file, without a lock.
     fn add(&self, text: impl AsRef<[u8]>) {
         use std::io::Write as _;
         let file = std::fs::OpenOptions::new().append(true).create(true).open(self.path());
-        file.unwrap().write_all(text.as_ref()).unwrap();
+        file.expect("a file").write_all(text.as_ref()).expect("a file");
     }
 
     /// What is there for somebody who has never seen it and has no index.
@@ -84,10 +84,10 @@ impl Journal {
 }
 
 fn open(dir: &Path) -> Arc<dyn Substrate> {
-    let new = default_registry().unwrap().substrate_kind("file").expect("a shipped kind");
+    let new = default_registry().expect("no kind twice").substrate_kind("file").expect("a shipped kind");
     let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
     let build = Build {
-        block: block.as_object().unwrap(),
+        block: block.as_object().expect("an object"),
         dir,
         runtime: "journal",
         participants: &[],

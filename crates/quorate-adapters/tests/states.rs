@@ -13,9 +13,9 @@ use quorate_testkit::conformance::state;
 use serde_json::{Map, Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn State>, Refused> {
-    let new = default_registry().unwrap().state_kind(kind).expect("a shipped kind");
+    let new = default_registry().expect("no kind twice").state_kind(kind).expect("a shipped kind");
     new(&Build {
-        block: block.as_object().unwrap(),
+        block: block.as_object().expect("an object"),
         dir,
         runtime: "conformance",
         participants: &[],

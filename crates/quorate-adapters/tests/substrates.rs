@@ -14,9 +14,9 @@ use quorate_testkit::conformance::substrate::{self, Open, answer, everything, sa
 use serde_json::{Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, Refused> {
-    let new = default_registry().unwrap().substrate_kind(kind).expect("a shipped kind");
+    let new = default_registry().expect("no kind twice").substrate_kind(kind).expect("a shipped kind");
     new(&Build {
-        block: block.as_object().unwrap(),
+        block: block.as_object().expect("an object"),
         dir,
         runtime: "conformance",
         participants: &[],
@@ -32,7 +32,7 @@ fn open(kind: &str, dir: &Path, block: Value) -> Arc<dyn Substrate> {
 /// Opens conversations of a kind, each in a folder of its own.
 fn conversations(kind: &'static str, block: Value) -> impl Fn() -> Box<Open> {
     move || {
-        let (dir, block) = (tempfile::tempdir().unwrap(), block.clone());
+        let (dir, block) = (tempfile::tempdir().expect("a folder"), block.clone());
         Box::new(move || open(kind, dir.path(), block.clone()))
     }
 }

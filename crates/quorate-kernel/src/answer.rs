@@ -24,7 +24,11 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
     let whole = output.trim();
     if !schema.structured() {
         let said = output.trim_end().trim_start_matches(['\r', '\n']);
-        return if whole.is_empty() { Err(vec!["nothing was said".to_owned()]) } else { Ok(Turn::said(said)) };
+        return if whole.is_empty() {
+            Err(vec!["nothing was said".to_owned()])
+        } else {
+            Ok(Turn::said(said))
+        };
     }
     let candidates = objects(whole)?;
     let alone = candidates.len() == 1 && candidates[0].len() == whole.len();

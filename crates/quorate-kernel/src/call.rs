@@ -142,7 +142,9 @@ pub(crate) async fn call(
                 asking.spent.calls += 1;
                 made.store(asking.spent.calls, Ordering::Relaxed);
                 let prompt = match &why {
-                    Why::RePrompt(complaints) => table.layout.again(invoke.schema, &first_prompt, complaints).into(),
+                    Why::RePrompt(complaints) => {
+                        table.layout.again(invoke.schema, &first_prompt, complaints).into()
+                    }
                     Why::First | Why::Retry => first_prompt.clone(),
                 };
                 let invocation = Invocation {

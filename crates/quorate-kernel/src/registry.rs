@@ -298,12 +298,7 @@ impl Registry {
     }
 }
 
-fn add<T>(
-    kinds: &mut BTreeMap<String, T>,
-    port: &'static str,
-    kind: &str,
-    new: T,
-) -> Result<(), Duplicate> {
+fn add<T>(kinds: &mut BTreeMap<String, T>, port: &'static str, kind: &str, new: T) -> Result<(), Duplicate> {
     match kinds.contains_key(kind) {
         true => Err(Duplicate { port, kind: kind.to_owned() }),
         false => {

@@ -293,7 +293,9 @@ impl Runner {
         self.hooks.settle(limit).await;
         if self.open.is_some() {
             self.record_open(false).await?;
-        } else if let Some(cursor) = self.cursor.clone().filter(|_| self.passed_over > 0 && self.is_remembered()) {
+        } else if let Some(cursor) =
+            self.cursor.clone().filter(|_| self.passed_over > 0 && self.is_remembered())
+        {
             let entry = self.passed(&cursor, None);
             self.records.put(vec![entry]).await?;
         }

@@ -94,7 +94,8 @@ fn swarms_survive_every_fault() {
     let sum = |of: fn(&swarm::Came) -> usize| came.iter().map(of).sum::<usize>();
     let (answers, failed, guarded) = (sum(|one| one.answers), sum(|one| one.failed), sum(|one| one.guarded));
     let (deaths, interrupts) = (sum(|one| one.deaths), sum(|one| one.interrupts));
-    let (bare, crowded) = (sum(|one| usize::from(one.bare)), sum(|one| usize::from(one.processes > one.manifests)));
+    let (bare, crowded) =
+        (sum(|one| usize::from(one.bare)), sum(|one| usize::from(one.processes > one.manifests)));
     let many = came.len();
     println!(
         "{many} swarms, {} turns, {answers} answers, {failed} failed, {guarded} passed over, {deaths} deaths, \

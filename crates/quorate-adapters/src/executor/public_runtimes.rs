@@ -8,8 +8,8 @@ use quorate_kernel::registry::Registry;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use crate::block::Block;
 use super::{agent_cli, rubric};
+use crate::block::Block;
 
 /// The key that names the runtime. Whoever called us has read it.
 const TYPE: &str = "type";

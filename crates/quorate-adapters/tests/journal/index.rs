@@ -18,14 +18,14 @@ async fn begun() -> Journal {
 async fn holds(journal: &Journal) {
     let turns = journal.afresh().await;
     let substrate = journal.open();
-    assert!(!substrate.append(answer("bea", "again", &turns[0].id)).await.unwrap().fresh);
+    assert!(!substrate.append(answer("bea", "again", &turns[0].id)).await.expect("an append").fresh);
     for at in [0, 1, 17, turns.len() - 1] {
         let handle = journal.open();
-        let page = handle.read(Some(&turns[at].id), 1_000).await.unwrap();
+        let page = handle.read(Some(&turns[at].id), 1_000).await.expect("a page");
         assert!(page.known, "{at}");
         assert_eq!(page.turns, turns[at + 1..]);
         assert_eq!(
-            journal.open().window(&turns[at].id, 30).await.unwrap(),
+            journal.open().window(&turns[at].id, 30).await.expect("a window"),
             turns[(at + 1).saturating_sub(30)..=at]
         );
     }

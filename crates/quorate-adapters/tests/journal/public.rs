@@ -14,7 +14,7 @@ pub(crate) type Public = (String, String, String, String);
 pub(crate) fn read(text: &str) -> Vec<Public> {
     let header =
         Regex::new(r"^=== TURN id=([^\s\x{feff}]+) participant=([^\s\x{feff}]+) ts=([^\s\x{feff}]+) ===$")
-            .unwrap();
+            .expect("a pattern");
     let mut turns: Vec<(Public, Vec<&str>)> = Vec::new();
     for line in text.split('\n') {
         match header.captures(line) {

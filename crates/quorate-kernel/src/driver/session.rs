@@ -12,9 +12,9 @@ use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Nam
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use crate::call::{self, Asked, Recorder, Table};
 use super::{Concluded, Convening, Error};
 use crate::budget::Calls;
+use crate::call::{self, Asked, Recorder, Table};
 use crate::consultation::{self, Ended, Spent, object};
 use crate::entropy;
 use crate::hosted::{Done, Errand, Hosted};

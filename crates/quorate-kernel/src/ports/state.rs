@@ -26,10 +26,7 @@ pub struct Error {
 
 impl Error {
     /// Something failed.
-    pub fn new(
-        what: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn new(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error { what: what.into(), source: Some(source.into()) }
     }
 }

@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Cycled, Error, Open, PAGE, Runner, Scene, Spoken, shown};
+use crate::clock::rfc3339;
 use crate::consultation::{millis, object};
 use crate::conversation::{NewTurn, Stamp, Turn, key};
-use crate::clock::rfc3339;
 use crate::ports::ledger::{Entry, Kind};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::What;
@@ -170,7 +170,11 @@ impl Runner {
         let id = trigger.id.clone();
         let Scene { selected, .. } = scene;
         self.open = Some(Open { trigger, selected, failed, entries, appended: Vec::new(), started });
-        Ok(self.finish().await?.unwrap_or(Cycled::Asked { trigger: id, appended: Vec::new(), failed: Vec::new() }))
+        Ok(self.finish().await?.unwrap_or(Cycled::Asked {
+            trigger: id,
+            appended: Vec::new(),
+            failed: Vec::new(),
+        }))
     }
 
     /// Nobody answers the trigger. That is recorded now and then: to dispatch it again after a crash costs nothing.
@@ -185,9 +189,8 @@ impl Runner {
         let id = trigger.id.clone();
         self.settle(trigger);
         self.passed_over += 1;
-        let due = why.is_some()
-            || self.passed_over >= PAGE
-            || self.swarm.substrate.about().keeps == Keeps::Turns;
+        let due =
+            why.is_some() || self.passed_over >= PAGE || self.swarm.substrate.about().keeps == Keeps::Turns;
         if due && self.is_remembered() {
             let entry = self.passed(&id, why.as_deref());
             self.record(vec![entry]).await?;

@@ -21,7 +21,11 @@ impl Runner {
     ///
     /// # Errors
     /// When the ledger fails while the dispatcher asks somebody.
-    pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<(Vec<Name>, Option<String>), ledger::Error> {
+    pub(super) async fn select(
+        &self,
+        window: &[Turn],
+        trigger: &Turn,
+    ) -> Result<(Vec<Name>, Option<String>), ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
             return Ok((before.selected.clone(), None));

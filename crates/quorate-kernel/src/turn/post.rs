@@ -126,7 +126,9 @@ impl Runner {
                         status: "failed",
                         error: error.clone(),
                     });
-                    self.open.iter_mut().for_each(|open| open.failed.push((participant.clone(), error.clone())));
+                    self.open
+                        .iter_mut()
+                        .for_each(|open| open.failed.push((participant.clone(), error.clone())));
                 }
             }
         }

@@ -167,7 +167,8 @@ impl Runner {
                  substrate cannot tell which turns were answered"
             )));
         }
-        let what = format!("turn {cursor}, the last one that was settled, is not in the conversation any more");
+        let what =
+            format!("turn {cursor}, the last one that was settled, is not in the conversation any more");
         self.emit(What::LedgerDiffers { what: what.clone() });
         let data = object(json!({"differs": what}));
         let entry = Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data };

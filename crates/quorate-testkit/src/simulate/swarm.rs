@@ -61,7 +61,6 @@ pub struct Came {
     pub manifests: usize,
 }
 
-
 /// Simulates one conversation from a seed and checks what must always hold.
 ///
 /// # Errors

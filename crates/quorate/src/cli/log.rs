@@ -70,9 +70,11 @@ async fn shown(arguments: Arguments, environment: &Environment, terminal: &Termi
             page.iter().for_each(|turn| terminal.data(&line(turn)));
         },
     }
-    while arguments.follow {
+    if !arguments.follow {
+        return Ok(());
+    }
+    loop {
         reading.changed().await?;
         reading.page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
     }
-    Ok(())
 }

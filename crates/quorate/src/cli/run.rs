@@ -187,7 +187,10 @@ impl Sinks {
             Some(path) => {
                 let lines = Lines::open(&absolute(&environment.directory, path)).map_err(|error| {
                     let body = Body::new(format!("cannot write {}: {error}", path.display()));
-                    Stop::configuration(codes::EVENTS_UNWRITABLE, body.help("name a file that can be written"))
+                    Stop::configuration(
+                        codes::EVENTS_UNWRITABLE,
+                        body.help("name a file that can be written"),
+                    )
                 })?;
                 let lines = Arc::new(lines);
                 all.0.push(lines.clone());

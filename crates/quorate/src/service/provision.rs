@@ -26,8 +26,8 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
 use super::environment::Environment;
-use super::manifests::root_of;
 use super::host::Host;
+use super::manifests::root_of;
 use super::runtime;
 use super::stop::{self, Class, Stop};
 use super::workspace::{Places, absolute, shown};

@@ -174,8 +174,7 @@ impl Ready {
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
             if let Some(weaving) = ports.weaving.get(&speaker.participant.id) {
-                speaker.prompts =
-                    Arc::new(weaving.with(self.store.clone(), environment.clock.clone()));
+                speaker.prompts = Arc::new(weaving.with(self.store.clone(), environment.clock.clone()));
             }
             speaker
         });

@@ -72,9 +72,7 @@ pub(super) fn named(
     }
     let takes_part = |by: &str| roster.iter().position(|one| **one == *by);
     Some(match dispatch {
-        Dispatch::Mention => {
-            roster.iter().filter(|one| text.contains(&format!("@{one}"))).cloned().collect()
-        }
+        Dispatch::Mention => roster.iter().filter(|one| text.contains(&format!("@{one}"))).cloned().collect(),
         Dispatch::RoundRobin => {
             let spoken = window.iter().rev().take_while(|(by, _)| takes_part(by).is_some()).count();
             let last = window.iter().rev().find_map(|(by, _)| takes_part(by));
@@ -167,8 +165,7 @@ impl Player {
     /// Whether no other process has asked before.
     fn is_first(&self, trigger: usize) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut asked =
-            log.asked.iter().filter(|one| one.trigger == trigger && one.participant == self.me);
+        let mut asked = log.asked.iter().filter(|one| one.trigger == trigger && one.participant == self.me);
         asked.all(|one| one.life == self.life)
     }
 }

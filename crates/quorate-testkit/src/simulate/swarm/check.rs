@@ -46,9 +46,9 @@ pub(super) fn all(world: &World, records: &[Books]) -> Result<Came, String> {
 fn came(ended: &Ended<'_>) -> Came {
     let asked: BTreeSet<_> = ended.log.asked.iter().map(|one| (one.trigger, &one.participant)).collect();
     let answered: BTreeSet<_> = ended.answers.iter().map(|one| (one.trigger, &one.by)).collect();
-    let guarded = ended.manifests().map(|(_, manifest)| {
-        (0..ended.turns.len()).filter(|at| ended.is_guarded(manifest, *at)).count()
-    });
+    let guarded = ended
+        .manifests()
+        .map(|(_, manifest)| (0..ended.turns.len()).filter(|at| ended.is_guarded(manifest, *at)).count());
     Came {
         turns: ended.turns.len(),
         answers: ended.answers.len(),
@@ -71,7 +71,10 @@ fn every_trigger_is_taken_up_in_order(ended: &Ended<'_>) -> Result<(), String> {
                 return Err(format!("life {} takes up t{at} after t{before}", taken.life));
             }
             None if at > reached[manifest] => {
-                return Err(format!("life {} begins with t{at}; t{} was never taken up", taken.life, reached[manifest]));
+                return Err(format!(
+                    "life {} begins with t{at}; t{} was never taken up",
+                    taken.life, reached[manifest]
+                ));
             }
             _ => {}
         }
@@ -160,8 +163,7 @@ fn nobody_answers_itself(ended: &Ended<'_>) -> Result<(), String> {
 
 /// Nobody answers a turn after too many turns of participants in a row.
 fn the_guard_holds(ended: &Ended<'_>) -> Result<(), String> {
-    let loops =
-        |one: &&Answer| ended.is_guarded(&ended.setup.manifests[one.manifest], one.trigger);
+    let loops = |one: &&Answer| ended.is_guarded(&ended.setup.manifests[one.manifest], one.trigger);
     match ended.answers.iter().find(loops) {
         Some(one) => Err(format!("t{} answers t{}, which the guard passes over", one.at, one.trigger)),
         None => Ok(()),
@@ -308,7 +310,10 @@ fn the_ledger_knows_every_turn(ended: &Ended<'_>, records: &[Books]) -> Result<(
             let own = ended.answers.iter().filter(|one| one.manifest == number);
             let own: BTreeSet<Option<usize>> = own.map(|one| Some(one.at)).collect();
             if let Some(stranger) = named.difference(&own).next() {
-                return Err(format!("the ledger of `{}` names t{stranger:?}, which is not its own", manifest.id));
+                return Err(format!(
+                    "the ledger of `{}` names t{stranger:?}, which is not its own",
+                    manifest.id
+                ));
             }
             let told = ended.setup.keeps == Keeps::Stamps || ended.losses == 0;
             if let Some(unknown) = own.difference(&named).next().filter(|_| told && manifest.is_alone()) {
@@ -323,7 +328,8 @@ fn the_ledger_knows_every_turn(ended: &Ended<'_>, records: &[Books]) -> Result<(
 fn hooks_hear_of_every_turn(ended: &Ended<'_>, world: &World) -> Result<(), String> {
     // Without stamps nobody knows of a turn whose append seemed to have failed.
     let unknown = ended.setup.keeps == Keeps::Turns && ended.losses > 0;
-    let disturbed = world.deaths.load(Ordering::Relaxed) + world.interrupts.load(Ordering::Relaxed) > 0 || unknown;
+    let disturbed =
+        world.deaths.load(Ordering::Relaxed) + world.interrupts.load(Ordering::Relaxed) > 0 || unknown;
     for (number, _) in ended.manifests().filter(|(_, one)| one.is_alone()) {
         let heard = ended.log.ended.iter().filter(|(life, _)| ended.log.lives[*life] == number);
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();

@@ -95,7 +95,8 @@ impl Setup {
         let names: Vec<Name> = manifests.iter().flat_map(|one| one.roster.clone()).collect();
         let many = chance.percent(3);
         let before = if many { 100 + at_most(chance, 160) } else { at_most(chance, 4) };
-        let before = (0..before).map(|at| saying(chance, &names, &format!("b{at}"), if many { 4 } else { 50 }));
+        let before =
+            (0..before).map(|at| saying(chance, &names, &format!("b{at}"), if many { 4 } else { 50 }));
         let before = before.collect();
         let people = (0..1 + at_most(chance, 2)).map(|writer| {
             let says = 1 + at_most(chance, 5);

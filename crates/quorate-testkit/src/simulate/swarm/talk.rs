@@ -36,12 +36,7 @@ struct Kept {
 
 impl Talk {
     pub(super) fn new(keeps: Keeps) -> Talk {
-        Talk {
-            keeps,
-            unsure: AtomicUsize::new(0),
-            kept: Mutex::default(),
-            length: watch::Sender::new(0),
-        }
+        Talk { keeps, unsure: AtomicUsize::new(0), kept: Mutex::default(), length: watch::Sender::new(0) }
     }
 
     pub(super) fn turns(&self) -> Vec<Turn> {

@@ -243,8 +243,7 @@ impl Building<'_> {
             return executor::by_name(registry, host, name, None);
         }
         if let Some(table) = host.runtimes.get(&self.written.runtime.id)
-            && let Some((name, place)) =
-                table.participants.get(&*participant.id).or(table.executor.as_ref())
+            && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
         {
             return executor::by_name(registry, host, name, Some(place));
         }
@@ -328,7 +327,9 @@ impl Building<'_> {
         });
         let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
         for (participant, server) in effectors.unknown() {
-            let body = Body::new(format!("`{participant}` may use the MCP server `{server}`, which nobody has configured"));
+            let body = Body::new(format!(
+                "`{participant}` may use the MCP server `{server}`, which nobody has configured"
+            ));
             let help = format!("add `[mcp.{server}]` to quorate.toml; until then it is not passed on");
             self.report.warn(codes::EFFECTOR_UNKNOWN_SERVER, body.at(self.at("effectors", "")).help(help));
         }
@@ -356,11 +357,12 @@ impl Building<'_> {
         let present = |key: &str| block.get(key).filter(|value| !value.is_null());
         match present("reentry").map(Json::as_bool) {
             Some(Some(reentry)) => policy.reentry = reentry,
-            Some(None) => self.refused("dispatcher", Refused::key("reentry", "`reentry` must be true or false")),
+            Some(None) => {
+                self.refused("dispatcher", Refused::key("reentry", "`reentry` must be true or false"))
+            }
             None => {}
         }
-        for (key, number) in
-            [("maxAgentTurns", &mut policy.max_agent_turns), ("window", &mut policy.window)]
+        for (key, number) in [("maxAgentTurns", &mut policy.max_agent_turns), ("window", &mut policy.window)]
         {
             let Some(value) = present(key) else { continue };
             match value.as_u64().filter(|n| (1..=10_000).contains(n)) {

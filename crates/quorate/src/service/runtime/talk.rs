@@ -23,9 +23,8 @@ const PAGE: usize = 512;
 /// # Errors
 /// When there is nothing to say, or the substrate refuses or fails.
 pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> {
-    let wrong = |message: &str, help: &str| {
-        Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)))
-    };
+    let wrong =
+        |message: &str, help: &str| Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)));
     if text.trim().is_empty() {
         return wrong("there is nothing to say", "give a text, or - for standard input");
     }

@@ -111,7 +111,8 @@ fn told_of(
             }
             Err(why) => report.refuse(
                 codes::OPERATOR_UNRESOLVABLE,
-                Body::new(format!("the operator `{written}` cannot be used: {why}")).at(place("meta.operator")),
+                Body::new(format!("the operator `{written}` cannot be used: {why}"))
+                    .at(place("meta.operator")),
             ),
         }
     }
