@@ -192,5 +192,5 @@ async fn a_closure_is_registered_under_any_kind_and_the_plain_kind_says_how() {
     registry.executor("in-process-mastra", |_| Ok(closure())).unwrap();
     assert!(registry.executor_kind("in-process-mastra").is_some());
     let refused = try_executor("inline", Path::new("/"), json!({}), Servers::default()).err().unwrap();
-    assert!(refused.help.unwrap().contains("registry.executor("));
+    assert!(refused.help.unwrap().contains("host.with_executor("));
 }

@@ -40,11 +40,20 @@ use jobs::Jobs;
 use root::Root;
 use tool::{Effect, Entry};
 
+/// A manifest whose conversation is offered.
+#[derive(Debug, Clone, Default)]
+pub struct Manifest {
+    /// The id that its conversation goes by, beside the manifest's own and its substrate's.
+    pub id: Option<String>,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
 /// What is served.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The manifests whose conversations are offered.
-    pub manifests: Vec<PathBuf>,
+    pub manifests: Vec<Manifest>,
     /// The workspace; without it the one that the working directory is in.
     pub root: Option<PathBuf>,
     /// Whether tools that change something are left out.

@@ -33,8 +33,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// the prompt is all that it knows of us.
 const PLAYER: &str = r#"#!/bin/sh
 exec awk '
-/^ *"id": "/ { split($0, parts, "\""); id = parts[4] }
-/^ *"content": "/ { content = $0 }
+/^\{"id":"/ { split($0, parts, "\""); id = parts[4]; content = $0 }
 /^ *"n": [0-9]+/ { n = $0; gsub(/[^0-9]/, "", n) }
 /^You are `/ { split($0, parts, "`"); me = parts[2] }
 END {

@@ -1,5 +1,6 @@
 //! `quorate mcp`.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -19,9 +20,10 @@ const ADDRESS: &str = "127.0.0.1:0";
     after_help = "Examples:\n  quorate mcp\n  quorate mcp --manifest multi-agent.yaml\n  TOKEN=… quorate mcp --http 0.0.0.0:8700 --token-env TOKEN"
 )]
 pub(super) struct Arguments {
-    /// A runtime manifest whose conversation is offered; may be said several times
-    #[arg(long = "manifest", value_name = "PATH")]
-    manifests: Vec<PathBuf>,
+    /// A runtime manifest whose conversation is offered, and the id that it goes by, where that is not the manifest's
+    /// own; may be said several times
+    #[arg(long = "manifest", value_name = "[ID=]PATH")]
+    manifests: Vec<OsString>,
     /// The workspace; nothing outside it can be named. Without it the one that this directory is in
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -66,6 +68,8 @@ mod missing {
 /// What needs the feature.
 #[cfg(feature = "mcp")]
 mod served {
+    use std::ffi::OsString;
+
     use quorate_diagnostics::{Body, codes};
     use serde_json::json;
 
@@ -75,7 +79,7 @@ mod served {
     use super::super::terminal::Terminal;
     use super::Arguments;
     use crate::mcp::http::{self, Listening, Origin};
-    use crate::mcp::{Request, Served, stdio};
+    use crate::mcp::{Manifest, Request, Served, stdio};
     use crate::service::environment::{self, Environment};
     use crate::service::stop::{Class, Stop};
 
@@ -100,8 +104,8 @@ mod served {
             }),
             None => None,
         };
-        let request =
-            Request { manifests: arguments.manifests, root: arguments.root, read_only: arguments.read_only };
+        let manifests = arguments.manifests.into_iter().map(manifest).collect();
+        let request = Request { manifests, root: arguments.root, read_only: arguments.read_only };
         let (served, report) = Served::open(environment, &request).await?;
         terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
         let served_to_the_end = async {
@@ -123,6 +127,15 @@ mod served {
         };
         served.close();
         ended
+    }
+
+    /// `[ID=]PATH`. What is before the first `=` is no id where it is a directory's name, as in `./a=b/swarm.yaml`.
+    fn manifest(written: OsString) -> Manifest {
+        let named = written.to_str().and_then(|text| text.split_once('='));
+        match named.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {
+            Some((id, path)) => Manifest { id: Some(id.to_owned()), path: path.into() },
+            None => Manifest { id: None, path: written.into() },
+        }
     }
 
     fn token(variable: Option<&str>) -> Result<Option<String>, Stop> {

@@ -1,5 +1,5 @@
-//! The conversations that are offered: one for each manifest, found by the manifest's id or by what its substrate calls
-//! the conversation.
+//! The conversations that are offered: one for each manifest, found by the manifest's id, by what its substrate calls the
+//! conversation, or by what whoever serves it calls it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,16 +67,18 @@ impl Conversations {
     ) -> Result<(Conversations, Report), Stop> {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
-        for path in &request.manifests {
-            let asked = runtime::Request { path: path.clone(), ..runtime::Request::default() };
+        for manifest in &request.manifests {
+            let asked = runtime::Request { path: manifest.path.clone(), ..runtime::Request::default() };
             let mut runtime = runtime::open(environment, places, &asked, host)?;
             report.absorb(std::mem::take(&mut runtime.report));
             let at = conversations.all.len();
-            let own = runtime.substrate.about().conversation.filter(|own| *own != runtime.id);
-            for id in std::iter::once(runtime.id.clone()).chain(own) {
-                if conversations.by_id.insert(id.clone(), at).is_some() {
+            let names =
+                [Some(runtime.id.clone()), runtime.substrate.about().conversation, manifest.id.clone()];
+            for id in names.into_iter().flatten() {
+                if conversations.by_id.insert(id.clone(), at).is_some_and(|other| other != at) {
                     let body = Body::new(format!("two manifests have the conversation `{id}`"));
-                    let help = "a conversation's id is its manifest's, or what its substrate calls it; serve one of them";
+                    let help = "a conversation's id is its manifest's, what its substrate calls it, or what \
+                                `--manifest ID=PATH` says; serve one of them";
                     return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
                 }
             }

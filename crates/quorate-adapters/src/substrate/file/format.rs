@@ -177,7 +177,9 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
         Err(error) => {
             let rest = &body.text[error.valid_up_to()..];
             let begun = rest.iter().take_while(|byte| **byte >= 0x80).count().min(3);
-            let split = body.last && may_follow_a_cut(&rest[begun..]);
+            let is_begun =
+                std::str::from_utf8(&rest[..begun]).is_err_and(|error| error.error_len().is_none());
+            let split = body.last && is_begun && may_follow_a_cut(&rest[begun..]);
             let lossy = String::from_utf8_lossy(body.text);
             match split || lossy.lines().any(|line| line == TORN || cut(line).is_some()) {
                 true => (lossy, split),
