@@ -9,8 +9,8 @@
 //!
 //! - a round has to fit in the window; else the block is refused;
 //! - a round longer than `maxAgentTurns` is cut short by that guard, which is a caution;
-//! - a participant that fails says nothing, so that nothing follows it: the round ends there, and the next person's
-//!   turn goes on behind the last one that did speak.
+//! - a participant that fails says nothing, so that nothing follows it: the round ends there. Each person's
+//!   turn that nobody has answered moves the next one on by one, so that nobody is in the way for ever.
 
 use std::sync::Arc;
 
@@ -69,7 +69,9 @@ impl Dispatcher for RoundRobin {
             return Ok(Vec::new());
         }
         let place = |turn: &Turn| self.order.iter().position(|id| *id == turn.participant);
-        let from = input.window.iter().rev().find_map(place).map_or(0, |last| last + 1);
+        let unanswered = input.window.iter().rev().take_while(|turn| !takes_part(turn)).count();
+        let last = input.window.iter().rev().find_map(place);
+        let from = last.map_or(0, |last| last + 1) + unanswered.saturating_sub(1);
         let may = |id: &&Name| candidates(&input, self.reentry).any(|one| one.id == **id);
         let next = self.order.iter().cycle().skip(from).take(self.order.len()).find(may);
         Ok(next.cloned().into_iter().collect())

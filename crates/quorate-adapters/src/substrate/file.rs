@@ -19,6 +19,7 @@ mod scan;
 mod trouble;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Subs
 use quorate_kernel::registry::Build;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use self::book::Book;
 use self::trouble::Trouble;
@@ -46,6 +48,8 @@ const SETTLE: Duration = Duration::from_millis(50);
 const LOOKS: usize = 20;
 /// From how many turns on they are read by a thread of their own.
 const MANY: usize = 256;
+/// A disk that syncs within this long is waited for by whoever appends.
+const FAST: Duration = Duration::from_millis(1);
 
 /// Builds the substrate from its block.
 ///
@@ -72,6 +76,8 @@ struct File {
     /// Where the file is, behind links.
     path: PathBuf,
     sync: bool,
+    /// Whether the last sync was fast.
+    syncs_fast: AtomicBool,
     book: Arc<Mutex<Book>>,
     watch: Watch,
     given: Arc<Shared<Given>>,
@@ -93,6 +99,7 @@ impl File {
         File {
             place: place.display().to_string(),
             sync,
+            syncs_fast: AtomicBool::new(false),
             book: Arc::new(Mutex::new(Book::of(path.clone()))),
             watch: Watch::over(&path),
             path,
@@ -143,6 +150,19 @@ impl File {
         Ok(())
     }
 
+    /// Syncs: here, where the disk has just shown that it takes no longer than a thread to wait on.
+    async fn synced(&self, file: Arc<std::fs::File>) -> std::io::Result<()> {
+        let begun = Instant::now();
+        let synced = match self.syncs_fast.load(Ordering::Relaxed) {
+            true => file.sync_data(),
+            false => {
+                tokio::task::spawn_blocking(move || file.sync_data()).await.map_err(std::io::Error::other)?
+            }
+        };
+        self.syncs_fast.store(begun.elapsed() < FAST, Ordering::Relaxed);
+        synced
+    }
+
     fn given(&self) -> Given {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,8 +186,7 @@ impl Substrate for File {
         if self.sync {
             // Without the lock: others append meanwhile, and one sync is good for all that was written before it. A
             // turn that was there already may be one whose writer is syncing it just now.
-            let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
-            synced.map_err(std::io::Error::other).flatten().map_err(|error| {
+            self.synced(file).await.map_err(|error| {
                 Error::unavailable(format!("the journal {} cannot be synced", self.path.display()), error)
             })?;
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
 use quorate_kernel::registry::Build;
@@ -27,7 +28,9 @@ pub const KIND: &str = "memory";
 /// When there is one.
 pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
     Block::of(build.block, &["kind"])?;
-    Ok(Arc::new(Memory::new(build.runtime)))
+    // No other process has it, so none may take its records for its own.
+    let one = entropy::hex(&entropy::bytes::<6>());
+    Ok(Arc::new(Memory::new(&format!("{}/{one}", build.runtime))))
 }
 
 /// A call of the port.

@@ -221,7 +221,9 @@ async fn says_nothing_new(
         let life = Life::charmed(world.begin(manifest));
         let mut runner = opened(world, manifest, ledger, &life).await?;
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
-        if world.setup.manifests[manifest].is_alone() && cycled != Cycled::Nothing {
+        // Where a state could not be stored at the end, that a turn was passed over is not recorded, and it is again.
+        let may_pass_over = world.setup.fails > 0 && matches!(cycled, Cycled::Idle { .. });
+        if world.setup.manifests[manifest].is_alone() && cycled != Cycled::Nothing && !may_pass_over {
             return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
         }
         if world.talk.len() != length || asked != self::asked(&world.log) {

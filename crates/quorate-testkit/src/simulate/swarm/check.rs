@@ -324,12 +324,15 @@ fn the_ledger_knows_every_turn(ended: &Ended<'_>, records: &[Books]) -> Result<(
     Ok(())
 }
 
-/// K2: hooks hear of each turn once, unless somebody died or was interrupted who was to tell them.
+/// K2: hooks hear of each turn once, unless somebody died, was interrupted, or gave up who was to tell them.
 fn hooks_hear_of_every_turn(ended: &Ended<'_>, world: &World) -> Result<(), String> {
     // Without stamps nobody knows of a turn whose append seemed to have failed.
     let unknown = ended.setup.keeps == Keeps::Turns && ended.losses > 0;
-    let disturbed =
-        world.deaths.load(Ordering::Relaxed) + world.interrupts.load(Ordering::Relaxed) > 0 || unknown;
+    // Nor does a process that gives up after such an append, and ends, though whoever comes next finds the turn.
+    let unsure = world.talk.unsure.load(Ordering::Relaxed) > 0;
+    let gave_up = world.failed.load(Ordering::Relaxed) > 0 && unsure;
+    let ended_early = world.deaths.load(Ordering::Relaxed) + world.interrupts.load(Ordering::Relaxed) > 0;
+    let disturbed = ended_early || unknown || gave_up;
     for (number, _) in ended.manifests().filter(|(_, one)| one.is_alone()) {
         let heard = ended.log.ended.iter().filter(|(life, _)| ended.log.lives[*life] == number);
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
