@@ -48,7 +48,7 @@ pub(crate) fn connection(
     let Some(table) = servers.get(id) else {
         let known: Vec<&str> = servers.keys().map(String::as_str).collect();
         let help = match nearest(id, &known) {
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(near) => format!("did you mean `{near}`, which quorate.toml has?"),
             None if known.is_empty() => {
                 format!("add a table `[mcp.{id}]` with `url` or `command` to quorate.toml")
             }

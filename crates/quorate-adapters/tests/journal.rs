@@ -2,6 +2,8 @@
 //! it, several processes, and its index.
 #![expect(clippy::disallowed_methods, reason = "tests look at files and start processes")]
 
+#[path = "journal/cautions.rs"]
+mod cautions;
 #[path = "journal/contents.rs"]
 mod contents;
 #[path = "journal/hands.rs"]
@@ -10,6 +12,8 @@ mod hands;
 mod index;
 #[path = "journal/model.rs"]
 mod model;
+#[path = "journal/others.rs"]
+mod others;
 #[path = "journal/processes.rs"]
 mod processes;
 #[path = "journal/public.rs"]
@@ -22,7 +26,7 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::conversation::{NewTurn, Turn};
-use quorate_kernel::ports::executor::Servers;
+use quorate_kernel::ports::executor::{Refused, Servers};
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::Build;
 use quorate_testkit::conformance::dispatcher::OneSeat;
@@ -84,6 +88,10 @@ impl Journal {
 }
 
 fn open(dir: &Path) -> Arc<dyn Substrate> {
+    try_open(dir).expect("a block that fits")
+}
+
+fn try_open(dir: &Path) -> Result<Arc<dyn Substrate>, Refused> {
     let new = default_registry().expect("no kind twice").substrate_kind("file").expect("a shipped kind");
     let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
     let build = Build {
@@ -94,7 +102,7 @@ fn open(dir: &Path) -> Arc<dyn Substrate> {
         servers: &Servers::default(),
         seats: &OneSeat(None),
     };
-    new(&build).expect("a block that fits")
+    new(&build)
 }
 
 async fn append(substrate: &Arc<dyn Substrate>, turn: NewTurn) -> Turn {

@@ -166,13 +166,17 @@ codes! {
     refusal PATH_OUTSIDE = "quorate:path_outside", "quorate/path_outside.md";
     refusal CONVERSATION_UNKNOWN = "quorate:conversation_unknown", "quorate/conversation_unknown.md";
     refusal OPERATOR_FAILED = "quorate:operator_failed", "quorate/operator_failed.md";
+    refusal KEY_TAKEN = "quorate:key_taken", "quorate/key_taken.md";
     refusal JOB_UNKNOWN = "quorate:job_unknown", "quorate/job_unknown.md";
     refusal JOB_ENDED = "quorate:job_ended", "quorate/job_ended.md";
     refusal JOBS_BUSY = "quorate:jobs_busy", "quorate/jobs_busy.md";
     refusal FILE_EXISTS = "quorate:file_exists", "quorate/file_exists.md";
     refusal USAGE = "quorate:usage", "quorate/usage.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
+    warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";
     warning DISPATCH_AMBIGUOUS = "quorate:dispatch_ambiguous", "quorate/dispatch_ambiguous.md";
+    warning ROLE_NOT_A_FILE = "quorate:role_not_a_file", "quorate/role_not_a_file.md";
+    warning OUTSIDE_WORKSPACE = "quorate:outside_workspace", "quorate/outside_workspace.md";
     warning EFFECTOR_UNKNOWN_SERVER = "quorate:effector_unknown_server", "quorate/effector_unknown_server.md";
     warning ORCHESTRATOR_COEXISTS = "quorate:orchestrator_coexists", "quorate/orchestrator_coexists.md";
     warning EVENTS_KEPT_ASIDE = "quorate:events_kept_aside", "quorate/events_kept_aside.md";
@@ -250,9 +254,14 @@ pub fn nearest(code: &str) -> Option<&'static str> {
             let candidate = page.code.trim_start_matches("quorate:");
             (strsim::jaro_winkler(bare, candidate), page.code)
         })
-        .filter(|(likeness, _)| *likeness > 0.8)
+        .filter(|(likeness, code)| *likeness > 0.8 && close(bare, code.trim_start_matches("quorate:")))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, code)| code)
+}
+
+/// Whether few letters lie between a word and another. Likeness alone takes short words for beginnings of long ones.
+fn close(word: &str, other: &str) -> bool {
+    strsim::damerau_levenshtein(word, other) * 3 <= other.chars().count()
 }
 
 #[cfg(test)]
@@ -285,6 +294,9 @@ mod tests {
     fn a_slip_of_the_finger_is_recognised() {
         assert_eq!(nearest("quorate:council_invlid"), Some("quorate:council_invalid"));
         assert_eq!(nearest("artefact_missing"), Some("quorate:artifact_missing"));
-        assert_eq!(nearest("zzz"), None);
+        assert_eq!(nearest("run_opne"), Some("quorate:run_open"));
+        for nothing_like_it in ["zzz", "nope", "run", "r", ""] {
+            assert_eq!(nearest(nothing_like_it), None, "{nothing_like_it}");
+        }
     }
 }

@@ -25,6 +25,12 @@ impl Calls {
         Calls { cap, taken: AtomicU32::new(spent) }
     }
 
+    /// Whether so many calls are left.
+    pub fn has(&self, calls: usize) -> bool {
+        let taken = usize::try_from(self.taken.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        self.cap.is_none_or(|cap| usize::try_from(cap).is_ok_and(|cap| cap.saturating_sub(taken) >= calls))
+    }
+
     /// Takes one call, if there is one left. What is taken is never given back: a call that was under way when the
     /// process died may have been paid for.
     #[must_use]
@@ -46,6 +52,8 @@ mod tests {
         // X8
         let calls = Calls::new(Some(3), 1);
         assert_eq!((calls.reserve(), calls.reserve(), calls.reserve()), (true, true, false));
+        let three = Calls::new(Some(3), 1);
+        assert!(three.has(2) && !three.has(3) && Calls::new(None, 7).has(1_000));
         assert!((0..100).all(|_| Calls::new(None, 7).reserve()));
     }
 }

@@ -11,7 +11,7 @@ mod recover;
 mod speak;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -172,8 +172,32 @@ pub enum Cycled {
         /// Why, if not because the dispatcher named nobody.
         why: Option<String>,
     },
+    /// The dispatcher could not say who answers this turn; nobody does.
+    Undecided {
+        /// The turn.
+        trigger: Name,
+        /// Why.
+        why: String,
+    },
+    /// The calls of this run do not suffice for everybody who is to answer this turn: nobody was asked, and it is still
+    /// to be answered.
+    Spent {
+        /// The turn.
+        trigger: Name,
+    },
     /// There is no new turn.
     Nothing,
+}
+
+/// What a cycle that did not come to its end has left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Left {
+    /// The turn that was being answered.
+    pub trigger: Name,
+    /// What was said by then, and is appended.
+    pub appended: Vec<Turn>,
+    /// Who was asked and had not answered: whoever takes up the conversation asks them again.
+    pub unheard: Vec<Name>,
 }
 
 /// Why the loop cannot go on. What was recorded stays; the same can be tried again.
@@ -211,7 +235,9 @@ pub struct Runner {
     in_a_row: usize,
     /// What is known of the first pending turn from before this process started.
     resumed: Option<Answering>,
-    /// The last trigger that is settled, where something of it is still to be done.
+    /// The trigger that is being answered.
+    underway: Option<Underway>,
+    /// The last trigger that was answered, where something of it is still to be done.
     open: Option<Open>,
     /// Said and not yet appended, and whether that was tried.
     unposted: VecDeque<(NewTurn, bool)>,
@@ -259,6 +285,7 @@ impl Runner {
             behind: VecDeque::new(),
             in_a_row: 0,
             resumed: None,
+            underway: None,
             open: None,
             unposted: VecDeque::new(),
             unwritten: BTreeMap::new(),
@@ -266,7 +293,7 @@ impl Runner {
             cycles: 0,
             swarm,
         };
-        runner.recover(begin).await?;
+        runner.recover(begin, &last.recorded).await?;
         Ok(runner)
     }
 
@@ -283,13 +310,23 @@ impl Runner {
         Ok(self.swarm.substrate.changed().await?)
     }
 
-    /// Appends and writes what is still to be, and waits for hooks, at most for `limit` each.
+    /// Appends and writes what is still to be, and waits for hooks, at most for `limit` each. Gives what a cycle that
+    /// was interrupted has left.
     ///
     /// # Errors
     /// When a record could not be written.
-    pub async fn close(mut self, limit: Duration) -> Result<(), Error> {
+    pub async fn close(mut self, limit: Duration) -> Result<Option<Left>, Error> {
         // What was said and paid for is not lost for being interrupted.
-        let _ = tokio::time::timeout(limit, self.finish()).await;
+        let left = self.break_off();
+        let finished = tokio::time::timeout(limit, self.finish()).await;
+        let left = left.map(|(trigger, unheard)| {
+            let appended = match (finished, &self.open) {
+                (Ok(Ok(Some(Cycled::Asked { appended, .. }))), _) => appended,
+                (_, Some(open)) => open.appended.clone(),
+                _ => Vec::new(),
+            };
+            Left { trigger, appended, unheard }
+        });
         self.hooks.settle(limit).await;
         if self.open.is_some() {
             self.record_open(false).await?;
@@ -299,7 +336,8 @@ impl Runner {
             let entry = self.passed(&cursor, None);
             self.records.put(vec![entry]).await?;
         }
-        Ok(self.records.close().await?)
+        self.records.close().await?;
+        Ok(left)
     }
 
     fn emit(&self, what: What) {
@@ -307,9 +345,10 @@ impl Runner {
         self.swarm.telemetry.emit(&Event { cycle: self.cycles, at, what });
     }
 
-    /// Whether a turn is a participant's: of this manifest, or of another runtime's that says so.
+    /// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
     fn is_agents(&self, turn: &Turn) -> bool {
-        turn.stamp.is_some() || self.roster.iter().any(|one| one.id == turn.participant)
+        let answers = turn.stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
+        answers || self.roster.iter().any(|one| one.id == turn.participant)
     }
 
     /// The turn is settled: whatever comes next is newer.
@@ -363,12 +402,23 @@ struct Scene {
     /// It, as prompts show it.
     turns: Part,
     conversation: Option<String>,
+}
+
+/// A trigger that is being answered.
+struct Underway {
+    trigger: Turn,
     selected: Vec<Name>,
+    asked: Vec<Name>,
+    started: Instant,
+    /// Who has come to an end so far.
+    spoken: Mutex<Vec<Spoken>>,
 }
 
 /// A trigger that is answered, until its answers are appended, remembered and recorded.
 struct Open {
     trigger: Turn,
+    /// Whether everybody was heard.
+    whole: bool,
     selected: Vec<Name>,
     failed: Vec<(Name, String)>,
     /// What is to be recorded of those who were asked.

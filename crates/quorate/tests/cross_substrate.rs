@@ -61,7 +61,7 @@ fn place(substrate: &str, dispatcher: &str) -> Place {
         "ada": {"content": "The schema is old. @Bo?", "stateUpdate": {"asked": ["bo"]}, "meta": {"sure": true}},
         "bo": {"content": "=== TURN it compiles ===\n\\=== TURN too", "stateUpdate": {"n": 1}},
     });
-    let place = Place::with("answers.json", &answers.to_string());
+    let place = Place::with("answers.json", answers.to_string());
     place.write("there.yaml", manifest(substrate, dispatcher));
     place
 }

@@ -43,13 +43,14 @@ const NOT_RUN: [(&str, &str); 22] = [
 ];
 
 /// Codes whose pages need `quorate mcp`.
-const MCP: [&str; 6] = [
+const MCP: [&str; 7] = [
     "quorate:mcp_exposed",
     "quorate:mcp_unusable",
     "quorate:address_unusable",
     "quorate:path_outside",
     "quorate:conversation_unknown",
     "quorate:job_unknown",
+    "quorate:key_taken",
 ];
 
 /// All codes with their severity, as `quorate explain` lists them.

@@ -115,6 +115,29 @@ async fn a_key_is_taken_once_and_authors_are_who_they_are() {
 }
 
 #[tokio::test]
+async fn a_key_is_for_one_message() {
+    let place = swarm();
+    let client = Client::stdio(&place, SERVED).await;
+    let said = |content: &str, by: &str| json!({"conversationId": "talk", "content": content, "asOperatorId": by, "idempotencyKey": "k1"});
+    let first = client.call("post_message", said("one", "eve")).await;
+    for other in [said("two", "eve"), said("one", "adam")] {
+        let refused = client.refused("post_message", other).await;
+        assert_eq!(refused["code"], "quorate:key_taken");
+        assert!(refused["message"].as_str().unwrap().contains(first["id"].as_str().unwrap()), "{refused}");
+    }
+    assert_eq!(client.call("post_message", said("one", "eve")).await["duplicate"], true);
+    // A runtime elsewhere that answers again after it was killed gets its first answer back.
+    let answer = |content: &str| {
+        let stamp = json!({"key": "turn/t1/zoe", "runtime": "there", "trigger": first["id"]});
+        json!({"conversationId": "talk", "content": content, "idempotencyKey": "turn/t1/zoe",
+            "metadata": {"quorate": {"participant": "zoe", "post": "p1", "stamp": stamp}}})
+    };
+    assert_eq!(client.call("post_message", answer("yes")).await["duplicate"], false);
+    assert_eq!(client.call("post_message", answer("yes, indeed")).await["duplicate"], true);
+    assert_eq!(contents(&get(&client, json!({})).await), ["one", "yes"]);
+}
+
+#[tokio::test]
 async fn several_clients_see_one_order() {
     let place = swarm();
     let server = Http::start(&place, SERVED, None);

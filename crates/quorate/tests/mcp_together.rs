@@ -93,3 +93,43 @@ fn over_a_journal_in_a_file() {
 fn over_a_database() {
     together("sqlite");
 }
+
+const GUARDED: &str = "schema: agentruntimes/v1
+kind: MultiAgentRuntime
+id: here
+participants:
+  - {id: ada, executor: script, displayName: Ada, config: {path: answers.json}}
+substrate: {kind: sqlite, path: talk.db}
+dispatcher: {kind: mention, maxAgentTurns: 1}
+";
+
+const ELSEWHERE: &str = "schema: agentruntimes/v1
+kind: MultiAgentRuntime
+id: there
+participants:
+  - {id: zoe, executor: script, displayName: Zoe, config: {path: answers.json}}
+substrate: {kind: guilde-mcp, server: here, conversationId: here}
+dispatcher: {kind: mention, maxAgentTurns: 1}
+";
+
+#[test]
+fn a_person_elsewhere_is_a_person_and_an_agent_elsewhere_is_an_agent() {
+    let here = Place::with("answers.json", r#"{"ada": "Here I am. @Zoe?"}"#);
+    here.write("here.yaml", GUARDED);
+    let server = Http::start(&here, &["--manifest", "here.yaml"], None);
+    let there = Place::with("answers.json", r#"{"zoe": "Hello from there. @Ada?"}"#);
+    there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\n", server.url));
+    there.write("there.yaml", ELSEWHERE);
+    // What a person says through the other one is answered here.
+    there.run(&["say", "there.yaml", "@Ada, are you there?", "--as", "eve"]).expect(0);
+    here.run(&["run", "here.yaml"]).expect(0);
+    let mut said = vec!["eve: @Ada, are you there?", "ada: Here I am. @Zoe?"];
+    assert_eq!(talk(&here, "here.yaml"), said);
+    // What a participant says is not answered there, nor the other way round.
+    there.run(&["run", "there.yaml"]).expect(0);
+    assert_eq!(talk(&there, "there.yaml"), said);
+    there.run(&["run", "there.yaml", "--say", "@Zoe, and you?", "--as", "eve"]).expect(0);
+    here.run(&["run", "here.yaml"]).expect(0);
+    said.extend(["eve: @Zoe, and you?", "zoe: Hello from there. @Ada?"]);
+    assert_eq!(talk(&here, "here.yaml"), said);
+}

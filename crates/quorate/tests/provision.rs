@@ -151,6 +151,33 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
 }
 
 #[test]
+fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
+    let place = place();
+    let before = tree(&place);
+    install(&place).expect(0);
+    place.write("into/.claude/agents/reviewer.md", "Edited.\n");
+    place.write("into/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}, \"mine\": 1}\n");
+    place.write("into/.gitignore", "*.log\ntarget/debug/\nmine/\n");
+    place.write("into/.claude/hooks/check.sh", "exit 7\n");
+    let uninstall = ["uninstall", "runtime-profile/standard"];
+    provision(&place, &uninstall).expect(1).says(".claude/agents/reviewer.md was edited");
+    let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).expect(0);
+    for shown in ["`permissions.allow` was changed since and goes", "was appended was edited since and stays"]
+    {
+        assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
+    }
+    assert_eq!(tree(&place)[".claude/agents/reviewer.md"], before[".claude/agents/reviewer.md"]);
+    let settings: Value = serde_json::from_str(&place.read("into/.claude/settings.json")).unwrap();
+    assert_eq!(settings, json!({"permissions": {"allow": ["Bash"]}, "mine": 1}));
+    assert_eq!(place.read("into/.gitignore"), "*.log\ntarget/debug/\nmine/\n");
+    assert_eq!(place.read("into/.claude/hooks/check.sh"), "exit 7\n");
+    let kept = tree(&place).into_iter().filter(|(path, _)| path.starts_with(".quorate/aside/"));
+    let kept: Vec<String> = kept.map(|(_, (bytes, _))| String::from_utf8(bytes).unwrap()).collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(kept.iter().any(|text| text == "Edited.\n") && kept.iter().any(|text| text.contains("\"all\"")));
+}
+
+#[test]
 fn the_next_version_takes_the_place_of_the_last() {
     let place = place();
     let before = tree(&place);
@@ -207,6 +234,19 @@ fn bad_input_is_told_with_its_code_and_leaves_everything_alone() {
         manifest.replace("append", "prepend"),
         5,
         &["there is no strategy `prepend`", "`merge-json-deep`"],
+    );
+    refused(
+        manifest.replace("runtime-profile/standard", "../../../evil"),
+        5,
+        &["quorate:profile_invalid", "a slug is names joined with `/`", "profile/profile.json:1:"],
+    );
+    let head = manifest.split("\"files\"").next().unwrap();
+    refused(
+        format!(
+            "{head}\"files\":[],\"slug\":\"s\",\"version\":\"1\",\"schema\":\"agentproto/runtime-profile/v1\"}}"
+        ),
+        5,
+        &["quorate:profile_invalid", "`files` is empty", "profile/profile.json:1:"],
     );
     refused("{\"schema\": }".to_owned(), 5, &["this is not JSON", "profile/profile.json:1:12"]);
     place.write("profile/profile.json", &manifest);

@@ -64,7 +64,7 @@ fn who_is_mentioned_answers_once() {
     answers(&place, json!({"ada": "I am here. @Bo?", "bo": "Me too."}));
     let ran = place.run(&["run", "swarm.yaml", "--say", "@Ada are you there?", "--as", "eve"]).expect(0);
     assert!(ran.stdout.contains("Me too."), "{}", ran.stdout);
-    ran.says("2 turns appended; 1 turn that nobody answers");
+    ran.says("2 turns appended");
     let all = ["eve: @Ada are you there?", "ada: I am here. @Bo?", "bo: Me too."];
     assert_eq!(said(&place), all);
     run(&place).expect(0).says("nothing is new");
@@ -181,11 +181,88 @@ effectors:
 }
 
 #[test]
+fn a_budget_that_is_spent_leaves_the_turn_to_be_answered() {
+    let place = swarm("");
+    answers(&place, json!({"ada": "Yes.", "bo": "No."}));
+    say(&place, "@Ada, @Bo?");
+    for calls in ["0", "1"] {
+        let ran = place.run(&["run", "swarm.yaml", "--max-calls", calls]).expect(3);
+        ran.says("is still to be answered: the calls of this run are spent");
+        assert_eq!(talk(&place).len(), 1, "nobody was asked");
+    }
+    run(&place).expect(0);
+    assert_eq!(said(&place), ["user: @Ada, @Bo?", "ada: Yes.", "bo: No."]);
+}
+
+#[test]
+fn a_router_that_cannot_say_who_speaks_next_is_heard_of() {
+    let router = "dispatcher: {kind: llm-router, executor: router}";
+    let place = Place::with("answers.json", r#"{"ada": "Yes."}"#);
+    place.write("swarm.yaml", manifest("").replace("dispatcher: {kind: mention}", router));
+    let toml = "[executors.router]\nkind = \"agent-cli\"\ncommand = \"/bin/sh\"\nargs = [\"router.sh\"]\n";
+    place.write("quorate.toml", toml);
+    for (script, why) in [
+        ("echo >&2 no key; exit 3", "no key"),
+        ("echo garbage", "is no choice"),
+        (r#"echo '{"next": ["zed", "ada"]}'"#, "names \"zed\", who does not take part"),
+    ] {
+        place.write("router.sh", script);
+        say(&place, "who?");
+        run(&place).expect(3).says("nobody answers t_").says(why);
+        assert!(!said(&place).contains(&"ada: Yes.".to_owned()));
+    }
+    place.write("router.sh", r#"echo '{"next": []}'"#);
+    say(&place, "anybody?");
+    run(&place).expect(0).says("nothing is to be answered");
+}
+
+#[test]
+fn what_was_said_by_the_time_of_an_interruption_is_kept_and_the_others_are_asked_again() {
+    let place = swarm("");
+    let config = "config: {command: /bin/sh, args: [bo.sh], timeout_ms: 60000}";
+    let bo = manifest("").replace(
+        "{id: bo, executor: script, displayName: Bo, config: {path: answers.json}}",
+        &format!("{{id: bo, executor: agent-cli, displayName: Bo, {config}}}"),
+    );
+    place.write("swarm.yaml", bo);
+    answers(&place, json!({"ada": "Quick."}));
+    place.write("bo.sh", "echo asked >> asked\nsleep 100\n");
+    say(&place, "@Ada, @Bo?");
+    let child = place.start(&["run", "swarm.yaml"]);
+    until(Duration::from_secs(20), "somebody who is slow", || place.path("asked").is_file());
+    std::thread::sleep(Duration::from_millis(200));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    let ran = finish(child).expect(130);
+    ran.says("interrupted: the next run asks bo again to answer t_");
+    assert!(ran.stdout.contains("Quick."), "{}", ran.stdout);
+    assert_eq!(said(&place), ["user: @Ada, @Bo?", "ada: Quick."]);
+    place.write("bo.sh", "echo Slow.\n");
+    let ran = run(&place).expect(0);
+    assert!(!ran.stderr.contains("ledger"), "the ledger knows it all: {}", ran.stderr);
+    assert_eq!(said(&place), ["user: @Ada, @Bo?", "ada: Quick.", "bo: Slow."]);
+    // The ledger has both parts.
+    let records = place.run(&["log", "swarm.yaml", "--records"]).expect(0).stdout;
+    for kind in ["attempt", "consultation", "turn"] {
+        assert!(records.contains(kind), "{records}");
+    }
+    let records = place.run(&["log", "swarm.yaml", "--records", "--format", "json"]).expect(0).json();
+    let of = |kind: &'static str| {
+        records["records"].as_array().unwrap().iter().filter(move |one| one["kind"] == kind)
+    };
+    let appended: Vec<_> =
+        of("turn").filter_map(|one| one["data"]["appended"][0]["participant"].as_str()).collect();
+    assert_eq!(appended, ["ada", "bo"]);
+    let answered = of("consultation").filter(|one| one["data"]["status"] == "answered").count();
+    assert_eq!(answered, 2, "{records:#}");
+}
+
+#[test]
 fn a_talk_among_agents_ends() {
     let place = swarm("");
     answers(&place, json!({"ada": "@Bo", "bo": "@Ada"}));
     say(&place, "@Ada begin");
-    run(&place).expect(0).says("20 turns of participants in a row");
+    run(&place).expect(0).says("20 turns of participants without a person's").says("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
     run(&place).expect(0).says("nothing is new");
     // A person begins anew.

@@ -44,7 +44,7 @@ END {
 }'
 "#;
 
-/// A conversation of two such participants.
+/// A conversation of two such participants. What people say while nothing runs is answered at one go, which is no loop.
 fn swarm(substrate: &str) -> Place {
     let place = Place::with("player.sh", PLAYER);
     let config = "config: {command: /bin/sh, args: [player.sh], answer: json, timeout_ms: 20000}";
@@ -58,7 +58,7 @@ participants:
   - {{id: ada, displayName: Ada, executor: agent-cli, {config}}}
   - {{id: bo, displayName: Bo, executor: agent-cli, {config}}}
 substrate: {substrate}
-dispatcher: {{kind: mention}}
+dispatcher: {{kind: mention, maxAgentTurns: 1000}}
 state: {{kind: fs, dir: states}}
 "
         ),

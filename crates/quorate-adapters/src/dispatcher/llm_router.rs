@@ -2,14 +2,15 @@
 //!
 //! `executor` names who is asked (the default one unless said), `model` its model; `instructions` says in words how to
 //! choose. It is shown the window and the roster, and answers with ids. Code checks them: an id that is not on the
-//! roster means that the answer is none, and nobody is selected; so does an answer that is no selection. The author of
-//! the last turn is neither on offer nor taken. When nobody could be asked at all, that is an error.
+//! roster means that the answer is none, and nobody is selected; so does an answer that is no selection, and one that
+//! does not come. All of these are errors, which are told; a selection of nobody is none. The author of the last turn is
+//! neither on offer nor taken.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question};
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question, Unanswered};
 use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::registry::Build;
 use quorate_kernel::seat::Seat;
@@ -74,14 +75,13 @@ impl Dispatcher for Router {
         };
         let answer = match input.ask.ask(&self.seat, question).await {
             Ok(answer) => answer,
-            // It was asked, and what it said is no choice.
-            Err(Absent::SchemaFailed) => return Ok(Vec::new()),
-            Err(absent) => return Err(self.unanswered(absent)),
+            Err(unanswered) => return Err(self.unanswered(&unanswered)),
         };
         let chosen = turn::selection(&answer).unwrap_or_default();
         let known = |id: &String| input.participants.iter().any(|one| *one.id == **id);
-        if !chosen.iter().all(known) {
-            return Ok(Vec::new());
+        if let Some(stranger) = chosen.iter().find(|id| !known(id)) {
+            let name = &self.seat.executor_name;
+            return Err(Error(format!("`{name}` names {}, who does not take part", json!(stranger))));
         }
         let mut next: Vec<Name> = Vec::new();
         for id in chosen {
@@ -104,17 +104,18 @@ impl Dispatcher for Router {
 }
 
 impl Router {
-    fn unanswered(&self, absent: Absent) -> Error {
+    fn unanswered(&self, unanswered: &Unanswered) -> Error {
         let name = &self.seat.executor_name;
-        Error(match absent {
+        let mut what = match unanswered.absent {
             Absent::TimedOut => format!("`{name}` did not say in time who speaks next"),
             Absent::OverBudget | Absent::RunOverBudget => {
                 format!("there is no budget left to ask `{name}` who speaks next")
             }
-            Absent::Failed | Absent::SchemaFailed | Absent::Cancelled => {
-                format!("`{name}` could not be asked who speaks next")
-            }
-        })
+            Absent::SchemaFailed => format!("what `{name}` says is no choice of who speaks next"),
+            Absent::Failed | Absent::Cancelled => format!("`{name}` could not be asked who speaks next"),
+        };
+        what.extend(unanswered.why.iter().map(|why| format!(": {why}")));
+        Error(what)
     }
 }
 

@@ -81,6 +81,10 @@ impl Executor for AgentCli {
         self.recipe.turns
     }
 
+    fn passes_servers(&self) -> bool {
+        self.recipe.passes_servers()
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline.into_std();
         let prepared = self.recipe.prepare(&invocation)?;

@@ -6,7 +6,7 @@ mod job;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::Speaking;
+use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
@@ -38,6 +38,21 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
     }))
 }
 
+/// The operator that answers for a participant.
+fn operator(participant: &Participant) -> Result<&str, Refused> {
+    participant.meta_text(OPERATOR).ok_or_else(|| {
+        let message = format!("participant `{}` has no `meta.{OPERATOR}`", participant.id);
+        Refused::key(format!("meta.{OPERATOR}"), message)
+            .with_help("name the operator that answers for it there")
+    })
+}
+
+/// A refusal in one line.
+fn said(refused: &Refused) -> String {
+    let help = refused.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    format!("{}{help}", refused.message)
+}
+
 struct Operator {
     connection: Arc<Connection>,
     /// Whether the server puts the reply into the conversation itself.
@@ -53,16 +68,12 @@ impl Operator {
                 "an operator of a server can be asked in a conversation alone, as a participant of a runtime",
             ));
         };
-        let participant = &speaking.participant;
-        let operator = participant.meta_text(OPERATOR).ok_or_else(|| {
-            Failure::failed(format!(
-                "participant `{0}` has no `meta.{OPERATOR}`; name the operator that answers for it there",
-                participant.id
-            ))
-        })?;
+        let refused = |refused: Refused| Failure::failed(said(&refused));
+        let operator = operator(&speaking.participant).map_err(refused)?;
+        let conversation = self.conversation(speaking.conversation.as_deref()).map_err(refused)?;
         let mut arguments = Arguments::from_iter([
             (OPERATOR.to_owned(), json!(operator)),
-            ("conversationId".to_owned(), json!(self.conversation(speaking)?)),
+            ("conversationId".to_owned(), json!(conversation)),
             ("postReply".to_owned(), json!(self.posts)),
             ("idempotencyKey".to_owned(), json!(&*invocation.id)),
         ]);
@@ -77,12 +88,10 @@ impl Operator {
         Ok(offer.fitted(RUN, arguments, &["postReply", "idempotencyKey", "disableAutoOrchestration"]))
     }
 
-    fn conversation<'a>(&'a self, speaking: &'a Speaking) -> Result<&'a str, Failure> {
-        speaking.conversation.as_deref().or(self.conversation.as_deref()).ok_or_else(|| {
-            Failure::failed(
-                "the substrate has no name for the conversation that the server knows; set `conversationId` in the \
-                 participant's config",
-            )
+    fn conversation<'a>(&'a self, conversation: Option<&'a str>) -> Result<&'a str, Refused> {
+        conversation.or(self.conversation.as_deref()).ok_or_else(|| {
+            Refused::key("config", "the substrate has no name for the conversation that the server knows")
+                .with_help("set `conversationId` in the participant's config")
         })
     }
 
@@ -113,6 +122,15 @@ impl Operator {
 impl Executor for Operator {
     fn about(&self) -> About {
         About { kind: KIND, asks_a_model: true, model: None }
+    }
+
+    fn seats(&self, participant: &Participant, conversation: Option<&str>) -> Result<(), Refused> {
+        operator(participant)?;
+        self.conversation(conversation).map(drop)
+    }
+
+    fn brings_back(&self) -> bool {
+        !self.posts
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {

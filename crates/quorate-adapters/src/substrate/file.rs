@@ -5,16 +5,19 @@
 //! that know nothing of the lock may append as well, and people may edit the journal while it is open. An index beside
 //! it, `<journal>.idx`, keeps the cost of a cycle the same whatever the journal's length; it may be deleted at any
 //! time. The modules say the rest: `format` what stands in the journal, `book` what a handle knows of it, `append` what
-//! an append does, `index` and `filter` how a turn is found, `scan` how the journal is read, `disk` the lock.
+//! an append does, `index` and `filter` how a turn is found, `scan` how the journal is read, `disk` the lock,
+//! `preamble` what may stand before the first turn, `cautions` what people are told of it.
 //!
 //! Where a journal has two turns with one id, which only others can write, the last of them is meant.
 
 mod append;
 mod book;
+mod cautions;
 mod disk;
 mod filter;
 mod format;
 mod index;
+mod preamble;
 mod scan;
 mod trouble;
 
@@ -66,6 +69,10 @@ pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
     if path.is_dir() {
         return Err(Refused::key("path", format!("`{}` is a folder; a journal is a file", path.display()))
             .with_help("name a file in it; it is made when it is needed"));
+    }
+    if path.exists() && !path.is_file() {
+        let message = format!("`{}` is no regular file, and keeps nothing", path.display());
+        return Err(Refused::key("path", message).with_help("name a file; it is made when it is needed"));
     }
     Ok(Arc::new(File::new(&path, synced(build, &block)?)))
 }
@@ -178,6 +185,10 @@ impl Substrate for File {
             place: self.place.clone(),
             conversation: None,
         }
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        cautions::of(&self.path)
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

@@ -64,7 +64,8 @@ proptest! {
         })?;
     }
 
-    /// What others write is read as they read it, but for what we write differently.
+    /// What others write is read as they read it, but for what we write differently, and for headers that end with a
+    /// carriage return.
     #[test]
     fn what_others_wrote_is_read_as_they_read_it(given in prop::collection::vec(hostile(), 1..6)) {
         on_this_thread(async {
@@ -73,6 +74,7 @@ proptest! {
                 .enumerate()
                 .map(|(at, content)| public::write("ann", &format!("2026-05-23T10:00:{at:02}Z"), content))
                 .collect();
+            prop_assume!(!text.contains("===\r\n"));
             let turns = Journal::holding(&text).afresh().await;
             let mut public = public::read(&text);
             // A header in a content makes a turn for them. One with nothing behind it may be just being written.

@@ -33,6 +33,8 @@ pub(crate) struct Style {
     pub(crate) most: Option<usize>,
     /// It says whether there are more.
     pub(crate) says_more: bool,
+    /// It cannot be told how many to give.
+    pub(crate) limitless: bool,
 }
 
 impl Style {
@@ -102,6 +104,9 @@ pub(crate) struct State {
     pub(crate) calls: Vec<(String, Map<String, Value>)>,
     /// Requests that were taken back.
     pub(crate) cancelled: usize,
+    /// Through how many looks a message that is posted from now on is not listed.
+    pub(crate) hides: usize,
+    hidden: BTreeMap<String, usize>,
     posted: usize,
     sessions: usize,
 }
@@ -235,8 +240,10 @@ impl Fake {
         let asked =
             given.get("limit").and_then(Value::as_u64).map_or(50, |limit| usize::try_from(limit).unwrap());
         let limit = self.style.always_gives.unwrap_or(asked).min(self.style.most.unwrap_or(usize::MAX));
-        let state = self.state.lock().unwrap();
-        let all = &state.messages;
+        let mut state = self.state.lock().unwrap();
+        let listed = |kept: &&Kept| state.hidden.get(&kept.id).is_none_or(|looks| *looks == 0);
+        let all: Vec<Kept> = state.messages.iter().filter(listed).cloned().collect();
+        state.hidden.values_mut().for_each(|looks| *looks = looks.saturating_sub(1));
         let place = |id: &str| all.iter().position(|kept| kept.id == id);
         let mut known = true;
         let (page, more): (&[Kept], bool) = if let Some(after) = after {
@@ -270,6 +277,9 @@ impl Fake {
                 let metadata = given.get("metadata").cloned();
                 let (kept, duplicate) = self.keep(author, &text("content"), metadata, key);
                 let at = rfc3339(kept.at_ms);
+                let mut state = self.state.lock().unwrap();
+                let hides = state.hides;
+                state.hidden.entry(kept.id.clone()).or_insert(hides);
                 Ok(json!({"id": kept.id, "timestamp": at, "duplicate": duplicate}))
             }
             "get_messages" => Ok(self.messages(given).await),
@@ -298,7 +308,8 @@ impl Fake {
 
     fn tool(&self, name: &'static str, always: &[&str]) -> Tool {
         let mut properties = Map::new();
-        for name in always.iter().chain(&self.style.takes) {
+        let taken = |name: &&&str| !(self.style.limitless && **name == "limit");
+        for name in always.iter().chain(&self.style.takes).filter(taken) {
             properties.insert((*name).to_owned(), json!({}));
         }
         if name == "kv_set" && self.style.text {

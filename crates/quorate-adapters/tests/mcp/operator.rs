@@ -93,6 +93,21 @@ async fn what_is_missing_is_said() {
 }
 
 #[tokio::test]
+async fn a_participant_that_could_never_answer_is_refused_before_it_is_asked() {
+    let host = Host::with(json!({"url": "http://127.0.0.1:1/mcp"}));
+    let executor = host.executor(json!({}));
+    let named = |meta| Participant { id: "reviewer".into(), meta: object(meta), ..Participant::default() };
+    let key =
+        |refused: Result<(), quorate_kernel::ports::executor::Refused>| refused.unwrap_err().key.unwrap();
+    assert_eq!(key(executor.seats(&named(json!({})), Some("c1"))), "meta.operatorId");
+    let known = named(json!({"operatorId": "op_r"}));
+    assert_eq!(key(executor.seats(&known, None)), "config");
+    assert!(executor.seats(&known, Some("c1")).is_ok());
+    assert!(host.executor(json!({"conversationId": "c1"})).seats(&known, None).is_ok());
+    assert!(executor.brings_back() && !host.executor(json!({"postReply": true})).brings_back());
+}
+
+#[tokio::test]
 async fn it_ends_by_its_deadline_and_takes_its_request_back() {
     let fake = Fake::new(Style::full());
     let executor = Host::of(&fake).await.executor(json!({}));

@@ -59,7 +59,22 @@ pub struct Question {
 #[async_trait]
 pub trait Ask: Send + Sync {
     /// The answer of a seat, which the dispatcher got when it was built.
-    async fn ask(&self, seat: &crate::seat::Seat, question: Question) -> Result<Json, Absent>;
+    async fn ask(&self, seat: &crate::seat::Seat, question: Question) -> Result<Json, Unanswered>;
+}
+
+/// A question that nobody has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// What came of it.
+    pub absent: Absent,
+    /// Why, where more is known.
+    pub why: Option<String>,
+}
+
+impl From<Absent> for Unanswered {
+    fn from(absent: Absent) -> Self {
+        Unanswered { absent, why: None }
+    }
 }
 
 /// Why a dispatcher names nobody although it should have.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
 
-use crate::conversation::Speaking;
+use crate::conversation::{Participant, Speaking};
 
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
@@ -122,6 +122,23 @@ pub trait Executor: Send + Sync {
     /// metadata and state with what it says.
     fn turns(&self) -> answers::Schema {
         answers::Schema::Said
+    }
+
+    /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate
+    /// calls the conversation elsewhere, as in [`Speaking::conversation`].
+    fn seats(&self, _participant: &Participant, _conversation: Option<&str>) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    /// Whether it gives a participant the MCP servers that the manifest lets it use.
+    fn passes_servers(&self) -> bool {
+        false
+    }
+
+    /// Whether it has the participant's operator answer where the conversation is kept, and the answer comes back here
+    /// alone.
+    fn brings_back(&self) -> bool {
+        false
     }
 
     /// Asks once.

@@ -127,6 +127,14 @@ impl fmt::Display for Dest {
     }
 }
 
+/// Whether a text can name a package: names joined with `/`, none of them empty, `.` or `..`. It is no path, and one that
+/// reads like a way out of somewhere is refused all the same.
+pub fn is_slug(text: &str) -> bool {
+    text.len() <= SLUG
+        && !text.chars().any(|c| c.is_control() || c == '\\')
+        && text.split('/').all(|name| !matches!(name.trim(), "" | "." | ".."))
+}
+
 /// A file of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
@@ -168,7 +176,10 @@ pub struct Package {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// The slug cannot be one.
-    #[error("a slug has 1 to {SLUG} bytes and no control characters")]
+    #[error(
+        "a slug is names joined with `/`, none of them empty, `.` or `..`, without backslashes and control characters; \
+         it has at most {SLUG} bytes"
+    )]
     Slug,
     /// Two files want one place.
     #[error("{second} {why} as {first}")]
@@ -196,7 +207,7 @@ impl Package {
         pieces: Vec<Piece>,
     ) -> Result<Package, Unfit> {
         let (slug, version) = (slug.into(), version.into());
-        if slug.is_empty() || slug.len() > SLUG || slug.chars().any(char::is_control) {
+        if !is_slug(&slug) {
             return Err(Unfit::Slug);
         }
         if pieces.len() > FILES {
@@ -314,6 +325,11 @@ mod tests {
             );
         }
         assert!(Package::new("s", "1", vec![piece("a"), piece("ab")]).is_ok());
-        assert_eq!(Package::new("", "1", Vec::new()).err(), Some(Unfit::Slug));
+        for slug in ["", "../../../evil", "a/../b", "/a", "a/", "a//b", ".", "a\\b", "a\nb"] {
+            assert_eq!(Package::new(slug, "1", Vec::new()).err(), Some(Unfit::Slug), "{slug}");
+        }
+        for slug in ["a", "runtime-profile/standard", "a..b", ".a", "Größe/1.0"] {
+            assert!(Package::new(slug, "1", Vec::new()).is_ok(), "{slug}");
+        }
     }
 }

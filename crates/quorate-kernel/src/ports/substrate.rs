@@ -104,6 +104,12 @@ pub trait Substrate: Send + Sync {
     /// What it is.
     fn about(&self) -> About;
 
+    /// What a person should know of the conversation as it stands: text that is nobody's turn, a turn that was cut off.
+    /// Shown as warnings, by `check` too. It connects to nobody, and it does not cost the whole conversation.
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Appends a turn.
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error>;
 

@@ -1,17 +1,19 @@
 //! One cycle: the oldest pending turn is dispatched, and whoever is selected answers it (SEMANTICS K2).
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
 use quorate_protocol::{Name, Part, PartKind};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Cycled, Error, Open, PAGE, Runner, Scene, Spoken, shown};
+use super::dispatch::Selected;
+use super::{Answering, Cycled, Error, Open, PAGE, Runner, Scene, Spoken, Underway, shown};
 use crate::clock::rfc3339;
 use crate::consultation::{millis, object};
 use crate::conversation::{NewTurn, Stamp, Turn, key};
-use crate::ports::ledger::{Entry, Kind};
+use crate::ports::ledger::{self, Entry, Kind};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::What;
 
@@ -22,6 +24,8 @@ impl Runner {
     /// When substrate or ledger fail. What was said and could not be appended is kept, and appended by the next call.
     pub async fn cycle(&mut self) -> Result<Cycled, Error> {
         let started = Instant::now();
+        // The last one may have been dropped on its way, or the ledger failed.
+        self.break_off();
         if let Some(finished) = self.finish().await? {
             return Ok(finished);
         }
@@ -34,19 +38,32 @@ impl Runner {
         };
         self.emit(What::CycleStarted { trigger: trigger.id.clone(), by: trigger.participant.clone() });
         let in_a_row = if self.is_agents(&trigger) { self.in_a_row + 1 } else { 0 };
-        if in_a_row >= self.swarm.policy.max_agent_turns {
+        let most = self.swarm.policy.max_agent_turns;
+        if in_a_row >= most {
             self.emit(What::GuardHit { trigger: trigger.id.clone(), turns: in_a_row });
-            let why = format!("{in_a_row} turns of participants in a row without a person's");
+            let turns = if in_a_row == 1 { "1 turn" } else { &format!("{in_a_row} turns") };
+            let why = format!(
+                "{turns} of participants without a person's between, and `maxAgentTurns` is {most}; what a person says \
+                 next is answered"
+            );
             return self.nobody(trigger, Some(why), started).await;
         }
         let window = self.window(&trigger);
-        let (selected, trouble) = self.select(&window, &trigger).await?;
+        let selected = match self.select(&window, &trigger).await? {
+            Selected::Named(selected) => selected,
+            Selected::Undecided(why) => {
+                let id = trigger.id.clone();
+                self.nobody(trigger, Some(why.clone()), started).await?;
+                return Ok(Cycled::Undecided { trigger: id, why });
+            }
+            Selected::Spent => return Ok(Cycled::Spent { trigger: trigger.id }),
+        };
         if selected.is_empty() {
             let cycle = self.cycles;
             if self.swarm.flags.on_idle {
                 self.hooks.idle(cycle);
             }
-            return self.nobody(trigger, trouble, started).await;
+            return self.nobody(trigger, None, started).await;
         }
         let answered = self.answered(&trigger);
         let asked: Vec<Name> = selected.iter().filter(|id| !answered.contains(*id)).cloned().collect();
@@ -54,13 +71,34 @@ impl Runner {
             // All of them have answered, before this process or in another one.
             return self.nobody(trigger, None, started).await;
         }
-        let scene = self.scene(window, selected);
+        if !self.table.calls.has(asked.len()) {
+            return Ok(Cycled::Spent { trigger: trigger.id });
+        }
+        let scene = self.scene(window);
         if self.swarm.flags.on_mention {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));
         }
-        let spoken = join_all(asked.iter().map(|id| self.speak(&scene, id))).await;
-        let spoken = spoken.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.conclude(trigger, scene, spoken, started).await
+        let spoken = Mutex::default();
+        self.underway = Some(Underway { trigger, selected, asked: asked.clone(), started, spoken });
+        let heard = join_all(asked.iter().map(|id| self.hear(&scene, id))).await;
+        heard.into_iter().collect::<Result<(), _>>()?;
+        self.conclude().await
+    }
+
+    /// Asks somebody, and keeps what comes of it.
+    async fn hear(&self, scene: &Scene, id: &Name) -> Result<(), ledger::Error> {
+        let spoken = self.speak(scene, id).await?;
+        let participant = id.clone();
+        self.emit(match &spoken.result {
+            Ok(said) => {
+                What::ParticipantFinished { participant, ms: millis(spoken.took), bytes: said.content.len() }
+            }
+            Err((status, error)) => What::ParticipantFailed { participant, status, error: error.clone() },
+        });
+        if let Some(underway) = &self.underway {
+            underway.spoken.lock().unwrap_or_else(PoisonError::into_inner).push(spoken);
+        }
+        Ok(())
     }
 
     /// Reads new turns, where none are pending.
@@ -103,7 +141,7 @@ impl Runner {
         self.behind.iter().skip(skip).chain([trigger]).cloned().collect()
     }
 
-    fn scene(&self, mut window: Vec<Turn>, selected: Vec<Name>) -> Scene {
+    fn scene(&self, mut window: Vec<Turn>) -> Scene {
         if !self.swarm.redactor.is_empty() {
             for turn in &mut window {
                 let (clean, found) = self.swarm.redactor.redact(&turn.content);
@@ -114,67 +152,83 @@ impl Runner {
         }
         let turns = Part::new(PartKind::Turns, "", shown(&window));
         let conversation = self.about.conversation.clone();
-        Scene { window, turns, conversation, selected }
+        Scene { window, turns, conversation }
     }
 
-    /// Appends what was said, in the order of selection, and settles the trigger.
-    async fn conclude(
-        &mut self,
-        trigger: Turn,
-        scene: Scene,
-        spoken: Vec<Spoken>,
-        started: Instant,
-    ) -> Result<Cycled, Error> {
-        let (mut failed, mut entries) = (Vec::new(), Vec::new());
-        let several = scene.selected.len() > 1;
-        for one in spoken {
-            entries.extend(one.entries);
-            match one.result {
-                Err((status, error)) => {
-                    let participant = one.participant.clone();
-                    self.emit(What::ParticipantFailed { participant, status, error: error.clone() });
-                    failed.push((one.participant, error));
-                }
-                Ok(said) => {
-                    self.emit(What::ParticipantFinished {
-                        participant: one.participant.clone(),
-                        ms: millis(one.took),
-                        bytes: said.content.len(),
-                    });
-                    if said.posted.is_some() {
-                        // It stands in the conversation already, and is read from there.
-                        self.unwritten.extend(said.state.map(|state| (one.participant, state)));
-                        continue;
-                    }
-                    let turn = NewTurn {
-                        stamp: Some(Stamp {
-                            key: key(&trigger.id, &one.participant),
-                            runtime: self.swarm.runtime.clone(),
-                            trigger: trigger.id.clone(),
-                            selected: if several { scene.selected.clone() } else { Vec::new() },
-                            state: said.state,
-                        }),
-                        participant: one.participant,
-                        content: said.content.into(),
-                        timestamp: rfc3339(self.swarm.clock.now_ms()),
-                        meta: said.meta,
-                    };
-                    self.unposted.push_back((turn, false));
-                }
-            }
-        }
+    /// Settles the trigger that everybody was heard about, and appends what was said.
+    async fn conclude(&mut self) -> Result<Cycled, Error> {
+        let Some(trigger) = self.collect(true) else { return Ok(Cycled::Nothing) };
         // From here on everything is made good from what is in hand: the trigger is behind us.
         self.resumed = None;
         self.pending.pop_front();
-        self.settle(trigger.clone());
         let id = trigger.id.clone();
-        let Scene { selected, .. } = scene;
-        self.open = Some(Open { trigger, selected, failed, entries, appended: Vec::new(), started });
-        Ok(self.finish().await?.unwrap_or(Cycled::Asked {
-            trigger: id,
-            appended: Vec::new(),
-            failed: Vec::new(),
-        }))
+        self.settle(trigger);
+        let none = Cycled::Asked { trigger: id, appended: Vec::new(), failed: Vec::new() };
+        Ok(self.finish().await?.unwrap_or(none))
+    }
+
+    /// Where a cycle did not come to its end: keeps what was said by then. The trigger, and whom nobody has heard.
+    pub(super) fn break_off(&mut self) -> Option<(Name, Vec<Name>)> {
+        let Underway { trigger, selected, asked, spoken, .. } = self.underway.as_ref()?;
+        let (trigger, selected, mut unheard) = (trigger.id.clone(), selected.clone(), asked.clone());
+        let answered = |one: &Spoken| one.result.is_ok().then(|| one.participant.clone());
+        let heard =
+            spoken.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(answered).collect();
+        let heard: BTreeSet<Name> = heard;
+        // Where turns are all that is kept, whoever takes this up could not tell that some have answered already.
+        if heard.is_empty() || self.swarm.substrate.about().keeps == Keeps::Turns {
+            self.underway = None;
+            return Some((trigger, unheard));
+        }
+        self.collect(false);
+        unheard.retain(|id| !heard.contains(id));
+        let before = self.resumed.take().filter(|one| one.trigger == trigger).map(|one| one.answered);
+        let answered = before.into_iter().flatten().chain(heard).collect();
+        self.resumed =
+            Some(Answering { last: trigger.clone(), trigger: trigger.clone(), selected, answered });
+        Some((trigger, unheard))
+    }
+
+    /// Has what was said about the trigger appended, in the order of selection.
+    fn collect(&mut self, whole: bool) -> Option<Turn> {
+        let Underway { trigger, selected, asked, started, spoken } = self.underway.take()?;
+        let mut spoken = spoken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        spoken.sort_by_key(|one| asked.iter().position(|id| *id == one.participant));
+        let (mut failed, mut entries) = (Vec::new(), Vec::new());
+        for one in spoken {
+            entries.extend(one.entries);
+            let said = match one.result {
+                Ok(said) => said,
+                Err((_, error)) => {
+                    failed.push((one.participant, error));
+                    continue;
+                }
+            };
+            if said.posted.is_some() {
+                // It stands in the conversation already, and is read from there.
+                self.unwritten.extend(said.state.map(|state| (one.participant, state)));
+                continue;
+            }
+            let stamp = Stamp {
+                key: key(&trigger.id, &one.participant),
+                runtime: self.swarm.runtime.clone(),
+                trigger: trigger.id.clone(),
+                selected: if selected.len() > 1 { selected.clone() } else { Vec::new() },
+                state: said.state,
+            };
+            let turn = NewTurn {
+                stamp: Some(stamp),
+                participant: one.participant,
+                content: said.content.into(),
+                timestamp: rfc3339(self.swarm.clock.now_ms()),
+                meta: said.meta,
+            };
+            self.unposted.push_back((turn, false));
+        }
+        let appended = Vec::new();
+        self.open =
+            Some(Open { trigger: trigger.clone(), whole, selected, failed, entries, appended, started });
+        Some(trigger)
     }
 
     /// Nobody answers the trigger. That is recorded now and then: to dispatch it again after a crash costs nothing.

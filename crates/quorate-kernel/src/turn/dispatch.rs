@@ -1,5 +1,6 @@
 //! Who is to speak: what the dispatcher says, held against the roster and the policy (SEMANTICS K6).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -11,24 +12,30 @@ use super::Runner;
 use crate::call::{self, Recorder, Table};
 use crate::consultation::millis;
 use crate::conversation::Turn;
-use crate::ports::dispatcher::{Ask, Input, Question};
+use crate::ports::dispatcher::{Ask, Input, Question, Unanswered};
 use crate::ports::ledger;
 use crate::ports::telemetry::What;
 use crate::seat::Seat;
 
+/// What the dispatcher came to.
+pub(super) enum Selected {
+    /// These are to speak, in order.
+    Named(Vec<Name>),
+    /// It could not say who, and why.
+    Undecided(String),
+    /// It has somebody asked, and no call is left.
+    Spent,
+}
+
 impl Runner {
-    /// Who is to answer a trigger, in order; and why nobody, where that is not the dispatcher's choice.
+    /// Who is to answer a trigger.
     ///
     /// # Errors
     /// When the ledger fails while the dispatcher asks somebody.
-    pub(super) async fn select(
-        &self,
-        window: &[Turn],
-        trigger: &Turn,
-    ) -> Result<(Vec<Name>, Option<String>), ledger::Error> {
+    pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<Selected, ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
-            return Ok((before.selected.clone(), None));
+            return Ok(Selected::Named(before.selected.clone()));
         }
         let started = Instant::now();
         let asking = Asking {
@@ -36,6 +43,7 @@ impl Runner {
             recorder: self.records.recorder(),
             id: format!("dispatch/{}", trigger.id).into(),
             failed: Mutex::default(),
+            spent: AtomicBool::new(false),
         };
         let capabilities = &self.about.capabilities;
         let input = Input { window, participants: &self.roster, capabilities, ask: &asking };
@@ -45,6 +53,7 @@ impl Runner {
             return Err(error);
         }
         Ok(match named {
+            Err(_) if asking.spent.into_inner() => Selected::Spent,
             Ok(named) => {
                 let mut selected: Vec<Name> = Vec::new();
                 for id in named {
@@ -56,12 +65,12 @@ impl Runner {
                 }
                 let ms = millis(started.elapsed());
                 self.emit(What::DispatchDecided { dispatcher, selected: selected.clone(), ms });
-                (selected, None)
+                Selected::Named(selected)
             }
             Err(error) => {
                 let error = error.to_string();
                 self.emit(What::DispatchFailed { dispatcher, error: error.clone() });
-                (Vec::new(), Some(error))
+                Selected::Undecided(error)
             }
         })
     }
@@ -74,13 +83,16 @@ struct Asking {
     id: Name,
     /// What the ledger failed with.
     failed: Mutex<Option<ledger::Error>>,
+    /// Whether there was no call left.
+    spent: AtomicBool,
 }
 
 #[async_trait]
 impl Ask for Asking {
-    async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Absent> {
+    async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Unanswered> {
         if !self.table.calls.reserve() {
-            return Err(Absent::RunOverBudget);
+            self.spent.store(true, Ordering::Relaxed);
+            return Err(Absent::RunOverBudget.into());
         }
         let mut seat = seat.clone();
         seat.role = question.role.into();
@@ -97,12 +109,12 @@ impl Ask for Asking {
         match asked {
             Ok(call::Ended::Call(_, asked)) => match asked.ended.result {
                 Consultation::Answered(answer) => Ok(answer),
-                Consultation::Absent(why) => Err(why),
+                Consultation::Absent(absent) => Err(Unanswered { absent, why: asked.ended.message }),
             },
-            Ok(call::Ended::Errand(..)) => Err(Absent::Failed),
+            Ok(call::Ended::Errand(..)) => Err(Absent::Failed.into()),
             Err(error) => {
                 *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Err(Absent::Failed)
+                Err(Absent::Failed.into())
             }
         }
     }

@@ -50,7 +50,7 @@ impl Runner {
                 json!({"participant": &**id, "why": why})
             }).collect::<Vec<_>>(),
         }));
-        if settled {
+        if settled && open.whole {
             data.insert("cursor".to_owned(), json!(&*open.trigger.id));
         }
         let mut entries = open.entries.clone();

@@ -19,6 +19,8 @@ pub(super) struct Last {
     pub(super) cursor: Option<Name>,
     /// The number of the stream's next record.
     pub(super) next: u64,
+    /// The turns that it names behind that one.
+    pub(super) recorded: BTreeSet<Name>,
 }
 
 /// The last word of a stream.
@@ -27,10 +29,12 @@ pub(super) async fn last(ledger: &dyn Ledger, stream: &Name) -> Result<Last, led
     loop {
         let tail = ledger.tail(stream, count).await?;
         let next = tail.last().map_or(0, |record| record.n + 1);
-        let cursor = tail.iter().rev().find_map(cursor);
+        let settled = tail.iter().enumerate().rev().find_map(|(at, record)| Some((at, cursor(record)?)));
         // Attempts may stand behind the last settled turn, in any number.
-        if cursor.is_some() || tail.len() < count as usize {
-            return Ok(Last { cursor, next });
+        if settled.is_some() || tail.len() < count as usize {
+            let behind = &tail[settled.as_ref().map_or(0, |(at, _)| at + 1)..];
+            let recorded = behind.iter().flat_map(appended).collect();
+            return Ok(Last { cursor: settled.map(|(_, cursor)| cursor), next, recorded });
         }
         count = count.saturating_mul(8);
     }
@@ -41,13 +45,20 @@ fn cursor(record: &Record) -> Option<Name> {
     data.get("cursor").and_then(Json::as_str).map(Name::from)
 }
 
+/// The turns that a record says were appended.
+fn appended(record: &Record) -> impl Iterator<Item = Name> {
+    let data = record.data.as_ref().filter(|_| record.is(Kind::Turn));
+    let turns = data.and_then(|data| data.get("appended")).and_then(Json::as_array);
+    turns.into_iter().flatten().filter_map(|one| one.get("turn").and_then(Json::as_str).map(Name::from))
+}
+
 /// What the turns since the cursor say.
 #[derive(Default)]
 struct Found {
     /// The last trigger that was answered.
     answering: Option<Answering>,
     /// Our turns that the ledger does not know.
-    unrecorded: Vec<Entry>,
+    unrecorded: Vec<(Name, Entry)>,
     /// The last state of each participant.
     states: BTreeMap<Name, Map<String, Json>>,
     /// The turns since the cursor, where there is one: what answers an earlier turn is settled.
@@ -58,14 +69,16 @@ struct Found {
 }
 
 impl Runner {
-    pub(super) async fn recover(&mut self, begin: Begin) -> Result<(), Error> {
+    /// Finds where to go on. `recorded` are the turns since the cursor that the ledger knows.
+    pub(super) async fn recover(&mut self, begin: Begin, recorded: &BTreeSet<Name>) -> Result<(), Error> {
         let known = self.cursor.clone();
-        let (found, was_there) = self.look_through(known.as_ref()).await?;
+        let (mut found, was_there) = self.look_through(known.as_ref()).await?;
         if known.is_some() && !was_there {
             self.lost(&found).await?;
         }
         self.unwritten.extend(found.states);
         self.remember().await;
+        found.unrecorded.retain(|(turn, _)| !recorded.contains(turn));
         let unrecorded = found.unrecorded.len();
         if unrecorded > 0 {
             self.emit(What::LedgerDiffers {
@@ -74,7 +87,7 @@ impl Runner {
                     _ => format!("{unrecorded} turns of this conversation were not in the ledger"),
                 },
             });
-            self.records.put(found.unrecorded).await?;
+            self.records.put(found.unrecorded.into_iter().map(|(_, entry)| entry).collect()).await?;
         }
         match (found.answering, &self.cursor) {
             // Everything before the trigger is settled; whoever was to answer it may still have to.
@@ -100,7 +113,7 @@ impl Runner {
         self.resumed = None;
         self.cursor = self.cursor.take().or(self.read_to.take());
         self.read_to = None;
-        self.recover(Begin::First).await
+        self.recover(Begin::First, &BTreeSet::new()).await
     }
 
     /// Reads everything since the cursor, a page at a time, and keeps of it what counts.
@@ -154,7 +167,8 @@ impl Runner {
             "appended": [{"participant": &*turn.participant, "turn": &*turn.id}],
             "recovered": true,
         }));
-        found.unrecorded.push(Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data });
+        let entry = Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data };
+        found.unrecorded.push((turn.id.clone(), entry));
     }
 
     /// The settled turn is gone: the conversation was cut, restored or replaced.

@@ -13,7 +13,7 @@ use crate::tree::Node;
 use crate::tree::reader::nearest;
 
 /// What a `role` that is a path ends in (K9).
-const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
+pub const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
 
 /// Loads a runtime whose manifest was read.
 pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Runtime> {

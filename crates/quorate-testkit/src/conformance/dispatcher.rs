@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capabilities, Capability, Participant, Turn};
-use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question};
+use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question, Unanswered};
 use quorate_kernel::ports::executor::{Refused, Servers};
 use quorate_kernel::registry::{Build, Builder, Seats};
 use quorate_kernel::seat::Seat;
@@ -21,8 +21,8 @@ pub struct Answers(pub Result<Json, Absent>);
 
 #[async_trait]
 impl Ask for Answers {
-    async fn ask(&self, _: &Seat, _: Question) -> Result<Json, Absent> {
-        self.0.clone()
+    async fn ask(&self, _: &Seat, _: Question) -> Result<Json, Unanswered> {
+        self.0.clone().map_err(Unanswered::from)
     }
 }
 

@@ -16,9 +16,12 @@ use crate::service::stop::Stop;
 
 /// Print a conversation
 ///
-/// With --format json it is one object; with --follow one line of JSON for each turn.
+/// With --format json it is one object; with --follow one line of JSON for each turn. With --records it is what the
+/// ledger has of it: who was asked, what each attempt gave, and what became of each turn.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow")]
+#[command(
+    after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow\n  quorate log swarm.yaml --records"
+)]
 pub(super) struct Arguments {
     /// The manifest, or a directory with a multi-agent.yaml in it
     #[arg(value_name = "MANIFEST")]
@@ -29,6 +32,9 @@ pub(super) struct Arguments {
     /// Go on with what is new, until you interrupt it
     #[arg(long, short)]
     follow: bool,
+    /// What the ledger has recorded of it, in place of the turns
+    #[arg(long, conflicts_with_all = ["follow", "last"])]
+    records: bool,
     #[command(flatten)]
     conversation: ConversationArguments,
     #[command(flatten)]
@@ -49,6 +55,14 @@ async fn shown(arguments: Arguments, environment: &Environment, terminal: &Termi
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
+    if arguments.records {
+        let records = runtime.records().await?;
+        terminal.data(&match format {
+            Tabular::Human => conversation::records(&records),
+            Tabular::Json => conversation::records_json(&runtime, &records),
+        });
+        return Ok(());
+    }
     let mut reading = Reading::new(&runtime);
     let last = arguments.last.map(|count| count as usize);
     let line = |turn: &_| match format {

@@ -77,7 +77,7 @@ struct HowArguments {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Replace files that were edited since; what was in them is kept in .quorate/aside
+    /// Replace or take out what was edited since; the file as it was is kept in .quorate/aside
     #[arg(long)]
     force: bool,
 }

@@ -159,12 +159,17 @@ async fn drive_it(
     if let Ok(driven) = driven {
         driven?;
     }
-    closed?;
+    if let Some(left) = closed? {
+        if human {
+            left.appended.iter().for_each(|turn| terminal.data(&conversation::turn(turn, terminal.stdout)));
+        }
+        went.interrupted(left);
+    }
     match human {
-        true => terminal.talk(&conversation::went(&went)),
+        true => terminal.talk(&conversation::went(&went, arguments.watch)),
         false => terminal.data(&conversation::went_json(&ready.runtime, &went)),
     }
-    Ok(match (interrupted, went.failed.is_empty()) {
+    Ok(match (interrupted, went.is_whole()) {
         (true, _) => Exit::INTERRUPTED,
         (false, true) => Exit::DONE,
         (false, false) => Exit::INCOMPLETE,
@@ -180,7 +185,7 @@ struct Sinks {
 
 impl Sinks {
     fn open(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Result<Sinks, Stop> {
-        let watching = Arc::new(Watching::new(terminal.watched, arguments.verbose));
+        let watching = Arc::new(Watching::new(terminal.watched, arguments.verbose, arguments.watch));
         let mut all = Fan(vec![watching.clone()]);
         let lines = match &arguments.events {
             None => None,

@@ -55,8 +55,18 @@ pub(super) struct Jobs {
     all: Mutex<BTreeMap<u64, Arc<Job>>>,
 }
 
+/// What a job leaves where it is ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// Runs in the ledger, which can be gone on with.
+    Runs,
+    /// Nothing that could be.
+    Nothing,
+}
+
 struct Job {
     id: String,
+    leaves: Leaves,
     state: watch::Receiver<State>,
     task: AbortHandle,
 }
@@ -82,12 +92,13 @@ impl Jobs {
         &self,
         wait: Duration,
         caller: &Caller,
+        leaves: Leaves,
         work: impl FnOnce(Arc<Reporter>) -> W,
     ) -> Result<Standing, Failure>
     where
         W: Future<Output = Result<Json, Failure>> + Send + 'static,
     {
-        let job = self.begin(work)?;
+        let job = self.begin(leaves, work)?;
         // Also where this future is dropped.
         let deserted = Deserted(Some(job.task.clone()));
         let waited = waited(&job, wait, caller).await;
@@ -121,7 +132,7 @@ impl Jobs {
         self.locked().values().for_each(|job| job.task.abort());
     }
 
-    fn begin<W>(&self, work: impl FnOnce(Arc<Reporter>) -> W) -> Result<Arc<Job>, Failure>
+    fn begin<W>(&self, leaves: Leaves, work: impl FnOnce(Arc<Reporter>) -> W) -> Result<Arc<Job>, Failure>
     where
         W: Future<Output = Result<Json, Failure>> + Send + 'static,
     {
@@ -136,14 +147,14 @@ impl Jobs {
             all.remove(&oldest);
         }
         let (sender, state) = watch::channel(State::default());
-        let ending = Ending(sender.clone());
+        let ending = Ending { state: sender.clone(), leaves };
         let work = work(Arc::new(Reporter::new(sender)));
         let task = tokio::spawn(async move {
             let outcome = work.await;
             ending.with(outcome);
         });
         let id = format!("j{}", &entropy::run_id()[1..]);
-        let job = Arc::new(Job { id, state, task: task.abort_handle() });
+        let job = Arc::new(Job { id, leaves, state, task: task.abort_handle() });
         let at = all.keys().next_back().map_or(0, |last| last + 1);
         all.insert(at, job.clone());
         Ok(job)
@@ -203,23 +214,30 @@ fn standing(job: &Job, waited: Waited) -> Result<Standing, Failure> {
     match waited {
         Waited::Ended(outcome) => Ok(standing(Some(outcome?), None)),
         Waited::NotYet(progress) => Ok(standing(None, Some(progress))),
-        Waited::Deserted => Err(ended("the request was taken back")),
+        Waited::Deserted => Err(ended("the request was taken back", job.leaves)),
     }
 }
 
-fn ended(why: &str) -> Failure {
+fn ended(why: &str, leaves: Leaves) -> Failure {
     let body = Body::new(format!("the job ended without a result: {why}"));
-    let help =
-        "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on";
+    let help = match leaves {
+        Leaves::Runs => {
+            "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on"
+        }
+        Leaves::Nothing => "start it again",
+    };
     Failure::new(codes::JOB_ENDED, body.help(help))
 }
 
 /// Sees to it that whoever waits learns of a job's end, however it ends.
-struct Ending(watch::Sender<State>);
+struct Ending {
+    state: watch::Sender<State>,
+    leaves: Leaves,
+}
 
 impl Ending {
     fn with(&self, outcome: Result<Json, Failure>) {
-        self.0.send_modify(|state| {
+        self.state.send_modify(|state| {
             state.outcome.get_or_insert(outcome);
         });
     }
@@ -228,7 +246,7 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let why = if std::thread::panicking() { "a bug of Quorate stopped it" } else { "it was cancelled" };
-        self.with(Err(ended(why)));
+        self.with(Err(ended(why, self.leaves)));
     }
 }
 
@@ -258,10 +276,13 @@ mod tests {
     #[tokio::test]
     async fn what_ends_soon_is_given_at_once_and_what_does_not_is_polled() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
-        let quick = jobs.start(Duration::from_secs(60), &caller, |_| async { Ok(json!(1)) }).await.unwrap();
+        let quick = jobs
+            .start(Duration::from_secs(60), &caller, Leaves::Runs, |_| async { Ok(json!(1)) })
+            .await
+            .unwrap();
         assert_eq!((quick.done, quick.result), (true, Some(json!(1))));
         let (go, gone) = tokio::sync::oneshot::channel::<()>();
-        let slow = jobs.start(Duration::ZERO, &caller, |_| async move {
+        let slow = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
             gone.await.unwrap();
             Ok(json!(2))
         });
@@ -277,7 +298,7 @@ mod tests {
     async fn a_job_that_is_cancelled_is_dropped_and_stays_known() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let job = jobs.start(Duration::ZERO, &caller, |_| async move {
+        let job = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
             let _held = held;
             std::future::pending().await
         });
@@ -290,10 +311,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_who_leaves_runs_is_told_of_runs() {
+        for (leaves, told) in [(Leaves::Runs, true), (Leaves::Nothing, false)] {
+            let (jobs, caller) = (Jobs::default(), Caller::nobody());
+            let job =
+                jobs.start(Duration::ZERO, &caller, leaves, |_| std::future::pending()).await.unwrap().job;
+            assert!(jobs.cancel(&job).await.unwrap());
+            let why = format!("{:?}", jobs.poll(&job, Duration::ZERO, &caller).await.unwrap_err());
+            assert_eq!(why.contains("quorate resume"), told, "{why}");
+        }
+    }
+
+    #[tokio::test]
     async fn who_takes_the_request_back_takes_the_job_back() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let start = jobs.start(Duration::from_secs(60), &caller, |_| async move {
+        let start = jobs.start(Duration::from_secs(60), &caller, Leaves::Runs, |_| async move {
             let _held = held;
             std::future::pending().await
         });
@@ -305,14 +338,14 @@ mod tests {
     async fn there_is_an_end_to_how_many_work_at_once() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         for _ in 0..RUNNING {
-            jobs.start(Duration::ZERO, &caller, |_| std::future::pending()).await.unwrap();
+            jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| std::future::pending()).await.unwrap();
         }
-        assert!(jobs.start(Duration::ZERO, &caller, |_| std::future::pending()).await.is_err());
+        assert!(jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| std::future::pending()).await.is_err());
         jobs.end();
         let all: Vec<String> = jobs.locked().values().map(|job| job.id.clone()).collect();
         for id in all {
             assert!(jobs.poll(&id, Duration::from_secs(60), &caller).await.is_err());
         }
-        assert!(jobs.start(Duration::ZERO, &caller, |_| std::future::pending()).await.is_ok());
+        assert!(jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| std::future::pending()).await.is_ok());
     }
 }

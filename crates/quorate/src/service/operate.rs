@@ -93,20 +93,21 @@ pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemet
         state,
         ..swarm
     };
-    let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
-    let failed = loop {
-        match runner.cycle().await? {
-            Cycled::Asked { failed, .. } => break failed,
-            Cycled::Idle { .. } => {}
-            Cycled::Nothing => break Vec::new(),
-        }
-    };
-    runner.close(ENDING).await?;
     let not = |why: &str| {
         let body = Body::new(format!("`{participant}` has not answered: {why}"));
         let help = "`quorate doctor` says whether its executor can be called";
         Stop::configuration(codes::OPERATOR_FAILED, body.help(help))
     };
+    let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
+    let failed = loop {
+        match runner.cycle().await? {
+            Cycled::Asked { failed, .. } => break failed,
+            Cycled::Idle { .. } | Cycled::Undecided { .. } => {}
+            Cycled::Spent { .. } => return Err(not("the calls of this run are spent")),
+            Cycled::Nothing => break Vec::new(),
+        }
+    };
+    runner.close(ENDING).await?;
     if let Some((_, why)) = failed.first() {
         return Err(not(why));
     }

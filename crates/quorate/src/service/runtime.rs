@@ -1,12 +1,15 @@
 //! A runtime: an AIP-48 manifest with an adapter in each port, and what can be done with it. `runtime/written.rs` reads
 //! the manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` says what participants are told,
-//! `runtime/drive.rs` runs the loop, `runtime/talk.rs` is for people who take part.
+//! `runtime/drive.rs` runs the loop, `runtime/talk.rs` is for people who take part. `runtime/outside.rs` and
+//! `runtime/whence.rs` say what surprises people: writing outside of the workspace, and a configuration further up.
 
 pub mod build;
 pub mod drive;
 pub mod events;
+mod outside;
 mod prompts;
 pub mod talk;
+mod whence;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +18,7 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::conversation::Participant;
+use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::{self, Substrate};
@@ -82,8 +86,11 @@ pub fn open(
     let written = written::read(environment, request, host)?;
     let mut workspace = workspace::load(environment, places, &written.dir)?;
     let mut report = std::mem::take(&mut workspace.report);
-    let ports = build::build(&written, &workspace, request, host)?;
+    let built = build::build(&written, &workspace, request, host);
+    let mut ports =
+        built.map_err(|stop| whence::say(stop, environment, workspace.host_path.as_deref(), &written.dir))?;
     report.absorb(written.report);
+    ports.cautions.absorb(written.cautions);
     report.absorb(ports.report.clone());
     let patterns = &workspace.council.logging.redact_patterns;
     let redactor = Redactor::new(patterns).map_err(|error| {
@@ -110,7 +117,10 @@ pub fn open(
 pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
     let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
     match open(environment, &Places::default(), &request, host) {
-        Ok(runtime) => runtime.ports.report,
+        Ok(Runtime { mut ports, .. }) => {
+            ports.report.absorb(ports.cautions);
+            ports.report
+        }
         Err(stop) => *stop.report,
     }
 }
@@ -124,11 +134,13 @@ pub struct Ready {
 }
 
 impl Runtime {
-    /// Opens the ledger, which a runner records in and overlays are woven from.
+    /// Opens the ledger, which a runner records in and overlays are woven from. From here on its report has what whoever
+    /// runs it should know, too.
     ///
     /// # Errors
     /// When it cannot be opened.
     pub async fn ready(mut self) -> Result<Ready, Stop> {
+        self.report.absorb(self.ports.cautions.clone());
         let opened = Store::open(&self.ledger).await?;
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
@@ -139,6 +151,22 @@ impl Runtime {
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
         Ok(Ready { runtime: self, store: Arc::new(opened.store) })
+    }
+}
+
+impl Runtime {
+    /// What is recorded of the conversation: attempts, consultations, turns; none where nothing ever ran.
+    ///
+    /// # Errors
+    /// When the ledger cannot be opened or read.
+    pub async fn records(&self) -> Result<Vec<Record>, Stop> {
+        if !self.ledger.is_file() {
+            return Ok(Vec::new());
+        }
+        let store = Store::open(&self.ledger).await?.store;
+        let records = store.records(&Runner::stream(&self.id, &self.substrate.about().place)).await;
+        store.close().await;
+        Ok(records?)
     }
 }
 

@@ -96,6 +96,11 @@ impl Recipe {
         self.command.rsplit('/').next().unwrap_or(&self.command).to_owned()
     }
 
+    /// Whether the command is given the MCP servers that a participant may use.
+    pub(super) fn passes_servers(&self) -> bool {
+        self.preset.is_some_and(|preset| preset.servers != TakesServers::Not)
+    }
+
     /// What its answers depend on beside its block.
     pub(super) fn fingerprint(&self) -> Json {
         self.cli.as_ref().map_or(Json::Null, Cli::fingerprint)
@@ -114,8 +119,7 @@ impl Recipe {
         let ask = Ask { model, extra: &extra, schema, files: files.as_ref(), granted: &granted };
         let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
         // Whoever is given a server is given what the server needs.
-        let passes = self.preset.is_some_and(|preset| preset.servers != TakesServers::Not);
-        let needed = if passes { granted.variables() } else { Vec::new() };
+        let needed = if self.passes_servers() { granted.variables() } else { Vec::new() };
         let launch = Launch {
             program: super::command::find(&self.command, &self.dir)?,
             arguments,

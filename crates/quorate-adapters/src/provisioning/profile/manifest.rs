@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::ports::provisioning::{Dest, FILES, Mode, SLUG, Strategy};
+use quorate_kernel::ports::provisioning::{Dest, FILES, Mode, Strategy, Unfit, is_slug};
 use quorate_manifest::tree::{Kind, Node, json};
 
 use super::within;
@@ -58,13 +58,9 @@ pub(super) fn read(text: &str, shown: &str, report: &mut Report) -> Manifest {
     }
     reading.schema(&root);
     let slug = reading.text(&root, "slug", "").unwrap_or_default();
-    if slug.len() > SLUG || slug.chars().any(char::is_control) {
+    if !slug.is_empty() && !is_slug(&slug) {
         let span = root.key("slug").map_or(0..0, |node| node.span.clone());
-        reading.refuse(
-            span,
-            "slug",
-            Body::new(format!("a slug has at most {SLUG} bytes and no control characters")),
-        );
+        reading.refuse(span, "slug", Body::new(Unfit::Slug.to_string()));
     }
     let version = reading.text(&root, "version", "").unwrap_or_default();
     for key in ["name", "description"] {
@@ -122,6 +118,11 @@ impl Reading<'_> {
             self.refuse(list.span.clone(), "files", wrong("files", "a list", list));
             return Vec::new();
         };
+        if items.is_empty() {
+            let body = Body::new("`files` is empty, so that there is nothing to install");
+            let help = "what is installed already is taken out with `quorate provision uninstall`";
+            self.refuse(list.span.clone(), "files", body.help(help));
+        }
         if items.len() > FILES {
             let body = Body::new(format!("there are {} files, and {FILES} are the most", items.len()));
             self.refuse(list.span.start..list.span.start + 1, "files", body);

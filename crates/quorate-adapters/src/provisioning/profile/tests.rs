@@ -173,9 +173,22 @@ async fn what_a_manifest_says_wrong_is_told_at_its_place_and_at_once() {
             "no schema of profiles",
         ),
         (&format!("{{{HEAD}}}"), "`files` is missing"),
+        (&manifest(""), "`files` is empty"),
+        (&manifest(ONE).replace("\"runtime-profile/", "\"../../../"), "a slug is"),
+        (&manifest(ONE).replace("\"runtime-profile/", "\"/"), "a slug is"),
     ] {
         write(dir.path(), "profile.json", text);
         assert!(refuses_what_is_not_fit(&profile).await.contains(says), "{says}");
+    }
+    for (text, path) in
+        [(manifest(""), "files"), (manifest(ONE).replace("\"runtime-profile/", "\"../"), "slug")]
+    {
+        write(dir.path(), "profile.json", &text);
+        let Err(Failure::Refused(report)) = profile.package().await else { panic!("it is refused") };
+        let place = report.refusals[0].body.place.as_ref().unwrap();
+        let shown = &text[place.span.clone()];
+        assert_eq!(place.path, path);
+        assert!(shown == "[]" || shown.contains("../"), "{shown}");
     }
     write(dir.path(), "profile.json", b"\xff");
     assert!(refuses_what_is_not_fit(&profile).await.contains("not UTF-8"));

@@ -13,6 +13,7 @@ use super::disk;
 use super::filter::Filter;
 use super::format;
 use super::index::{self, Record};
+use super::preamble;
 use super::trouble::Trouble;
 use crate::look::Look;
 
@@ -20,12 +21,15 @@ use crate::look::Look;
 const PATIENCE: usize = 8;
 /// From how many appends to a long journal on a filter is worth its making.
 const APPENDS: usize = 4;
+/// How much of a file without turns is looked at.
+const HEAD: usize = 64 * 1024;
 
 impl Book {
     /// Appends a turn, or finds the one that has its key; and the file that it is in, which is not synced yet.
     pub(super) fn append(&mut self, new: NewTurn) -> Result<(Appended, Arc<std::fs::File>), Trouble> {
         self.lock.take()?;
         let file = self.writable()?;
+        self.is_journal(&file)?;
         self.filtered()?;
         if let Some(stamp) = &new.stamp
             && let Some(turn) = self.with_key(&stamp.key)?
@@ -65,6 +69,16 @@ impl Book {
             }
         }
         Err(Trouble::Moving)
+    }
+
+    /// Refuses a file that has text and no turn: it is somebody's, the manifest itself for example.
+    fn is_journal(&self, file: &std::fs::File) -> Result<(), Trouble> {
+        if self.count > 0 || self.pending.is_some() {
+            return Ok(());
+        }
+        let mut head = vec![0; HEAD];
+        let read = disk::fill_at(file, &mut head, 0)?;
+        preamble::words(&head[..read]).map_or(Ok(()), |line| Err(Trouble::NoJournal(line)))
     }
 
     /// Makes sure of the filter, and with it of the index. Who appends a turn or two to a long journal is faster

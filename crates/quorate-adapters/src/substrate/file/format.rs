@@ -12,6 +12,10 @@
 //! - A turn that was cut off is marked by the next append with the line `<!-- quorate: {"torn":true} -->` at its end. A
 //!   line that was cut off before it came to be part of anything (a header, one of these marks) is followed by
 //!   `<!-- quorate: {"cut":1} -->`, which says how many lines before it are not part of the content.
+//!
+//! A header line that ends with a carriage return is one, too, for editors and some programs write journals so: of each
+//! line of such a turn the carriage return at its end is no part of the content. We end lines with line feeds alone. A
+//! byte order mark before the first line is no part of it.
 
 use std::borrow::Cow;
 
@@ -22,6 +26,9 @@ use serde_json::Map;
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
+/// What a line begins with that looks like a header.
+const ALIKE: &str = "=== TURN ";
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// What a line of a content must not begin with.
 const TURN: &str = "=== TURN";
 const NOTE: &str = "<!-- quorate:";
@@ -36,10 +43,14 @@ pub(super) struct Header {
     pub(super) id: Name,
     pub(super) participant: Name,
     pub(super) timestamp: Name,
+    /// Whether its line ends with a carriage return, and so do those of its turn.
+    returns: bool,
 }
 
 /// The header that a line (without its line feed) is. A line that would be one if it were UTF-8 is an error: the byte.
 pub(super) fn header(line: &[u8]) -> Result<Option<Header>, usize> {
+    let returns = line.ends_with(b"\r");
+    let line = &line[..line.len() - usize::from(returns)];
     if !line.starts_with(OPENING.as_bytes()) || !line.ends_with(CLOSING.as_bytes()) {
         return Ok(None);
     }
@@ -61,7 +72,18 @@ pub(super) fn header(line: &[u8]) -> Result<Option<Header>, usize> {
         id: id.into(),
         participant: participant.into(),
         timestamp: timestamp.into(),
+        returns,
     }))
+}
+
+/// How long the byte order mark is that a text begins with.
+pub(super) fn byte_order_mark(text: &[u8]) -> usize {
+    if text.starts_with(BYTE_ORDER_MARK.as_bytes()) { BYTE_ORDER_MARK.len() } else { 0 }
+}
+
+/// Whether a line looks as if a header was meant, whatever it is.
+pub(super) fn is_like_header(line: &[u8]) -> bool {
+    line[byte_order_mark(line)..].starts_with(ALIKE.as_bytes())
 }
 
 /// What the public reader's `\s` takes for white space.
@@ -155,6 +177,8 @@ pub(super) struct Entry {
     /// Whether nothing of it is there yet but its header: it is being written, or was cut off at once. It is shown when
     /// something follows it.
     pub(super) pending: bool,
+    /// Whether text that is nobody's stands behind it: a program has appended words without a header.
+    pub(super) stray: bool,
     pub(super) mend: Mend,
 }
 
@@ -187,6 +211,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
             }
         }
     };
+    let text = if header.returns { without_returns(&text) } else { text };
     if let Some(entry) = read_plain(header, body, &text) {
         return Ok(entry);
     }
@@ -203,8 +228,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     let is_whole = |lines: &[&str]| {
         let content = content(lines, note.as_ref());
         let bytes = note.as_ref().and_then(|note| note.bytes);
-        bytes == Some(content.len())
-            || super::super::id(&header.participant, &header.timestamp, &content) == header.id
+        bytes == Some(content.len()) || is_of(header, &content)
     };
     let mut torn = marked.torn;
     let mut headed = false;
@@ -230,7 +254,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
             mend.cut += 1;
         }
         let header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
-        let sure = open && lines.last().is_some_and(|line| line.starts_with("=== TURN "));
+        let sure = open && lines.last().is_some_and(|line| line.starts_with(ALIKE));
         if header && (sure || marked.any || is_whole(&lines[..lines.len() - 1])) {
             lines.pop();
             mend.cut += 1;
@@ -247,9 +271,16 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
         lines.retain(|line| !std::ptr::eq(*line, first));
         torn = true;
     }
-    let content = content(&lines, note.as_ref());
+    let mut content = content(&lines, note.as_ref());
     let note = note.unwrap_or_default();
-    if body.last && !torn {
+    let stray = !marked.torn && is_stray(header, &note, &content);
+    if stray {
+        // All of the turn is there, whatever was cut off behind it.
+        content.truncate(note.bytes.unwrap_or_default());
+        torn = false;
+        // Half a character is legible once it is marked.
+        mend.cut = mend.cut.max(usize::from(split));
+    } else if body.last && !torn {
         let empty = open && !body.text.is_empty() && body.text.iter().all(|byte| *byte == 0);
         torn = empty || (split && !headed) || is_short(&content, &note, open && mend.cut == 0);
     }
@@ -260,7 +291,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     };
     let pending = body.last && (body.text.is_empty() || (mend.torn && content.is_empty()));
     let turn = turn(header, content, note.meta, note.stamp.filter(|_| !torn));
-    Ok(Entry { turn, pending, mend })
+    Ok(Entry { turn, pending, stray, mend })
 }
 
 /// Reads a turn that has others behind it and nothing unusual in it, as nearly all have.
@@ -274,8 +305,36 @@ fn read_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
     let note = note.unwrap_or_default();
     let mut content = rest.trim_end_matches('\n').to_owned();
     content.extend(std::iter::repeat_n('\n', note.newlines));
+    let stray = is_stray(header, &note, &content);
+    if stray {
+        content.truncate(note.bytes.unwrap_or_default());
+    }
     let turn = turn(header, content, note.meta, note.stamp);
-    Some(Entry { turn, pending: false, mend: Mend::default() })
+    Some(Entry { turn, pending: false, stray, mend: Mend::default() })
+}
+
+/// Whether a content is the whole one that its note tells of, which the id proves, with lines behind it.
+fn is_stray(header: &Header, note: &Note, content: &str) -> bool {
+    let Some((own, rest)) = note.bytes.and_then(|bytes| content.split_at_checked(bytes)) else {
+        return false;
+    };
+    // Words that were added to its last line are a change of what was said.
+    let behind = own.ends_with('\n') || rest.starts_with('\n');
+    behind && !rest.is_empty() && is_of(header, own)
+}
+
+/// Whether the id in a header is that of a turn which says this.
+pub(super) fn is_of(header: &Header, content: &str) -> bool {
+    super::super::id(&header.participant, &header.timestamp, content) == header.id
+}
+
+/// Lines without the carriage returns at their ends.
+fn without_returns(text: &str) -> Cow<'static, str> {
+    let mut text = text.replace("\r\n", "\n");
+    if text.ends_with('\r') {
+        text.pop();
+    }
+    text.into()
 }
 
 fn turn(header: &Header, content: String, meta: Map<String, Json>, stamp: Option<Stamp>) -> Turn {
@@ -302,7 +361,7 @@ fn note(line: &str) -> Option<Note> {
 }
 
 /// How many lines before it a mark says to be cut off.
-fn cut(line: &str) -> Option<usize> {
+pub(super) fn cut(line: &str) -> Option<usize> {
     let number = line.strip_prefix(CUT)?.strip_suffix("} -->")?;
     number.parse().ok()
 }
@@ -338,7 +397,7 @@ fn marks(lines: &mut Vec<&str>) -> Marked {
 // What a write that was cut off leaves. Some file systems give a file its new length before its new bytes.
 
 /// Whether a line is the beginning of a header, or of nothing at all.
-fn is_cut_header(line: &str) -> bool {
+pub(super) fn is_cut_header(line: &str) -> bool {
     let begun = line.trim_end_matches('\0');
     !line.is_empty() && (OPENING.starts_with(begun) || begun.starts_with(OPENING))
 }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::disk;
 
-const MAGIC: [u8; 16] = *b"quorate.idx\0\x01\0\0\0";
+const MAGIC: [u8; 16] = *b"quorate.idx\0\x02\0\0\0";
 const RECORD: u64 = 40;
 /// How many records are read at first, where the newest are looked at, and at most.
 const FEW: u64 = 64;

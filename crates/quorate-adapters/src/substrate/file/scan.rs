@@ -57,8 +57,9 @@ impl<'a> Scan<'a> {
             }
             self.at += read as u64;
             let ended = self.line.ends_with(b"\n");
-            let line = &self.line[..read - usize::from(ended)];
-            let header = format::header(line).map_err(|byte| Trouble::Text(offset + byte as u64))?;
+            let mark = if offset == 0 { format::byte_order_mark(&self.line) } else { 0 };
+            let line = &self.line[mark..read - usize::from(ended)];
+            let header = format::header(line).map_err(|byte| Trouble::Text(offset + (mark + byte) as u64))?;
             match header {
                 Some(header) => {
                     let before = self.next.replace(Begun { offset, header, ended });

@@ -16,6 +16,8 @@ pub(super) enum Trouble {
     Doubt,
     /// The journal changes faster than it is read.
     Moving,
+    /// The file has text in this line, and no turn.
+    NoJournal(usize),
     /// The turn cannot be kept.
     Refused(Error),
 }
@@ -39,6 +41,10 @@ impl Trouble {
             )),
             Trouble::Doubt | Trouble::Moving => unavailable(format!(
                 "the journal {journal} was changed by another program at the same moment; try again"
+            )),
+            Trouble::NoJournal(line) => unavailable(format!(
+                "{journal} is no journal: it has text (line {line}) and no turn, and nothing is appended to it; name \
+                 another file in `path`, or make headings (`# …`) or comments (`<!-- … -->`) of the text"
             )),
             Trouble::Refused(error) => error,
         }

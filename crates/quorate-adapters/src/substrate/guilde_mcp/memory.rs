@@ -11,6 +11,9 @@ use super::order::Direction;
 /// How many messages are remembered.
 const KEPT: usize = 4096;
 
+/// How many messages are waited for that were not listed yet: who posts and never reads learns nothing of them.
+const UNLISTED: usize = 64;
+
 /// What was read already.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<Inner>);
@@ -21,9 +24,20 @@ struct Inner {
     order: Vec<Name>,
     /// Messages that we posted, and for whom.
     posted: VecDeque<(Name, Name)>,
+    /// Those of them that the server has acknowledged and not listed yet.
+    unlisted: Vec<Unlisted>,
     /// Up to where the last read came.
     frontier: Option<Name>,
     direction: Direction,
+}
+
+/// A message that the server has acknowledged and not listed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unlisted {
+    /// The message.
+    pub(super) id: Name,
+    /// Up to where the last read came when it was posted.
+    pub(super) after: Option<Name>,
 }
 
 impl Inner {
@@ -55,6 +69,54 @@ impl Memory {
             inner.posted.pop_front();
         }
         inner.posted.push_back((id.clone(), participant.clone()));
+    }
+
+    /// The server says that it has a message of ours; it was not seen among what it lists.
+    pub(super) fn acknowledged(&self, id: &Name) {
+        let mut inner = self.inner();
+        // A reader beside us may have been faster than the acknowledgement.
+        if inner.place(id).is_none() {
+            let after = inner.frontier.clone();
+            if inner.unlisted.len() >= UNLISTED {
+                inner.unlisted.remove(0);
+            }
+            inner.unlisted.push(Unlisted { id: id.clone(), after });
+        }
+    }
+
+    /// The server lists these messages.
+    pub(super) fn listed<'n>(&self, ids: impl Iterator<Item = &'n str>) {
+        let mut inner = self.inner();
+        for id in ids {
+            if inner.unlisted.is_empty() {
+                return;
+            }
+            inner.unlisted.retain(|one| &*one.id != id);
+        }
+    }
+
+    /// What is not listed yet and is newer than `since`, as far as we posted it.
+    pub(super) fn unlisted(&self, since: Option<&Name>) -> Vec<Unlisted> {
+        let inner = self.inner();
+        if inner.unlisted.is_empty() {
+            return Vec::new();
+        }
+        let place = |id: &Name| inner.posted.iter().position(|(posted, _)| posted == id);
+        let from = since.and_then(place);
+        let newer = |one: &&Unlisted| from.is_none_or(|from| place(&one.id).is_some_and(|at| at > from));
+        inner.unlisted.iter().filter(newer).cloned().collect()
+    }
+
+    /// Those of these that are not listed still.
+    pub(super) fn still_unlisted(&self, mut those: Vec<Unlisted>) -> Vec<Unlisted> {
+        let inner = self.inner();
+        those.retain(|one| inner.unlisted.contains(one));
+        those
+    }
+
+    /// They are waited for no longer.
+    pub(super) fn give_up(&self, those: &[Unlisted]) {
+        self.inner().unlisted.retain(|one| !those.contains(one));
     }
 
     /// For whom we posted a message, if we did.

@@ -71,7 +71,11 @@ impl Guilde {
         match self.room.call_post(arguments, repeat).await {
             Ok(answer) => match Receipt::read(&answer) {
                 Some(receipt) if receipt.duplicate => self.first(&offer, &turn, &receipt, &post).await,
-                Some(receipt) => Ok(self.posted(&turn, self.said(&offer, &turn, receipt, &post), &post)),
+                Some(receipt) => {
+                    let appended = self.posted(&turn, self.said(&offer, &turn, receipt, &post), &post);
+                    self.memory.acknowledged(&appended.turn.id);
+                    Ok(appended)
+                }
                 None => self.in_doubt(&offer, turn, &post, None).await,
             },
             Err(trouble) if trouble.is_in_doubt() => self.in_doubt(&offer, turn, &post, Some(trouble)).await,

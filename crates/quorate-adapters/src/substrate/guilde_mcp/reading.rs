@@ -1,15 +1,23 @@
 //! Reading: what is newer than a turn, and the window that ends with one.
 
+use std::time::Duration;
+
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::substrate::{Error, Page};
 use quorate_protocol::Name;
+use tokio::time::sleep;
 
 use super::Guilde;
+use super::memory::Unlisted;
 use super::order::Told;
 use super::room::{Ask, GET, Given, Said};
 
 /// How many requests one read may take, so that no server keeps it going forever.
 const REQUESTS: usize = 256;
+
+/// How long a server may take until it lists what it has acknowledged: some six seconds in all.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_millis(3_200);
 
 /// The newest messages, back to where somebody wanted to come.
 struct Tail {
@@ -28,17 +36,69 @@ impl Tail {
 impl Guilde {
     /// At most `limit` turns newer than `since`.
     pub(super) async fn newer(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        let offer = self.room.offer().await?;
-        let page = match since {
-            Some(since) if offer.takes(GET, "after") => self.after(since, limit).await?,
-            _ => self.among_the_newest(since, limit).await?,
-        };
+        let posted = self.memory.unlisted(since);
+        let mut page = self.page(since, limit).await?;
+        // Where the page is full, what we posted may be on the next one.
+        if page.turns.len() < limit {
+            let missing = self.memory.still_unlisted(posted);
+            if !missing.is_empty() {
+                self.find_listed(since, missing).await?;
+                page = self.page(since, limit).await?;
+            }
+        }
         if !page.known {
             self.memory.forget();
         }
         let ids: Vec<Name> = page.turns.iter().map(|turn| turn.id.clone()).collect();
         self.memory.gave(since.filter(|_| page.known), &ids);
         Ok(page)
+    }
+
+    async fn page(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+        let offer = self.room.offer().await?;
+        match since {
+            Some(since) if offer.takes(GET, "after") => self.after(since, limit).await,
+            _ => self.among_the_newest(since, limit).await,
+        }
+    }
+
+    /// Waits for messages that the server has acknowledged and does not list: it may take a moment. One that stays away
+    /// is said once, since waiting for it for good would keep everybody else waiting.
+    async fn find_listed(&self, since: Option<&Name>, mut missing: Vec<Unlisted>) -> Result<(), Error> {
+        let asked = self.room.reach(&*self.room.offer().await?);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let given = self.newest(asked).await?;
+            missing = self.memory.still_unlisted(missing);
+            let Some(first) = missing.first() else { return Ok(()) };
+            if pause > LAST_PAUSE {
+                self.memory.give_up(&missing);
+                let from = [since, first.after.as_ref()];
+                let reaches = from.into_iter().flatten().any(|id| place(&given.said, id).is_some());
+                // So many may have come since that it is out of sight.
+                return match reaches || is_all(&given, asked) {
+                    true => Err(self.lost(&missing)),
+                    false => Ok(()),
+                };
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    fn lost(&self, missing: &[Unlisted]) -> Error {
+        let ids: Vec<String> = missing.iter().map(|one| format!("`{}`", one.id)).collect();
+        let (what, was) = if ids.len() == 1 { ("message", "was") } else { ("messages", "were") };
+        Error::Unavailable {
+            what: format!(
+                "the {what} {} {was} posted to the conversation `{}` and acknowledged, and the server does not list {}: \
+                 nobody will read what was said there",
+                ids.join(", "),
+                self.room.conversation(),
+                if ids.len() == 1 { "it" } else { "them" },
+            ),
+            source: None,
+        }
     }
 
     /// From a server that can say what is newer than a message.
@@ -103,9 +163,11 @@ impl Guilde {
             Page { turns: new.map(|said| said.turn).take(limit).collect(), known }
         };
         let Some(since) = since else {
-            return match tail.whole && self.keeps_limits(&tail).await? {
+            // A server that takes no limit has said all that it ever will.
+            let is_all = tail.whole && (!self.takes_limits().await? || self.keeps_limits(&tail).await?);
+            return match is_all {
                 true => Ok(page(tail.said, true)),
-                false => Err(self.cut_off("its first messages", &tail)),
+                false => Err(self.cut_off("its first messages", &tail).await?),
             };
         };
         if let Some(place) = tail.place(since) {
@@ -113,7 +175,7 @@ impl Guilde {
         }
         let seen = |id: &Name| tail.place(id).is_some();
         if !tail.whole || self.memory.is_out_of_sight(since, seen) || !self.keeps_limits(&tail).await? {
-            return Err(self.cut_off(&format!("the message `{since}`"), &tail));
+            return Err(self.cut_off(&format!("the message `{since}`"), &tail).await?);
         }
         Ok(page(tail.said, false))
     }
@@ -122,7 +184,7 @@ impl Guilde {
     async fn tail(&self, enough: impl Fn(&[Said]) -> bool) -> Result<Tail, Error> {
         let offer = self.room.offer().await?;
         let reach = self.room.reach(&offer);
-        let mut asked = self.fetch.min(reach);
+        let mut asked = if offer.takes(GET, "limit") { self.fetch.min(reach) } else { reach };
         let mut given = self.newest(asked).await?;
         let mut tail = Tail { said: Vec::new(), whole: false };
         let mut disordered = given.told == Told::Neither;
@@ -172,15 +234,25 @@ impl Guilde {
         Ok(tail.said.len() < 2 || self.newest(1).await?.raw == 1)
     }
 
-    fn cut_off(&self, what: &str, tail: &Tail) -> Error {
-        Error::Unknown(format!(
+    /// Whether the server can be told how many messages to give.
+    async fn takes_limits(&self) -> Result<bool, Error> {
+        Ok(self.room.offer().await?.takes(GET, "limit"))
+    }
+
+    async fn cut_off(&self, what: &str, tail: &Tail) -> Result<Error, Error> {
+        let gives = format!(
             "{what} of the conversation `{}` cannot be seen: the server gives the newest {} messages and none before \
-             them. Run more often, begin with a new conversation, or raise `fetchLimit` (up to {}) where the server \
-             allows it",
+             them. Run more often, or begin with a new conversation",
             self.room.conversation(),
             tail.said.len(),
-            super::LARGEST_FETCH,
-        ))
+        );
+        Ok(Error::Unknown(match self.takes_limits().await? {
+            true => format!(
+                "{gives}, or raise `fetchLimit` (up to {}) where the server allows it",
+                super::LARGEST_FETCH
+            ),
+            false => format!("{gives}; it takes no `limit`, so that it cannot be asked for more"),
+        }))
     }
 
     /// Up to `count` turns that end with `at`.
@@ -199,7 +271,7 @@ impl Guilde {
         let Some(place) = tail.place(at) else {
             return match tail.whole {
                 true => Ok(Vec::new()),
-                false => Err(self.cut_off(&format!("the message `{at}`"), &tail)),
+                false => Err(self.cut_off(&format!("the message `{at}`"), &tail).await?),
             };
         };
         let mut turns: Vec<Turn> = tail.said.into_iter().take(place + 1).map(|said| said.turn).collect();

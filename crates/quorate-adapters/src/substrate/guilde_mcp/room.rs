@@ -99,8 +99,11 @@ impl Room {
         self.connection.offer(Until::Timeout).await.map_err(|trouble| self.unread(trouble))
     }
 
-    /// The most messages that can be asked for at once.
+    /// The most messages that can be asked for at once: all, of a server that takes no limit.
     pub(super) fn reach(&self, offer: &Offer) -> usize {
+        if !offer.takes(GET, "limit") {
+            return usize::MAX;
+        }
         let maximum = offer.maximum(GET, "limit").and_then(|most| usize::try_from(most).ok());
         maximum.map_or(LARGEST_FETCH, |most| most.clamp(1, LARGEST_FETCH))
     }
@@ -143,6 +146,7 @@ impl Room {
         if let Told::Direction(direction) = told {
             memory.learn(direction);
         }
+        memory.listed(messages.iter().map(|message| message.id.as_str()));
         let mut there = HashSet::new();
         let said = messages.into_iter().filter(|message| there.insert(message.id.clone()));
         Ok(Given {

@@ -184,7 +184,7 @@ impl Process {
             driven = self.drive(&mut runner, comes_and_goes, patient, why) => driven,
         };
         match (runner.close(CLOSING).await, driven) {
-            (Ok(()), driven) => driven,
+            (Ok(_), driven) => driven,
             (Err(_), Lived::Interrupted) => Lived::Interrupted,
             (Err(error), _) => {
                 *why = error.to_string();

@@ -11,6 +11,8 @@ use crate::cli::render::paint::line;
 pub struct Watching {
     watched: bool,
     verbose: bool,
+    /// Whether nothing is said at the end of what was not answered.
+    endless: bool,
     /// Who is asked at present, and whether a line stands on the screen.
     state: Mutex<State>,
 }
@@ -22,9 +24,10 @@ struct State {
 }
 
 impl Watching {
-    /// With a line of progress where somebody watches; with every event where that was asked for.
-    pub fn new(watched: bool, verbose: bool) -> Self {
-        Watching { watched, verbose, state: Mutex::default() }
+    /// With a line of progress where somebody watches; with every event where that was asked for; with what was not
+    /// answered as it happens, for a run without an end.
+    pub fn new(watched: bool, verbose: bool, endless: bool) -> Self {
+        Watching { watched, verbose, endless, state: Mutex::default() }
     }
 
     /// Takes the line off the screen.
@@ -85,9 +88,8 @@ impl Telemetry for Watching {
             let _ = writeln!(out, "{} #{} {}", event.at, event.cycle, told(&event.what));
             return;
         }
-        // What a person should know whether or not it was asked for. Who failed is said at the end as well, with the
-        // turn; a run without an end says it here alone.
-        if matters(&event.what) {
+        // What a person should know whether or not it was asked for.
+        if matters(&event.what) || self.endless && is_unanswered(&event.what) {
             self.clear();
             let mut out = std::io::stderr().lock();
             let _ = writeln!(out, "{}", told(&event.what));
@@ -99,15 +101,12 @@ impl Telemetry for Watching {
 }
 
 fn matters(what: &What) -> bool {
-    matches!(
-        what,
-        What::HookFailed { .. }
-            | What::StateFailed { .. }
-            | What::GuardHit { .. }
-            | What::LedgerDiffers { .. }
-            | What::DispatchFailed { .. }
-            | What::ParticipantFailed { .. }
-    )
+    matches!(what, What::HookFailed { .. } | What::StateFailed { .. } | What::LedgerDiffers { .. })
+}
+
+/// What the end of a run says, with the turn.
+fn is_unanswered(what: &What) -> bool {
+    matches!(what, What::GuardHit { .. } | What::DispatchFailed { .. } | What::ParticipantFailed { .. })
 }
 
 /// An event in a line.

@@ -2,9 +2,11 @@
 
 use anstyle::{AnsiColor, Style};
 use quorate_diagnostics::render::{Colour, Look};
+use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::turn::Cycled;
-use serde_json::{Value, json};
+use quorate_kernel::ports::ledger::{Kind, Record};
+use quorate_kernel::turn::{Cycled, Left};
+use serde_json::{Map, Value, json};
 
 use super::layout::indented;
 use super::paint::{clean, line};
@@ -33,6 +35,12 @@ pub struct Went {
     pub failed: Vec<(String, String, String)>,
     /// Turns that were passed over, and why.
     pub passed: Vec<(String, String)>,
+    /// Turns of which could not be said who answers them, and why.
+    pub undecided: Vec<(String, String)>,
+    /// The turn for which no calls were left.
+    pub spent: Option<String>,
+    /// The turn that was being answered when it was interrupted, and who had not answered.
+    pub unheard: Option<(String, Vec<String>)>,
 }
 
 impl Went {
@@ -49,8 +57,23 @@ impl Went {
                 self.idle += 1;
                 self.passed.extend(why.map(|why| (trigger.to_string(), why)));
             }
+            Cycled::Undecided { trigger, why } => self.undecided.push((trigger.to_string(), why)),
+            Cycled::Spent { trigger } => self.spent = Some(trigger.to_string()),
             Cycled::Nothing => {}
         }
+    }
+
+    /// Takes what an interrupted cycle has left.
+    pub fn interrupted(&mut self, left: Left) {
+        self.asked += 1;
+        self.appended.extend(left.appended);
+        let unheard = left.unheard.iter().map(ToString::to_string).collect();
+        self.unheard = Some((left.trigger.to_string(), unheard));
+    }
+
+    /// Whether whoever was to answer has answered.
+    pub fn is_whole(&self) -> bool {
+        self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none()
     }
 }
 
@@ -85,7 +108,7 @@ pub fn turn_json(turn: &Turn) -> Value {
     if !turn.meta.is_empty() {
         json["meta"] = Value::Object(turn.meta.clone());
     }
-    if let Some(stamp) = &turn.stamp {
+    if let Some(stamp) = turn.stamp.as_ref().filter(|stamp| !stamp.trigger.is_empty()) {
         json["answers"] = json!(&*stamp.trigger);
     }
     json
@@ -97,22 +120,86 @@ pub fn log_json(runtime: &Runtime, turns: &[Turn]) -> String {
     format!("{:#}\n", json!({"runtime": runtime.id, "turns": turns}))
 }
 
-/// What a run came to, in a line or some.
-pub fn went(went: &Went) -> String {
+/// What is recorded of a conversation, a line for each record.
+pub fn records(records: &[Record]) -> String {
+    records
+        .iter()
+        .map(|record| {
+            let what =
+                record.data.as_ref().map_or_else(|| "erased".to_owned(), |data| recorded(record, data));
+            format!(
+                "{:>5}  {}  {:<12}  {}\n",
+                record.n,
+                rfc3339(record.at_ms),
+                line(&record.kind),
+                line(&what)
+            )
+        })
+        .collect()
+}
+
+/// A record in some words.
+fn recorded(record: &Record, data: &Map<String, Value>) -> String {
+    let text = |key: &str| data.get(key).and_then(Value::as_str);
+    let all = |key: &str| data.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let word = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let mut words: Vec<String> = Vec::new();
+    if record.is(Kind::Turn) {
+        words.extend(text("differs").map(str::to_owned));
+        words.extend(text("trigger").map(str::to_owned));
+        let asked: Vec<&str> = all("selected").iter().filter_map(Value::as_str).collect();
+        let asked = if asked.is_empty() { "nobody".to_owned() } else { asked.join(", ") };
+        words.extend(data.contains_key("selected").then(|| format!("for {asked}")));
+        words.extend(
+            all("appended").iter().map(|one| format!("{}: {}", word(one, "participant"), word(one, "turn"))),
+        );
+        words.extend(
+            all("failed")
+                .iter()
+                .map(|one| format!("{} failed: {}", word(one, "participant"), word(one, "why"))),
+        );
+        words.extend(text("why").map(str::to_owned));
+        return words.join("; ");
+    }
+    words.extend(text("member").or(text("invocation")).map(str::to_owned));
+    words.extend(text("executor").map(|executor| format!("by {executor}")));
+    words.extend(text("status").map(str::to_owned));
+    words.extend(text("message").or(text("error")).map(str::to_owned));
+    words.join("  ")
+}
+
+/// What is recorded of a conversation as one JSON object.
+pub fn records_json(runtime: &Runtime, records: &[Record]) -> String {
+    let records: Vec<Value> = records
+        .iter()
+        .map(|one| json!({"n": one.n, "at": rfc3339(one.at_ms), "kind": one.kind, "data": one.data}))
+        .collect();
+    format!("{:#}\n", json!({"runtime": runtime.id, "records": records}))
+}
+
+/// What a run came to, in a line or some. `told` is what was not answered, as it happened.
+pub fn went(went: &Went, told: bool) -> String {
     let mut text = String::new();
-    for (trigger, who, why) in &went.failed {
-        text.push_str(&format!("{} has not answered {trigger}: {}\n", line(who), line(why)));
-    }
-    for (trigger, why) in &went.passed {
-        text.push_str(&format!("nobody answers {trigger}: {}\n", line(why)));
-    }
-    let turns = |count: usize| if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") };
-    text.push_str(&match (went.asked, went.idle) {
-        (0, 0) => "nothing is new\n".to_owned(),
-        (0, _) if went.passed.is_empty() => "nothing is to be answered\n".to_owned(),
-        (_, idle) => {
-            format!("{} appended; {} that nobody answers\n", turns(went.appended.len()), turns(idle))
+    if !told {
+        for (trigger, who, why) in &went.failed {
+            text.push_str(&format!("{} has not answered {trigger}: {}\n", line(who), line(why)));
         }
+        for (trigger, why) in went.passed.iter().chain(&went.undecided) {
+            text.push_str(&format!("nobody answers {trigger}: {}\n", line(why)));
+        }
+    }
+    if let Some(trigger) = &went.spent {
+        text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
+    }
+    if let Some((trigger, unheard)) = &went.unheard {
+        let unheard = line(&unheard.join(", "));
+        text.push_str(&format!("interrupted: the next run asks {unheard} again to answer {trigger}\n"));
+    }
+    text.push_str(&match (went.asked, went.appended.len()) {
+        (0, _) if went.idle == 0 && went.is_whole() => "nothing is new\n".to_owned(),
+        (0, _) if went.passed.is_empty() && went.is_whole() => "nothing is to be answered\n".to_owned(),
+        (_, 1) => "1 turn appended\n".to_owned(),
+        (_, appended) => format!("{appended} turns appended\n"),
     });
     text
 }
@@ -122,14 +209,20 @@ pub fn went_json(runtime: &Runtime, went: &Went) -> String {
     let appended: Vec<Value> = went.appended.iter().map(turn_json).collect();
     let failed = went.failed.iter();
     let failed = failed.map(|(on, who, why)| json!({"trigger": on, "participant": who, "why": why}));
-    let passed = went.passed.iter().map(|(on, why)| json!({"trigger": on, "why": why}));
+    let turns = |all: &[(String, String)]| -> Vec<Value> {
+        all.iter().map(|(on, why)| json!({"trigger": on, "why": why})).collect()
+    };
+    let unheard = went.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
     let json = json!({
         "runtime": runtime.id,
         "asked": went.asked,
         "idle": went.idle,
         "appended": appended,
         "failed": failed.collect::<Vec<_>>(),
-        "passed": passed.collect::<Vec<_>>(),
+        "passed": turns(&went.passed),
+        "undecided": turns(&went.undecided),
+        "spent": went.spent,
+        "interrupted": unheard,
     });
     format!("{json:#}\n")
 }

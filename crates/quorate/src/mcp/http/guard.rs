@@ -84,9 +84,11 @@ impl Guard {
         }
         if self.token.as_ref().is_some_and(|token| !knows(headers, token)) {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
-            return Some(
-                (StatusCode::UNAUTHORIZED, challenge, "the bearer token is wrong\n").into_response(),
-            );
+            let why = match headers.contains_key(AUTHORIZATION) {
+                true => "the bearer token is wrong\n",
+                false => "there is no bearer token: send `Authorization: Bearer ...`\n",
+            };
+            return Some((StatusCode::UNAUTHORIZED, challenge, why).into_response());
         }
         None
     }
@@ -192,6 +194,21 @@ mod tests {
             assert_eq!(with(bad), Some(401), "{bad}");
         }
         assert_eq!(status(&guard, &[(HOST, "localhost")]), Some(401));
+    }
+
+    #[tokio::test]
+    async fn no_token_is_not_called_a_wrong_one() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
+        let said = async |headers: &[(HeaderName, &'static str)]| {
+            let headers =
+                headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+            let refused = guard.refuse(&headers, &Uri::from_static("/mcp")).unwrap();
+            let body = axum::body::to_bytes(refused.into_body(), 1_000).await.unwrap();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        assert!(said(&[(HOST, "localhost")]).await.contains("there is no bearer token"));
+        let wrong = said(&[(HOST, "localhost"), (AUTHORIZATION, "Bearer secre")]).await;
+        assert!(wrong.contains("the bearer token is wrong"), "{wrong}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::options::timeout;
 use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::Standing;
+use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact;
@@ -137,7 +137,7 @@ impl Tool for AssemblyConvene {
             desk.close().await;
             Ok(convened?.json())
         };
-        served.jobs.start(wait, caller, work).await
+        served.jobs.start(wait, caller, Leaves::Runs, work).await
     }
 }
 

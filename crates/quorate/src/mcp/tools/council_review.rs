@@ -12,7 +12,7 @@ use super::options::{PolicyName, timeout};
 use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::Standing;
+use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact::{self, Artifact, Subject};
@@ -89,7 +89,7 @@ impl Tool for CouncilReview {
                 }
             }
         };
-        jobs.jobs.start(wait, caller, work).await
+        jobs.jobs.start(wait, caller, Leaves::Runs, work).await
     }
 }
 

@@ -12,7 +12,7 @@ use crate::cli::render;
 use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::Standing;
+use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::runs;
@@ -96,6 +96,6 @@ impl Tool for CouncilSweep {
             }
             Ok(Object::printed(&render::sweep::json(&swept?)).0.into())
         };
-        served.jobs.start(wait, caller, work).await
+        served.jobs.start(wait, caller, Leaves::Runs, work).await
     }
 }

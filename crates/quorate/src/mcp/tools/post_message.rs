@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::{NewTurn, Stamp, Turn};
 use quorate_protocol::Name;
@@ -31,7 +32,7 @@ pub(super) struct Arguments {
     content: String,
     /// Who says it: a participant's id or operator id, or any other name without white space; user unless said
     as_operator_id: Option<String>,
-    /// A message is kept once for each key: the second one gets the first back
+    /// A message is kept once for each key: the same one again gets the first back, and another one is refused
     idempotency_key: Option<String>,
     /// What is kept with it
     metadata: Option<Map<String, Value>>,
@@ -65,15 +66,26 @@ impl Tool for PostMessage {
         let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
         let stamp = stamp(&meta, given.idempotency_key)?;
         sayable(&given.content, &by)?;
+        let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         let turn = NewTurn {
-            participant: by,
-            content: given.content.into(),
+            participant: by.clone(),
+            content: given.content.as_str().into(),
             timestamp: rfc3339(served.environment.clock.now_ms()),
             meta,
             stamp,
         };
         let appended = offered.runtime.substrate.append(turn).await?;
         offered.conversation.appended();
+        let first = &appended.turn;
+        let is_another = *first.content != *given.content || first.participant != by;
+        // A runtime that answers a turn again after it was killed may say something else; its first answer holds.
+        if !appended.fresh && !answers && is_another {
+            let key = first.stamp.as_ref().map_or("", |stamp| &stamp.key);
+            let body =
+                Body::new(format!("the message `{}` has the key `{key}`, and it is another one", first.id));
+            let help = "give each message a key of its own; nothing was posted";
+            return Err(Failure::new(codes::KEY_TAKEN, body.help(help)));
+        }
         Ok(Posted {
             id: appended.turn.id.to_string(),
             timestamp: appended.turn.timestamp.to_string(),
@@ -120,8 +132,10 @@ fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>
 /// participant's state is nobody else's business.
 pub(super) fn metadata(turn: &mut Turn) -> Option<Map<String, Value>> {
     let mut meta = std::mem::take(&mut turn.meta);
-    let own = turn.stamp.take().filter(|stamp| !stamp.runtime.starts_with(ELSEWHERE));
-    if let Some(stamp) = own {
+    // What was posted from elsewhere has beside it what its author wrote there.
+    let own = |stamp: &Stamp| !stamp.runtime.starts_with(ELSEWHERE) || !stamp.trigger.is_empty();
+    let stamp = turn.stamp.take().filter(|stamp| own(stamp) && !meta.contains_key(MARKS));
+    if let Some(stamp) = stamp {
         let stamp = Stamp { state: None, ..stamp };
         meta.insert(
             MARKS.to_owned(),
@@ -171,10 +185,16 @@ mod tests {
             state: None,
         };
         assert_eq!(metadata(&mut turn(given.clone(), Some(from.clone()))), Some(object(given)));
-        let own = Stamp { runtime: "swarm".into(), state: Some(Map::new()), ..from };
+        let own = Stamp { runtime: "swarm".into(), state: Some(Map::new()), ..from.clone() };
         let shown = Value::Object(metadata(&mut turn(json!({}), Some(own))).unwrap());
         assert_eq!(shown["quorate"]["stamp"]["trigger"], "t1");
         assert_eq!(shown["quorate"]["stamp"].get("state"), None);
         assert_eq!(metadata(&mut turn(json!({}), None)), None);
+        // A participant that was asked by `run_operator` has answered, too; a person with a key has not.
+        let asked = Stamp { runtime: "mcp:here".into(), ..from.clone() };
+        let shown = Value::Object(metadata(&mut turn(json!({}), Some(asked))).unwrap());
+        assert_eq!(shown["quorate"]["stamp"]["trigger"], "t1");
+        let keyed = Stamp { runtime: "mcp:".into(), trigger: "".into(), ..from };
+        assert_eq!(metadata(&mut turn(json!({}), Some(keyed))), None);
     }
 }

@@ -12,7 +12,7 @@ use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::conversations::outside;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::Standing;
+use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::operate::{Reply, Request, operate};
@@ -92,6 +92,6 @@ impl Tool for RunOperator {
             let said = Said { text: said.text, message_id: said.turn.map(|turn| turn.to_string()) };
             Ok(serde_json::to_value(said).expect("texts are JSON"))
         };
-        served.jobs.start(given.wait_ms.duration(), caller, work).await
+        served.jobs.start(given.wait_ms.duration(), caller, Leaves::Nothing, work).await
     }
 }

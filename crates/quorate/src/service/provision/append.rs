@@ -1,5 +1,12 @@
 //! append: a text at the end of another, found there again, exchanged and taken out.
 
+use std::time::Duration;
+
+use similar::{Change, ChangeTag, TextDiff};
+
+/// How long the lines that still stand may be sought; after that fewer are found than there may be.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// What is added to a text so that a block stands at its end; `None` where the block is there already, on lines of its
 /// own.
 pub fn addition(text: &str, block: &str) -> Option<String> {
@@ -39,6 +46,24 @@ pub fn take_out(text: &str, added: &str) -> Option<String> {
     Some(format!("{before}{apart}{after}"))
 }
 
+/// The text without those lines of what was added that still stand, where it was edited since: lines that were edited
+/// or put in between stay. `installed` is the text as it was when it was added. Nothing where no such line is left.
+pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String> {
+    let at = find(installed, added)?;
+    // Lines, not bytes: a line break that only sets the block apart ends a line of somebody else's.
+    let lead = added.len() - added.trim_start_matches('\n').len();
+    let first = installed[..at + lead].split_inclusive('\n').count();
+    let ours = first..first + added[lead..].split_inclusive('\n').count();
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(installed, text);
+    let stands = |change: &Change<&str>| {
+        change.tag() == ChangeTag::Equal && change.old_index().is_some_and(|line| ours.contains(&line))
+    };
+    let now = || diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Delete);
+    now()
+        .any(|change| stands(&change))
+        .then(|| now().filter(|change| !stands(change)).map(|change| change.value()).collect())
+}
+
 /// The text with another block where what was added stands, and what is then the addition.
 pub fn exchange(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
     let at = find(text, added)?;
@@ -75,6 +100,23 @@ mod tests {
         }
         assert_eq!(take_out("a\nx\nb\n", "\nx\n").as_deref(), Some("a\nb\n"));
         assert_eq!(take_out("a\n", "x\n"), None);
+    }
+
+    #[test]
+    fn lines_that_still_stand_are_taken_out_and_those_of_others_stay() {
+        let cases = [
+            ("a\n", "x\ny\nz\n", "a\nx\nyy\nz\n", Some("a\nyy\n")),
+            ("a\n", "x\ny\n", "a\nx\nmine\ny\n", Some("a\nmine\n")),
+            // The same line was there before, and is not the one that was added.
+            ("x\n", "x\ny\n", "x\nb\ny\n", Some("x\nb\n")),
+            ("a", "\nx\ny\n", "top\na\nx\n", Some("top\na\n")),
+            ("a\n", "x\n", "a\nxx\n", None),
+            ("a\n", "x\n", "a\n", None),
+        ];
+        for (before, added, now, left) in cases {
+            let installed = format!("{before}{added}");
+            assert_eq!(take_lines_out(now, &installed, added).as_deref(), left, "{now}");
+        }
     }
 
     #[test]

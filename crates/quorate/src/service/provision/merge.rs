@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use quorate_manifest::tree::{Entry, Kind, Node, Problem, json};
 
+use super::Force;
+
 mod edit;
 mod style;
 
@@ -75,13 +77,16 @@ pub struct Taken {
     pub text: Option<String>,
     /// What could not be taken out, since somebody has changed it: each a sentence.
     pub left: Vec<String>,
+    /// What was taken out although somebody has changed it: each a sentence.
+    pub lost: Vec<String>,
 }
 
-/// Takes out of `current` what made `installed` of `base`, where it is still as it was put there.
+/// Takes out of `current` what made `installed` of `base`, where it is still as it was put there; with force also where
+/// it was changed. What was never put there stays either way.
 ///
 /// # Errors
 /// When the current text is not JSON. The other two were when they were installed.
-pub fn take_out(current: &str, base: Option<&str>, installed: &str) -> Result<Taken, Bad> {
+pub fn take_out(current: &str, base: Option<&str>, installed: &str, force: Force) -> Result<Taken, Bad> {
     let now = json::parse(current).map_err(Bad::Target)?;
     let after = json::parse(installed).map_err(Bad::Profile)?;
     let nothing = match after.kind {
@@ -90,17 +95,20 @@ pub fn take_out(current: &str, base: Option<&str>, installed: &str) -> Result<Ta
     };
     let base_text = base.unwrap_or(nothing);
     let before = json::parse(base_text).map_err(Bad::Profile)?;
-    let mut taking = Taking { base: base_text, edits: Edits::new(current), left: Vec::new() };
+    let mut taking =
+        Taking { base: base_text, force, edits: Edits::new(current), left: Vec::new(), lost: Vec::new() };
     let emptied = taking.node(&now, Some(&before), &after, "");
-    let Taking { edits, left, .. } = taking;
+    let Taking { edits, left, lost, .. } = taking;
     let text = (!emptied || base.is_some()).then(|| edits.done());
-    Ok(Taken { text, left })
+    Ok(Taken { text, left, lost })
 }
 
 struct Taking<'t> {
     base: &'t str,
+    force: Force,
     edits: Edits<'t>,
     left: Vec<String>,
+    lost: Vec<String>,
 }
 
 impl Taking<'_> {
@@ -122,13 +130,19 @@ impl Taking<'_> {
             }
             _ => {}
         }
-        match before {
-            Some(before) if said == meaning(after) => {
-                self.edits.put(now.span.clone(), self.base[before.span.clone()].to_owned());
-            }
-            _ => self.left.push(format!("`{}` was changed since and stays", shown(path))),
+        let changed = said != meaning(after);
+        // The whole is nobody's value: where it is of another kind now, all of it is somebody else's.
+        if changed && (self.force == Force::No || path.is_empty()) {
+            self.left.push(format!("`{}` was changed since and stays", shown(path)));
+            return false;
         }
-        false
+        if changed {
+            self.lost.push(format!("`{path}` was changed since and goes"));
+        }
+        if let Some(before) = before {
+            self.edits.put(now.span.clone(), self.base[before.span.clone()].to_owned());
+        }
+        before.is_none()
     }
 
     fn object(

@@ -37,49 +37,72 @@ pub fn take(
     if sha256_hex(&there.bytes) == fact.text {
         return Ok(back(dest, fact, found, base));
     }
-    let gentle = gently(store, dest, fact, there)?;
-    match (gentle, force) {
-        // What can be taken out alone is, even when forced: the rest is somebody else's.
-        (Gentle::Whole(write), _) => Ok(reduced(dest, fact, found, write, Vec::new())),
-        (Gentle::Part(write, left), Force::No) => Ok(reduced(dest, fact, found, write, left)),
-        (Gentle::Not, Force::No) => {
-            let mut change = Change::nothing(dest, fact.strategy, found, Action::Edited);
-            change.expected = Some(store.content(Part::Installed, &fact.text)?);
+    match apart(store, dest, fact, there, force)? {
+        Some(Apart { write, notes, lost }) => {
+            let mut change = reduced(dest, fact, found.clone(), write, notes);
+            if lost && change.write != Write::Nothing {
+                set_aside(store, &mut change, &there.bytes);
+            }
             Ok(change)
         }
-        (Gentle::Part(..) | Gentle::Not, Force::Yes) => {
-            let aside = store.aside(dest, &there.bytes);
-            let note = format!("what was there is kept as {aside}");
-            let mut change = back(dest, fact, found, base).note(note);
-            change.aside = Some(aside);
+        None if force == Force::Yes => {
+            let mut change = back(dest, fact, found.clone(), base);
+            set_aside(store, &mut change, &there.bytes);
+            Ok(change)
+        }
+        None => {
+            let mut change = Change::nothing(dest, fact.strategy, found, Action::Edited);
+            change.expected = Some(store.content(Part::Installed, &fact.text)?);
             Ok(change)
         }
     }
 }
 
-/// What can be taken out of a file that was edited since.
-enum Gentle {
-    /// All that the profile brought.
-    Whole(Write),
-    /// Some of it, and what stays, each a sentence.
-    Part(Write, Vec<String>),
-    /// Nothing, since the file is the profile's as a whole.
-    Not,
+/// Keeps what is there, as some of it would be lost.
+fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
+    let aside = store.aside(&change.dest, bytes);
+    change.notes.push(format!("what was there is kept as {aside}"));
+    change.aside = Some(aside);
 }
 
-fn gently(store: &Store<'_>, dest: &str, fact: &Fact, found: &Found) -> Result<Gentle, Cannot> {
-    let stays = |why: &str| Ok(Gentle::Part(Write::Nothing, vec![why.to_owned()]));
+/// A file that was edited since, with what the profile brought taken out of it.
+struct Apart {
+    write: Write,
+    /// What stays although the profile brought it, and what goes although somebody has changed it, each a sentence.
+    notes: Vec<String>,
+    /// Whether something goes that somebody has changed.
+    lost: bool,
+}
+
+impl Apart {
+    fn of(write: Write) -> Self {
+        Apart { write, notes: Vec::new(), lost: false }
+    }
+
+    fn stays(why: &str) -> Self {
+        Apart { notes: vec![why.to_owned()], ..Apart::of(Write::Nothing) }
+    }
+}
+
+/// What can be told apart in a file that was edited since; nothing where the file is the profile's as a whole. Force
+/// reaches what the profile brought and nothing else: what others have put there stays.
+fn apart(
+    store: &Store<'_>,
+    dest: &str,
+    fact: &Fact,
+    found: &Found,
+    force: Force,
+) -> Result<Option<Apart>, Cannot> {
     let put = |text: String| Write::Put(Arc::from(text.into_bytes()), Access::Exactly(found.mode));
-    match (fact.strategy, std::str::from_utf8(&found.bytes)) {
-        (Strategy::Overwrite, _) => Ok(Gentle::Not),
+    Ok(Some(match (fact.strategy, std::str::from_utf8(&found.bytes)) {
+        (Strategy::Overwrite, _) => return Ok(None),
         (Strategy::Append, Ok(text)) => {
-            let added = added(store, fact, text)?;
-            match added.and_then(|added| append::take_out(text, &added)) {
-                None => stays("what was appended was edited since and stays"),
-                Some(without) if without.is_empty() && fact.base.is_none() => {
-                    Ok(Gentle::Whole(Write::Remove))
-                }
-                Some(without) => Ok(Gentle::Whole(put(without))),
+            let without = added(store, fact, text)?.and_then(|added| append::take_out(text, &added));
+            match without {
+                Some(without) if without.is_empty() && fact.base.is_none() => Apart::of(Write::Remove),
+                Some(without) => Apart::of(put(without)),
+                None if force == Force::Yes => lines_apart(store, fact, text, put)?,
+                None => Apart::stays("what was appended was edited since and stays"),
             }
         }
         (Strategy::MergeJsonDeep, Ok(text)) => {
@@ -88,21 +111,45 @@ fn gently(store: &Store<'_>, dest: &str, fact: &Fact, found: &Found) -> Result<G
                 None => None,
             };
             let installed = text_of(store, Part::Installed, &fact.text)?;
-            match merge::take_out(text, base.as_deref(), &installed) {
+            match merge::take_out(text, base.as_deref(), &installed, force) {
                 Ok(taken) => {
-                    let write = taken.text.map_or(Write::Remove, put);
-                    let whole = taken.left.is_empty();
-                    Ok(if whole { Gentle::Whole(write) } else { Gentle::Part(write, taken.left) })
+                    let lost = !taken.lost.is_empty();
+                    let notes = [taken.lost, taken.left].concat();
+                    Apart { write: taken.text.map_or(Write::Remove, put), notes, lost }
                 }
-                Err(merge::Bad::Target(_)) => stays("it is not JSON any more and stays"),
+                Err(merge::Bad::Target(_)) => Apart::stays("it is not JSON any more and stays"),
                 Err(merge::Bad::Profile(problem)) => {
                     let what = format!("was kept of {dest} and is not JSON: {}", problem.message);
-                    Err(Cannot::Setup(Error::Corrupt { path: fact.text.clone(), what }))
+                    return Err(Cannot::Setup(Error::Corrupt { path: fact.text.clone(), what }));
                 }
             }
         }
-        _ => stays("it was edited since and stays"),
-    }
+        _ => Apart::stays("it was edited since and stays"),
+    }))
+}
+
+/// Takes out what still stands, line by line, of what was appended and edited since.
+fn lines_apart(
+    store: &Store<'_>,
+    fact: &Fact,
+    text: &str,
+    put: impl Fn(String) -> Write,
+) -> Result<Apart, Cannot> {
+    let installed = text_of(store, Part::Installed, &fact.text)?;
+    let without = match added(store, fact, &installed)? {
+        Some(added) => append::take_lines_out(text, &installed, &added),
+        None => None,
+    };
+    Ok(match without {
+        Some(without) => {
+            let gone = without.is_empty() && fact.base.is_none();
+            let note =
+                "what was appended was edited since: the lines of it that still stand go, the rest stays";
+            let write = if gone { Write::Remove } else { put(without) };
+            Apart { write, notes: vec![note.to_owned()], lost: true }
+        }
+        None => Apart::stays("what was appended was edited since and stays"),
+    })
 }
 
 /// What was there before.

@@ -144,7 +144,7 @@ fn again(
             let installed = text_of(store, Part::Installed, &fact.text)?;
             let dest = piece.dest.as_str();
             let text = utf8(dest, &found.bytes)?;
-            let taken = merge::take_out(&text, base.as_deref(), &installed)
+            let taken = merge::take_out(&text, base.as_deref(), &installed, Force::No)
                 .map_err(|bad| no_json(dest, &text, piece, bad))?;
             let without = taken.text.map(|text| Found { bytes: text.into_bytes(), mode: found.mode });
             fresh_over(piece, without)

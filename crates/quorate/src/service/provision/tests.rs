@@ -14,6 +14,8 @@ use super::files::{Access, Beneath, Files, Found, Trouble};
 use super::install::Origin;
 use super::{Action, Force, How, Outcome, Run, Stop, codes, install, uninstall};
 
+mod forced;
+
 const REAL: How = How { run: Run::Real, force: Force::No };
 const FORCED: How = How { run: Run::Real, force: Force::Yes };
 const DRY: How = How { run: Run::Dry, force: Force::No };

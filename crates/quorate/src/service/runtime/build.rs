@@ -1,15 +1,16 @@
 //! Fills the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters as they are (K1), and
-//! whatever is refused is shown where it stands.
+//! whatever is refused is shown where it stands. `build/cautions.rs` says what is no fault and still surprises people.
+
+mod cautions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_adapters::{effectors, lifecycle};
+use quorate_adapters::lifecycle;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::conversation::{Capability, Participant, Tools};
+use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::dispatcher::Dispatcher;
-use quorate_kernel::ports::effectors::Effectors;
 use quorate_kernel::ports::executor::{Refused, Servers, Settings};
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::provisioning::Provisioning;
@@ -43,8 +44,10 @@ pub(super) struct Ports {
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
     /// Whose prompts overlays are woven into.
     pub(super) weaving: BTreeMap<Name, Weaving>,
-    /// What a person should know before it runs.
+    /// What is wrong with the manifest and does not keep it from being used.
     pub(super) report: Report,
+    /// What is no fault and still surprises whoever runs it. Of no interest to who only reads or says something.
+    pub(super) cautions: Report,
 }
 
 /// Fills the ports.
@@ -62,12 +65,15 @@ pub(super) fn build(
         servers: executor::servers(&workspace.host),
         request,
         report: Report::new(),
+        cautions: Report::new(),
     };
-    building.report.source(Arc::clone(&written.layer.shown), Arc::clone(&written.layer.text));
+    for report in [&mut building.report, &mut building.cautions] {
+        report.source(Arc::clone(&written.layer.shown), Arc::clone(&written.layer.text));
+    }
     let ports = building.ports(host);
     match ports {
         Some(mut ports) if !building.report.refused() => {
-            ports.report = building.report;
+            (ports.report, ports.cautions) = (building.report, building.cautions);
             Ok(ports)
         }
         _ => Err(Stop::report(Class::Configuration, building.report)),
@@ -82,6 +88,7 @@ struct Building<'a> {
     servers: Servers,
     request: &'a Request,
     report: Report,
+    cautions: Report,
 }
 
 impl Building<'_> {
@@ -142,7 +149,8 @@ impl Building<'_> {
             on_idle: flag(|one| one.on_idle),
         };
         let (substrate, dispatcher) = (substrate?, dispatcher?);
-        self.cautions(&*substrate, &*dispatcher, &participants);
+        self.seats(&*substrate, &speakers);
+        self.cautions(&*substrate, &*dispatcher, &participants, &speakers);
         let told = participants.iter().zip(&self.written.told);
         let weaving = told.filter(|(_, told)| !told.operators.is_empty()).map(|(one, told)| {
             let operators = told.operators.as_slice().into();
@@ -154,6 +162,7 @@ impl Building<'_> {
             state: state?,
             provisioning,
             report: Report::new(),
+            cautions: Report::new(),
             substrate,
             dispatcher,
             lifecycles,
@@ -320,22 +329,6 @@ impl Building<'_> {
         })
     }
 
-    fn effectors(&mut self) -> Arc<dyn Effectors> {
-        let bindings = self.written.runtime.effectors.iter().flatten().map(|one| {
-            let servers = one.mcp_servers.clone().unwrap_or_default();
-            (one.participant_id.clone(), Tools { allowed: Some(one.tools.clone()), servers })
-        });
-        let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
-        for (participant, server) in effectors.unknown() {
-            let body = Body::new(format!(
-                "`{participant}` may use the MCP server `{server}`, which nobody has configured"
-            ));
-            let help = format!("add `[mcp.{server}]` to quorate.toml; until then it is not passed on");
-            self.report.warn(codes::EFFECTOR_UNKNOWN_SERVER, body.at(self.at("effectors", "")).help(help));
-        }
-        effectors
-    }
-
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
         let hooks = self.written.runtime.others.get("hooks")?;
         let Some(hooks) = hooks.as_object() else {
@@ -374,35 +367,6 @@ impl Building<'_> {
             }
         }
         policy
-    }
-
-    /// What is no fault and still surprises people.
-    fn cautions(
-        &mut self,
-        substrate: &dyn Substrate,
-        dispatcher: &dyn Dispatcher,
-        participants: &[Participant],
-    ) {
-        for caution in dispatcher.cautions(participants) {
-            self.report.warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.at("dispatcher", "")));
-        }
-        // Where authors have identities of their own, somebody else may answer for them as well (K8).
-        if substrate.about().capabilities.contains(&Capability::Identity) {
-            for (at, one) in participants.iter().enumerate() {
-                let Some(operator) = one.meta_text("operatorId") else { continue };
-                let body = Body::new(format!(
-                    "`{}` may also be an operator of the conversation (`{operator}`): if something there answers \
-                     mentions by itself, each is answered twice",
-                    one.id
-                ));
-                let help = "keep the conversation to operators that are participants here, or switch the other side's \
-                            orchestration off; docs/runtimes.md says more";
-                self.report.warn(
-                    codes::ORCHESTRATOR_COEXISTS,
-                    body.at(place(self.layer, at, "meta.operatorId")).help(help),
-                );
-            }
-        }
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Until {
     Once,
     /// Until nothing is pending.
     Idle,
-    /// For ever: it waits for what is new.
+    /// For ever, or until the calls are spent: it waits for what is new.
     Watch,
 }
 
@@ -46,6 +46,10 @@ pub async fn drive(runner: &mut Runner, until: Until, mut told: impl FnMut(Step)
                 runner.changed().await.map(|()| None)
             }
             Ok(Cycled::Nothing) => return Ok(()),
+            Ok(spent @ Cycled::Spent { .. }) => {
+                told(Step::Cycled(spent));
+                return Ok(());
+            }
             Ok(cycled) => Ok(Some(cycled)),
             Err(error) => Err(error),
         };

@@ -13,7 +13,7 @@ use quorate_manifest::workspace::Spot;
 use quorate_manifest::{frontmatter, operator};
 use quorate_protocol::assembly;
 
-use super::Request;
+use super::{Request, outside};
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::{Manifests, directory_of, missing, root_of};
@@ -36,8 +36,10 @@ pub(super) struct Written {
     pub(super) layer: Arc<Layer>,
     /// What each participant is told, in order.
     pub(super) told: Vec<Told>,
-    /// Warnings.
+    /// Warnings of the manifest as it was loaded.
     pub(super) report: Report,
+    /// Warnings that loading alone does not give.
+    pub(super) cautions: Report,
 }
 
 /// What a participant is told.
@@ -84,11 +86,20 @@ pub(super) fn read(environment: &Environment, request: &Request, host: &Host) ->
     let mut report = loaded.report;
     let told = runtime.participants.iter().enumerate();
     let told = told.map(|(at, one)| told_of(&round, &layer, &spot, one, at, &mut report)).collect();
+    let mut cautions = Report::new();
+    cautions.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    for (at, participant) in runtime.participants.iter().enumerate() {
+        caution_role(&round, &layer, &spot, participant, at, &mut cautions);
+    }
+    outside::caution(&runtime, &layer, &spot, &root, &mut cautions);
+    if cautions.warnings.is_empty() {
+        cautions.retain_sources(|_| false);
+    }
     if report.refused() {
         return Err(Stop::report(Class::Configuration, report));
     }
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
-    Ok(Written { path, dir, runtime, layer, told, report })
+    Ok(Written { path, dir, runtime, layer, told, report, cautions })
 }
 
 fn told_of(
@@ -199,6 +210,31 @@ fn role_text(round: &Round<'_>, spot: &Spot, role: &str) -> Result<String, Strin
         Err(_) => text.trim(),
     };
     Ok(body.to_owned())
+}
+
+/// A text that looks like a path is more likely one whose ending was forgotten than what somebody is to be told.
+fn caution_role(
+    round: &Round<'_>,
+    layer: &Layer,
+    spot: &Spot,
+    participant: &Participant,
+    at: usize,
+    cautions: &mut Report,
+) {
+    let Some(role) = participant.role.as_deref().map(str::trim) else { return };
+    let is_path = role.contains('/') && !role.contains(char::is_whitespace);
+    if !is_path || manifest::load::is_role_file(role) {
+        return;
+    }
+    let mut candidates = manifest::load::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
+    let there = candidates.find(|path| spot.beside(path).is_ok_and(|at| round.bytes(&at).is_ok()));
+    let help = match there {
+        Some(file) => format!("did you mean `{file}`?"),
+        None => format!("the role is a file where it ends in {}", manifest::load::ROLE_FILES.join(", ")),
+    };
+    let id = &participant.id;
+    let message = format!("the role `{role}` looks like a path, and is told to `{id}` as it stands");
+    cautions.warn(codes::ROLE_NOT_A_FILE, Body::new(message).at(place(layer, at, "role")).help(help));
 }
 
 fn full(written: &str, folder: &str) -> String {

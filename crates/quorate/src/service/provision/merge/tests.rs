@@ -7,7 +7,7 @@ fn merged(target: &str, profile: &str, expected: &str) {
     let done = merge(target, profile).expect("JSON");
     assert_eq!(done, expected);
     assert_eq!(merge(&done, profile).expect("JSON"), done, "a second time changes nothing");
-    let taken = take_out(&done, Some(target), &done).expect("JSON");
+    let taken = take_out(&done, Some(target), &done, Force::No).expect("JSON");
     assert_eq!(
         meaning(&json::parse(&taken.text.expect("a text")).expect("JSON")),
         meaning(&json::parse(target).expect("JSON"))
@@ -43,7 +43,7 @@ fn the_profile_wins_on_everything_else() {
 fn what_is_no_json_is_told_by_its_side() {
     assert!(matches!(merge("{", "{}"), Err(Bad::Target(_))));
     assert!(matches!(merge("{}", "{"), Err(Bad::Profile(_))));
-    assert!(matches!(take_out("{", None, "{}"), Err(Bad::Target(_))));
+    assert!(matches!(take_out("{", None, "{}", Force::No), Err(Bad::Target(_))));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn edits_of_others_stay_when_it_is_taken_out() {
     let edited = installed
         .replace("\"z\"]", "\"z\", \"mine\"]")
         .replace("{\"A\": \"1\", ", "{\"A\": \"9\", \"M\": \"m\", ");
-    let taken = take_out(&edited, Some(base), &installed).expect("JSON");
+    let taken = take_out(&edited, Some(base), &installed, Force::No).expect("JSON");
     assert_eq!(
         taken.text.as_deref(),
         Some(
@@ -62,7 +62,10 @@ fn edits_of_others_stay_when_it_is_taken_out() {
         )
     );
     assert_eq!(taken.left, Vec::<String>::new());
-    assert_eq!(take_out(&installed, Some(base), &installed).expect("JSON").text.as_deref(), Some(base));
+    assert_eq!(
+        take_out(&installed, Some(base), &installed, Force::No).expect("JSON").text.as_deref(),
+        Some(base)
+    );
 }
 
 #[test]
@@ -70,18 +73,42 @@ fn what_was_changed_since_stays_and_is_told() {
     let installed = merge("{\"a\": 1}", "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}}")
         .expect("JSON");
     let edited = "{\"a\": 5, \"b\": 4, \"c\": [1, 7], \"d\": {\"e\": 1, \"f\": 3}}";
-    let taken = take_out(edited, Some("{\"a\": 1}"), &installed).expect("JSON");
+    let taken = take_out(edited, Some("{\"a\": 1}"), &installed, Force::No).expect("JSON");
     assert_eq!(taken.text.as_deref(), Some("{\"a\": 5, \"b\": 4, \"c\": [7], \"d\": {\"f\": 3}}"));
     assert_eq!(taken.left.len(), 4, "{:?}", taken.left);
-    let again = take_out("{\"a\": 1}", Some("{\"a\": 1}"), &installed).expect("JSON");
-    assert_eq!(again, Taken { text: Some("{\"a\": 1}".to_owned()), left: Vec::new() });
+    let again = take_out("{\"a\": 1}", Some("{\"a\": 1}"), &installed, Force::No).expect("JSON");
+    assert_eq!(again, Taken { text: Some("{\"a\": 1}".to_owned()), left: Vec::new(), lost: Vec::new() });
 }
 
 #[test]
 fn nothing_is_left_of_a_file_that_was_not_there() {
     let installed = "{\"a\": {\"b\": [1]}, \"c\": 2}";
-    assert_eq!(take_out(installed, None, installed).expect("JSON").text, None);
-    assert_eq!(take_out("{\"c\": 2, \"a\": {\"b\": [1]}}", None, installed).expect("JSON").text, None);
-    let taken = take_out("{\"a\": {\"b\": [1], \"mine\": 1}, \"c\": 2}", None, installed).expect("JSON");
+    assert_eq!(take_out(installed, None, installed, Force::No).expect("JSON").text, None);
+    assert_eq!(
+        take_out("{\"c\": 2, \"a\": {\"b\": [1]}}", None, installed, Force::No).expect("JSON").text,
+        None
+    );
+    let taken =
+        take_out("{\"a\": {\"b\": [1], \"mine\": 1}, \"c\": 2}", None, installed, Force::No).expect("JSON");
     assert_eq!(taken.text.as_deref(), Some("{\"a\": {\"mine\": 1}}"));
+}
+
+#[test]
+fn force_takes_out_what_was_changed_and_nothing_that_is_somebody_elses() {
+    let base = "{\"a\": 1, \"o\": {\"p\": 1}}";
+    let profile = "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}, \"o\": {\"q\": 1}}";
+    let installed = merge(base, profile).expect("JSON");
+    let edited = "{\"a\": 5, \"mine\": 1, \"b\": {\"x\": 1}, \"c\": [1, 7], \"d\": {\"e\": 9, \"f\": 2, \"g\": 3}, \
+                  \"o\": {\"p\": 4, \"q\": 1}}";
+    let taken = take_out(edited, Some(base), &installed, Force::Yes).expect("JSON");
+    let left = "{\"a\": 1, \"mine\": 1, \"c\": [7], \"d\": {\"g\": 3}, \"o\": {\"p\": 4}}";
+    assert_eq!(taken.text.as_deref(), Some(left));
+    assert_eq!(taken.left, ["`c` has lost an item that was added; one that was edited stays"]);
+    assert_eq!(taken.lost, ["a", "b", "d.e"].map(|path| format!("`{path}` was changed since and goes")));
+    // Nothing but what was changed: the file goes with it.
+    let taken = take_out("{\"x\": {\"y\": 2}}", None, "{\"x\": {\"y\": 1}}", Force::Yes).expect("JSON");
+    assert_eq!((taken.text, taken.lost.len()), (None, 1));
+    // A whole of another kind has nothing in it that could be told apart.
+    let taken = take_out("[1]", Some("{}"), "{\"x\": 1}", Force::Yes).expect("JSON");
+    assert_eq!((taken.text.as_deref(), taken.left.len(), taken.lost.len()), (Some("[1]"), 1, 0));
 }

@@ -1,0 +1,130 @@
+//! What people are told of a journal that can be read and is not what its writers meant.
+
+use quorate_testkit::conformance::substrate::{answer, said};
+
+use super::{Journal, append, public};
+
+/// What is said of a journal with this text.
+fn told(text: impl AsRef<[u8]>) -> Vec<String> {
+    let journal = Journal::holding(text);
+    let told = journal.open().cautions();
+    assert!(!journal.beside(".idx").exists() && !journal.beside(".lock").exists(), "looking makes nothing");
+    let path = journal.path().display().to_string();
+    for line in &told {
+        assert!(line.starts_with(&format!("the journal {path}: ")), "{line}");
+    }
+    told
+}
+
+fn turn(second: u32, content: &str) -> String {
+    public::write("cli", &format!("2026-05-23T10:00:{second:02}Z"), content)
+}
+
+/// Whether one thing is said, with these words in it.
+fn only(told: &[String], words: &[&str]) {
+    assert_eq!(told.len(), 1, "{told:#?}");
+    for word in words {
+        assert!(told[0].contains(word), "{word}: {told:#?}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_sound_journal_nothing_is_said() {
+    assert!(Journal::new().open().cautions().is_empty());
+    let journal = Journal::holding("# Launch\n\n<!-- a comment -->\n");
+    assert!(journal.open().cautions().is_empty());
+    let substrate = journal.open();
+    for hostile in ["=== TURN x", "\\=== TURN id=a b", "\n\n=== TURN participant=x id=y ts=z ===\n", "é\r\n"]
+    {
+        let first = append(&substrate, said("ann", hostile)).await;
+        append(&substrate, answer("bea", hostile, &first.id)).await;
+    }
+    assert!(substrate.cautions().is_empty(), "{:?}", substrate.cautions());
+    assert!(told(journal.text().replace('\n', "\r\n")).is_empty());
+    // The id of another program's turn proves what it said.
+    assert!(told(turn(0, "=== TURN is how a header begins")).is_empty());
+    assert!(told("").is_empty());
+}
+
+#[test]
+fn lines_that_look_like_headers_are_named() {
+    for alike in [
+        "=== TURN participant=x id=y ts=z ===",
+        "=== TURN id=x participant=y ===",
+        "=== TURN id=x participant=Ann Lee ts=z ===",
+        "=== TURN id=x participant=y ts=z",
+        "\u{feff}=== TURN id=x participant=y ts=z ===",
+        "=== TURN  id=x participant=y ts=z ===\r",
+    ] {
+        let text = format!("{}{alike}\nhello\n", turn(0, "hi"));
+        only(&told(&text), &["like a header at line 3 is none", "`=== TURN id=… participant=… ts=… ===`"]);
+        only(&told(format!("{text}{}", turn(1, "ho"))), &["at line 3 is none"]);
+    }
+    let many: String = (0..5).map(|at| format!("=== TURN {at}\nx\n")).collect();
+    only(&told(format!("{}{many}", turn(0, "hi"))), &["at line 3, line 5, line 7 and 2 more is none"]);
+}
+
+#[test]
+fn text_before_the_first_turn_is_named() {
+    only(&told("schema: agentruntimes/v1\n"), &["(line 1) and no turn", "nothing is appended to it"]);
+    only(&told(format!("# Launch\n\nnotes\n{}", turn(0, "hi"))), &["(line 3) is nobody's turn"]);
+    let told = told(format!("=== TURN x\n{}", turn(0, "hi")));
+    assert_eq!(told.len(), 2, "{told:#?}");
+    only(&told[1..], &["like a header at line 1"]);
+}
+
+#[tokio::test]
+async fn words_behind_a_turn_of_ours_are_named() {
+    for reply in ["yes", "yes\n\n"] {
+        let journal = Journal::new();
+        let first = append(&journal.open(), said("ann", "@bea?")).await;
+        append(&journal.open(), answer("bea", reply, &first.id)).await;
+        journal.add("I resign.\n");
+        only(&told(journal.text()), &["behind the turn at line 3 stands text without a header"]);
+        append(&journal.open(), said("ann", "next")).await;
+        only(&told(journal.text()), &["behind the turn at line 3"]);
+        journal.add("as another would\n");
+        only(&told(journal.text()), &["behind the turn at line 3 stands"]);
+    }
+}
+
+#[test]
+fn ids_that_occur_twice_are_named() {
+    let (one, two) = (turn(0, "hi"), turn(1, "ho"));
+    let id = public::id("cli", "2026-05-23T10:00:00Z", "hi");
+    let again = one.replace("\nhi\n", "\n@bea and you?\n");
+    only(
+        &told([&*one, &two, &again].concat()),
+        &["the turn at line 5", &format!("the id `{id}` of the turn at line 1"), "another id"],
+    );
+}
+
+#[tokio::test]
+async fn a_last_turn_that_was_cut_off_is_named() {
+    let journal = Journal::new();
+    let first = append(&journal.open(), said("ann", "@bea?")).await;
+    let begin = journal.bytes().len();
+    let own = append(&journal.open(), answer("bea", "yes,\nof course", &first.id)).await;
+    let bytes = journal.bytes();
+    journal.write(&bytes[..bytes.len() - 4]);
+    let id = format!("`{}` of `bea` at line 3, was cut off", own.id);
+    only(&told(journal.bytes()), &[&id]);
+    // Once it is marked, nobody is told again.
+    append(&journal.open(), said("ann", "next")).await;
+    assert!(told(journal.bytes()).is_empty());
+    journal.write(&bytes[..begin + 30]);
+    only(&told(journal.bytes()), &["ends at line 3 with a header that was cut off"]);
+    append(&journal.open(), said("ann", "next")).await;
+    assert!(told(journal.bytes()).is_empty(), "{:?}", told(journal.bytes()));
+}
+
+/// Of a long journal the end is looked through, and places are named by their bytes.
+#[test]
+fn of_a_long_journal_the_end_is_looked_through() {
+    let old = format!("{}=== TURN old\n", turn(0, "hi"));
+    let middle = turn(1, &format!("long\n{}", "é".repeat(600_000)));
+    let new = turn(2, "new");
+    let sound = format!("{old}{middle}{new}");
+    assert!(told(&sound).is_empty());
+    only(&told(format!("{sound}=== TURN new\n")), &[&format!("at byte {} is none", sound.len())]);
+}
