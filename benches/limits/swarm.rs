@@ -7,6 +7,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -29,8 +30,8 @@ const TURN: usize = 400;
 const SIZES: [usize; 5] = [10, 1_000, 10_000, 100_000, 1_000_000];
 const GROWN: usize = 10_000;
 
-/// Answers at once, or after a while.
-struct Prompt(Duration);
+/// Answers at once, or after a while; never the same twice, which would be moved on by a millisecond each time.
+struct Prompt(Duration, AtomicU64);
 
 #[async_trait]
 impl Executor for Prompt {
@@ -42,7 +43,8 @@ impl Executor for Prompt {
         if !self.0.is_zero() {
             tokio::time::sleep(self.0).await;
         }
-        Ok(Reply { text: "x".repeat(TURN), ..Reply::default() })
+        let number = self.1.fetch_add(1, Ordering::Relaxed);
+        Ok(Reply { text: format!("{number:0TURN$}"), ..Reply::default() })
     }
 }
 
@@ -113,7 +115,8 @@ fn journal(path: &Path, turns: usize) -> Result<(), Broken> {
 async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) -> Result<Ready, Broken> {
     std::fs::create_dir_all(dir)?;
     std::fs::write(dir.join("swarm.yaml"), manifest(speakers, substrate))?;
-    let host = Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after))))?;
+    let host =
+        Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
     let environment = Environment { directory: dir.to_owned(), ..Environment::of_process() };
     let request = Request { path: "swarm.yaml".into(), ..Request::default() };
     let opened = open(&environment, &Places::default(), &request, &host);
@@ -137,8 +140,8 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
     let ready = ready(&dir, 1, "{kind: file, path: talk.md, sync: false}", Duration::ZERO).await?;
     let mut runner = runner(&ready).await?;
     let (mut answers, mut idles) = (Vec::new(), Vec::new());
-    let text = format!("@p0 {}", "y".repeat(TURN));
-    for _ in 0..201 {
+    for number in 0..201 {
+        let text = format!("@p0 {number:0TURN$}");
         say(&ready.runtime, &text, "user").await.map_err(|stop| stop.first())?;
         let start = Instant::now();
         let cycled = runner.cycle().await?;

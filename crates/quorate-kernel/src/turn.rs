@@ -230,7 +230,7 @@ pub struct Runner {
     /// Read and not settled, oldest first.
     pending: VecDeque<Turn>,
     /// The last turns that are settled, at most one less than a window.
-    behind: VecDeque<Turn>,
+    behind: VecDeque<Settled>,
     /// How many of the last settled turns are participants' without a person's between.
     in_a_row: usize,
     /// What is known of the first pending turn from before this process started.
@@ -351,11 +351,26 @@ impl Runner {
         answers || self.roster.iter().any(|one| one.id == turn.participant)
     }
 
+    /// What a prompt shows of a turn: a JSON object `{id, participant, at, content}`, without secrets.
+    fn shown(&self, turn: &Turn) -> String {
+        #[derive(serde::Serialize)]
+        struct Shown<'a> {
+            id: &'a str,
+            participant: &'a str,
+            at: &'a str,
+            content: &'a str,
+        }
+        let clean = (!self.swarm.redactor.is_empty()).then(|| self.swarm.redactor.redact(&turn.content).0);
+        let content = clean.as_deref().unwrap_or(&turn.content);
+        let shown = Shown { id: &turn.id, participant: &turn.participant, at: &turn.timestamp, content };
+        serde_json::to_string(&shown).unwrap_or_default()
+    }
+
     /// The turn is settled: whatever comes next is newer.
     fn settle(&mut self, turn: Turn) {
         self.in_a_row = if self.is_agents(&turn) { self.in_a_row + 1 } else { 0 };
         self.cursor = Some(turn.id.clone());
-        self.behind.push_back(turn);
+        self.behind.push_back(Settled { line: self.shown(&turn), turn });
         while self.behind.len() >= self.swarm.policy.window.max(1) {
             self.behind.pop_front();
         }
@@ -367,22 +382,10 @@ fn ours<'t>(runtime: &str, turn: &'t Turn) -> Option<&'t Stamp> {
     turn.stamp.as_ref().filter(|stamp| &*stamp.runtime == runtime)
 }
 
-/// What a prompt shows of turns: a JSON array of `{id, participant, at, content}`.
-fn shown(turns: &[Turn]) -> String {
-    #[derive(serde::Serialize)]
-    struct Shown<'a> {
-        id: &'a str,
-        participant: &'a str,
-        at: &'a str,
-        content: &'a str,
-    }
-    let lines = turns.iter().map(|turn| {
-        let (at, content) = (&*turn.timestamp, &*turn.content);
-        let shown = Shown { id: &turn.id, participant: &turn.participant, at, content };
-        serde_json::to_string(&shown).unwrap_or_default()
-    });
-    // A line for each: easier to read than one, and cheaper than many.
-    format!("[\n{}\n]", lines.collect::<Vec<_>>().join(",\n"))
+/// A turn that is settled, and what prompts show of it.
+struct Settled {
+    turn: Turn,
+    line: String,
 }
 
 /// A trigger that some have answered.

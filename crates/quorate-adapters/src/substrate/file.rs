@@ -123,13 +123,13 @@ impl File {
         work: impl FnOnce(&mut Book) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, Error> {
         let mut book = self.book.clone().lock_owned().await;
-        self.settled(&book).await?;
+        let now = self.settled(&book).await?;
         let done = move |book: &mut Book| {
             let done = work(book);
             book.lock.release();
             done
         };
-        let done = match !many && book.is_quick(appending) {
+        let done = match !many && book.is_quick(now, appending) {
             true => done(&mut book),
             false => tokio::task::spawn_blocking(move || done(&mut book))
                 .await
@@ -140,8 +140,8 @@ impl File {
         done.map_err(|trouble| trouble.of(&self.path))
     }
 
-    /// Waits until a journal that has lost something stays as it is.
-    async fn settled(&self, book: &Book) -> Result<(), Error> {
+    /// Waits until a journal that has lost something stays as it is; what it looks like then.
+    async fn settled(&self, book: &Book) -> Result<Option<Look>, Error> {
         let look = || book.look().map_err(|trouble| trouble.of(&self.path));
         let mut now = look()?;
         for _ in 0..LOOKS {
@@ -154,7 +154,7 @@ impl File {
                 break;
             }
         }
-        Ok(())
+        Ok(now)
     }
 
     /// Syncs: here, where the disk has just shown that it takes no longer than a thread to wait on.

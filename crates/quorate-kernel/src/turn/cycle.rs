@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::dispatch::Selected;
-use super::{Answering, Cycled, Error, Open, PAGE, Runner, Scene, Spoken, Underway, shown};
+use super::{Answering, Cycled, Error, Open, PAGE, Runner, Scene, Settled, Spoken, Underway};
 use crate::clock::rfc3339;
 use crate::consultation::{millis, object};
 use crate::conversation::{NewTurn, Stamp, Turn, key};
@@ -136,9 +136,13 @@ impl Runner {
 
     /// The window up to the trigger.
     pub(super) fn window(&self, trigger: &Turn) -> Vec<Turn> {
+        self.before().map(|one| &one.turn).chain([trigger]).cloned().collect()
+    }
+
+    /// What stands before the trigger in the window.
+    fn before(&self) -> impl Iterator<Item = &Settled> {
         let before = self.swarm.policy.window.saturating_sub(1);
-        let skip = self.behind.len().saturating_sub(before);
-        self.behind.iter().skip(skip).chain([trigger]).cloned().collect()
+        self.behind.iter().skip(self.behind.len().saturating_sub(before))
     }
 
     fn scene(&self, mut window: Vec<Turn>) -> Scene {
@@ -150,7 +154,11 @@ impl Runner {
                 }
             }
         }
-        let turns = Part::new(PartKind::Turns, "", shown(&window));
+        let mut lines: Vec<&str> = self.before().map(|one| &*one.line).collect();
+        let trigger = window.last().map(|trigger| self.shown(trigger)).unwrap_or_default();
+        lines.push(&trigger);
+        // A line for each: easier to read than one, and cheaper than many.
+        let turns = Part::new(PartKind::Turns, "", format!("[\n{}\n]", lines.join(",\n")));
         let conversation = self.about.conversation.clone();
         Scene { window, turns, conversation }
     }

@@ -101,9 +101,9 @@ impl Book {
         self.seen.is_some_and(|seen| now.is_none_or(|now| now.len < seen.len || now.file != seen.file))
     }
 
-    /// Whether bringing everything up to date takes no time to speak of; takes the lock if that needs it.
-    pub(super) fn is_quick(&mut self, appending: bool) -> bool {
-        let Ok(now) = self.look() else { return true };
+    /// Whether bringing everything up to date takes no time to speak of, where the journal looks like this now; takes
+    /// the lock if that needs it.
+    pub(super) fn is_quick(&mut self, now: Option<Look>, appending: bool) -> bool {
         if appending && self.filter.is_none() && self.count > FEW {
             return false;
         }
