@@ -26,10 +26,9 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::conversation::{NewTurn, Turn};
-use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::ports::substrate::Substrate;
-use quorate_kernel::registry::Build;
-use quorate_testkit::conformance::dispatcher::OneSeat;
+use quorate_testkit::conformance::built_in;
 use quorate_testkit::conformance::substrate::everything;
 use serde_json::json;
 
@@ -94,15 +93,7 @@ fn open(dir: &Path) -> Arc<dyn Substrate> {
 fn try_open(dir: &Path) -> Result<Arc<dyn Substrate>, Refused> {
     let new = default_registry().expect("no kind twice").substrate_kind("file").expect("a shipped kind");
     let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
-    let build = Build {
-        block: block.as_object().expect("an object"),
-        dir,
-        runtime: "journal",
-        participants: &[],
-        servers: &Servers::default(),
-        seats: &OneSeat(None),
-    };
-    new(&build)
+    built_in(&new, dir, &block)
 }
 
 async fn append(substrate: &Arc<dyn Substrate>, turn: NewTurn) -> Turn {

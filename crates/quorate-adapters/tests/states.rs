@@ -8,20 +8,14 @@ use quorate_adapters::default_registry;
 use quorate_kernel::ports::executor::{Refused, Servers};
 use quorate_kernel::ports::state::State;
 use quorate_kernel::registry::Build;
+use quorate_testkit::conformance::built_in;
 use quorate_testkit::conformance::dispatcher::OneSeat;
 use quorate_testkit::conformance::state;
 use serde_json::{Map, Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn State>, Refused> {
     let new = default_registry().expect("no kind twice").state_kind(kind).expect("a shipped kind");
-    new(&Build {
-        block: block.as_object().expect("an object"),
-        dir,
-        runtime: "conformance",
-        participants: &[],
-        servers: &Servers::default(),
-        seats: &OneSeat(None),
-    })
+    built_in(&new, dir, &block)
 }
 
 fn open(kind: &str, dir: &Path, block: Value) -> Arc<dyn State> {

@@ -6,23 +6,15 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_adapters::substrate::memory::{Call, Memory, Moment};
-use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::ports::substrate::{Error, Substrate};
-use quorate_kernel::registry::Build;
-use quorate_testkit::conformance::dispatcher::OneSeat;
+use quorate_testkit::conformance::built_in;
 use quorate_testkit::conformance::substrate::{self, Open, answer, everything, said};
 use serde_json::{Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, Refused> {
     let new = default_registry().expect("no kind twice").substrate_kind(kind).expect("a shipped kind");
-    new(&Build {
-        block: block.as_object().expect("an object"),
-        dir,
-        runtime: "conformance",
-        participants: &[],
-        servers: &Servers::default(),
-        seats: &OneSeat(None),
-    })
+    built_in(&new, dir, &block)
 }
 
 fn open(kind: &str, dir: &Path, block: Value) -> Arc<dyn Substrate> {

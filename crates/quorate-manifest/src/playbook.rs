@@ -4,6 +4,7 @@ pub mod evidence;
 pub mod history;
 pub mod load;
 pub mod selector;
+pub mod shelf;
 pub mod targets;
 
 use schemars::JsonSchema;

@@ -3,5 +3,8 @@
 //! Everything here is a function of what it is given. No file is read, no model is asked, and nothing is known of who
 //! deliberated: what a prompt is made of comes from callers, and what is said in it is all that an agent learns.
 
+pub mod base;
+pub mod bind;
+pub mod index;
 pub mod persona;
 pub mod weave;

@@ -1,28 +1,52 @@
 //! The weave (B3): which overlays an agent is told, in which order, and the prompt that comes of it.
 //!
-//! An overlay's text stands in the prompt as a paragraph like any other. No slug, marker or origin goes with it: an
-//! agent is not to learn that anybody deliberated about it (C7).
+//! An overlay's text stands in the prompt as a paragraph like any other, or in place of a block. No slug, marker or
+//! origin goes with it: an agent is not to learn that anybody deliberated about it (C7).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+
+use crate::base::Base;
 
 /// The highest priority that an overlay of an advisory run weaves with, whatever its rule gave it. What is above is
 /// for what governance has let through (B6).
 pub const ADVISORY_CAP: u8 = 74;
 
-/// An overlay that an advisory run has written. Times are milliseconds since 1970, UTC.
+/// What may be woven. Times are milliseconds since 1970, UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlay {
-    /// Its id; never part of the prompt.
+    /// Its id, for a playbook its slug; never part of the prompt.
     pub id: String,
+    /// Where it comes from.
+    pub origin: Origin,
     /// What the agent is told.
     pub text: String,
-    /// From 0 to 100, as its rule gave it.
+    /// Where it stands.
+    pub place: Place,
+    /// From 0 to 100, as whoever wrote it gave it.
     pub priority: u8,
-    /// When it was written.
-    pub written_ms: i64,
+    /// When it was written; what nothing says that of comes last.
+    pub written_ms: Option<i64>,
     /// From when on it is not woven any more.
-    pub expires_ms: i64,
+    pub expires_ms: Option<i64>,
+}
+
+/// Where an overlay comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// An advisory run: its priority is capped.
+    Advisory,
+    /// A playbook.
+    Playbook,
+}
+
+/// Where an overlay stands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Behind everything, as a paragraph.
+    Added,
+    /// In place of the block of this name.
+    Block(String),
 }
 
 /// A prompt with everything that was woven into it.
@@ -43,6 +67,8 @@ pub struct Used {
     pub id: String,
     /// The priority that it was woven with.
     pub priority: u8,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// An overlay that was not woven.
@@ -63,6 +89,10 @@ pub enum Why {
     Empty,
     /// Another overlay, whose id this is, was woven with the same text.
     Repeats(String),
+    /// The prompt has no block of this name.
+    NoBlock(String),
+    /// Another overlay, whose id this is, stands in place of the same block.
+    Replaced(String),
 }
 
 impl fmt::Display for Why {
@@ -71,6 +101,8 @@ impl fmt::Display for Why {
             Why::Expired => f.write_str("it has expired"),
             Why::Empty => f.write_str("it has no text"),
             Why::Repeats(id) => write!(f, "`{id}` says the same"),
+            Why::NoBlock(block) => write!(f, "the prompt has no block `{block}`"),
+            Why::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
         }
     }
 }
@@ -78,39 +110,61 @@ impl fmt::Display for Why {
 impl Overlay {
     /// The priority that it weaves with.
     fn woven_priority(&self) -> u8 {
-        self.priority.min(ADVISORY_CAP)
+        match self.origin {
+            Origin::Advisory => self.priority.min(ADVISORY_CAP),
+            Origin::Playbook => self.priority,
+        }
     }
 }
 
-/// Weaves overlays into a base prompt. The base stands first, unchanged; then, after a blank line each, the texts of
-/// the overlays that are in force: the highest priority first, of equal ones the newest, of those the smallest id. The
-/// order in which the overlays are given makes no difference.
-pub fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> Woven {
+/// Weaves overlays into a base prompt. The base stands first, with other texts in place of the blocks that are replaced;
+/// then, after a blank line each, the texts that are added: the highest priority first, of equal ones the newest, of
+/// those the smallest id. Of two for one block the first in that order stands. The order in which the overlays are
+/// given makes no difference.
+pub fn weave(base: &Base, overlays: &[Overlay], now_ms: i64) -> Woven {
     let mut ordered: Vec<&Overlay> = overlays.iter().collect();
-    // The last two decide only between overlays that somebody gave the same id.
+    // The last ones decide only between overlays that somebody gave the same id.
     ordered.sort_by(|a, b| {
         let rank = (b.woven_priority(), b.written_ms).cmp(&(a.woven_priority(), a.written_ms));
-        rank.then_with(|| (&a.id, &a.text, a.expires_ms).cmp(&(&b.id, &b.text, b.expires_ms)))
+        let of = |one: &'_ Overlay| (one.id.clone(), one.text.clone(), one.place.clone(), one.expires_ms);
+        rank.then_with(|| a.id.cmp(&b.id)).then_with(|| of(a).cmp(&of(b)))
     });
-    let mut prompt = base.to_owned();
     let (mut woven, mut skipped) = (Vec::new(), Vec::new());
+    let (mut added, mut blocks): (Vec<&str>, BTreeMap<&str, (&str, &str)>) = Default::default();
     let mut said: HashMap<&str, &str> = HashMap::new();
     for overlay in ordered {
         let text = overlay.text.trim();
-        let why = match said.get(text) {
-            _ if overlay.expires_ms <= now_ms => Some(Why::Expired),
-            _ if text.is_empty() => Some(Why::Empty),
-            first => first.map(|id| Why::Repeats((*id).to_owned())),
+        let why = if overlay.expires_ms.is_some_and(|expires| expires <= now_ms) {
+            Some(Why::Expired)
+        } else if text.is_empty() {
+            Some(Why::Empty)
+        } else {
+            match &overlay.place {
+                Place::Added => said.get(text).map(|id| Why::Repeats((*id).to_owned())),
+                Place::Block(block) if !base.has(block) => Some(Why::NoBlock(block.clone())),
+                Place::Block(block) => blocks.get(&**block).map(|(id, _)| Why::Replaced((*id).to_owned())),
+            }
         };
         let id = overlay.id.clone();
         if let Some(why) = why {
             skipped.push(Skipped { id, why });
             continue;
         }
-        said.insert(text, &overlay.id);
+        match &overlay.place {
+            Place::Added => {
+                said.insert(text, &overlay.id);
+                added.push(text);
+            }
+            Place::Block(block) => {
+                blocks.insert(block, (&overlay.id, text));
+            }
+        }
+        woven.push(Used { id, priority: overlay.woven_priority(), place: overlay.place.clone() });
+    }
+    let mut prompt = base.with(&blocks.into_iter().map(|(block, (_, text))| (block, text)).collect());
+    for text in added {
         part(&mut prompt);
         prompt.push_str(text);
-        woven.push(Used { id, priority: overlay.woven_priority() });
     }
     Woven { prompt, woven, skipped }
 }
@@ -128,7 +182,24 @@ mod tests {
     use super::*;
 
     fn overlay(id: &str, text: &str, priority: u8, written_ms: i64) -> Overlay {
-        Overlay { id: id.into(), text: text.into(), priority, written_ms, expires_ms: 1_000 }
+        Overlay {
+            id: id.into(),
+            origin: Origin::Advisory,
+            text: text.into(),
+            place: Place::Added,
+            priority,
+            written_ms: Some(written_ms),
+            expires_ms: Some(1_000),
+        }
+    }
+
+    fn playbook(slug: &str, block: Option<&str>, text: &str, priority: u8) -> Overlay {
+        let place = block.map_or(Place::Added, |block| Place::Block(block.to_owned()));
+        Overlay { origin: Origin::Playbook, place, expires_ms: None, ..overlay(slug, text, priority, 1) }
+    }
+
+    fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> Woven {
+        super::weave(&Base::body(base), overlays, now_ms)
     }
 
     fn ids(woven: &Woven) -> Vec<&str> {
@@ -172,7 +243,7 @@ mod tests {
     #[test]
     fn what_is_over_says_nothing_or_is_said_is_skipped() {
         let mut over = overlay("over", "old", 90, 5);
-        over.expires_ms = 10;
+        over.expires_ms = Some(10);
         let overlays = [
             over,
             overlay("blank", " \n", 50, 5),
@@ -190,5 +261,32 @@ mod tests {
         assert_eq!(skipped, expected);
         // A moment earlier it is still in force.
         assert_eq!(ids(&weave("base", &overlays, 9)), ["over", "two"]);
+    }
+
+    #[test]
+    fn a_block_is_replaced_by_the_first_and_a_playbook_has_its_own_priority() {
+        // B3, B9
+        let base = "Hello.\n<!-- block: tone -->\nBe calm.\n<!-- /block -->";
+        let overlays = [
+            playbook("second", Some("tone"), "Be slow.", 50),
+            playbook("first", Some("tone"), " Be quick.\n", 60),
+            playbook("nowhere", Some("voice"), "Sing.", 99),
+            playbook("more", None, "Cite.", 90),
+            overlay("advice", "Ask.", 100, 9),
+        ];
+        let woven = weave(base, &overlays, 10);
+        assert_eq!(woven.prompt, "Hello.\nBe quick.\n\nCite.\n\nAsk.");
+        assert_eq!(ids(&woven), ["more", "advice", "first"]);
+        let skipped: Vec<(&str, &Why)> = woven.skipped.iter().map(|one| (&*one.id, &one.why)).collect();
+        let (none, replaced) = (Why::NoBlock("voice".to_owned()), Why::Replaced("first".to_owned()));
+        assert_eq!(skipped, [("nowhere", &none), ("second", &replaced)]);
+    }
+
+    #[test]
+    fn what_nothing_dates_comes_last_among_equals() {
+        // B11
+        let mut undated = playbook("a", None, "A", 50);
+        undated.written_ms = None;
+        assert_eq!(ids(&weave("", &[undated, playbook("b", None, "B", 50)], 10)), ["b", "a"]);
     }
 }

@@ -2,7 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use quorate_playbook::weave::{ADVISORY_CAP, Overlay, Why, weave};
+use quorate_playbook::base::Base;
+use quorate_playbook::weave::{ADVISORY_CAP, Origin, Overlay, Place, Why, Woven};
+
+fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> Woven {
+    quorate_playbook::weave::weave(&Base::body(base), overlays, now_ms)
+}
 
 /// Few different values, so that every tie happens.
 fn overlays() -> impl Strategy<Value = Vec<Overlay>> {
@@ -11,10 +16,12 @@ fn overlays() -> impl Strategy<Value = Vec<Overlay>> {
     let one = (select(vec!["a", "b", "c", "d"]), texts, 70_u8..80, 0_i64..4, 0_i64..6);
     let one = one.prop_map(|(id, text, priority, written_ms, expires_ms)| Overlay {
         id: id.to_owned(),
+        origin: Origin::Advisory,
         text: text.to_owned(),
+        place: Place::Added,
         priority,
-        written_ms,
-        expires_ms,
+        written_ms: Some(written_ms),
+        expires_ms: Some(expires_ms),
     });
     prop::collection::vec(one, 0..9)
 }
@@ -45,7 +52,7 @@ proptest! {
         prop_assert_eq!(woven.woven.len() + woven.skipped.len(), all.len());
         prop_assert!(woven.prompt.starts_with(base));
         let mut texts: Vec<&str> =
-            all.iter().filter(|one| one.expires_ms > now).map(|one| one.text.trim()).collect();
+            all.iter().filter(|one| one.expires_ms > Some(now)).map(|one| one.text.trim()).collect();
         texts.sort_unstable();
         texts.dedup();
         texts.retain(|text| !text.is_empty());

@@ -6,3 +6,29 @@ pub mod lifecycle;
 pub mod provisioning;
 pub mod state;
 pub mod substrate;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::registry::{Build, Builder};
+use quorate_protocol::Json;
+
+/// An adapter from its block, in a folder, for nobody: it has no participants and no executor to ask.
+///
+/// # Errors
+/// What it refuses.
+pub fn built_in<Port: ?Sized>(
+    builder: &Builder<Port>,
+    dir: &Path,
+    block: &Json,
+) -> Result<Arc<Port>, Refused> {
+    builder(&Build {
+        block: &block.as_object().cloned().unwrap_or_default(),
+        dir,
+        runtime: "conformance",
+        participants: &[],
+        servers: &Servers::default(),
+        seats: &dispatcher::OneSeat(None),
+    })
+}

@@ -24,7 +24,7 @@ async fn main() {
         .and_then(|host| host.with_executor("parrot", |_| Ok(Arc::new(parrot::Parrot))))
         .expect("nobody else has these kinds");
     let environment = Environment::of_process();
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/swarm.yaml");
+    let manifest = std::env::args().nth(1).expect("the manifest, as the only argument");
     let request = Request { path: manifest.into(), ..Request::default() };
     let ledger = std::env::temp_dir().join(format!("own-adapters-{}", std::process::id())).join("ledger.db");
     let places = Places { ledger: Some(ledger), ..Places::default() };

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 
-pub struct Parrot;
+pub(crate) struct Parrot;
 
 #[async_trait]
 impl Executor for Parrot {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
 
-pub struct Questions;
+pub(crate) struct Questions;
 
 #[async_trait]
 impl Dispatcher for Questions {

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 type Name = std::sync::Arc<str>;
 
 #[derive(Default)]
-pub struct Wall {
+pub(crate) struct Wall {
     turns: Mutex<Vec<Turn>>,
     news: Notify,
 }
@@ -23,7 +23,7 @@ impl Substrate for Wall {
     }
 
     async fn append(&self, new: NewTurn) -> Result<Appended, Error> {
-        let mut turns = self.turns.lock().unwrap();
+        let mut turns = self.turns.lock().expect("nobody panics");
         let is_it = |turn: &&Turn| {
             new.stamp.as_ref().is_some_and(|new| turn.stamp.as_ref().is_some_and(|one| one.key == new.key))
         };
@@ -40,14 +40,14 @@ impl Substrate for Wall {
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        let turns = self.turns.lock().unwrap();
+        let turns = self.turns.lock().expect("nobody panics");
         let at = since.map(|id| turns.iter().position(|turn| turn.id == *id));
         let first = at.flatten().map_or(0, |at| at + 1);
         Ok(Page { turns: turns.iter().skip(first).take(limit).cloned().collect(), known: at != Some(None) })
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
-        let turns = self.turns.lock().unwrap();
+        let turns = self.turns.lock().expect("nobody panics");
         let end = turns.iter().position(|turn| turn.id == *at).map_or(0, |at| at + 1);
         Ok(turns[end.saturating_sub(count)..end].to_vec())
     }

@@ -3,7 +3,7 @@
 //! # For adapter authors
 //!
 //! Effectors are declared by the manifest, resolved here, and used by the executor, which gets them as
-//! [`Tools`](crate::conversation::Tools) with every turn. Nothing else enforces them. A server that nobody has
+//! [`Tools`] with every turn. Nothing else enforces them. A server that nobody has
 //! configured is named by `check`, and not passed on.
 
 use crate::conversation::Tools;

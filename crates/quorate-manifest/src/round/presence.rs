@@ -88,9 +88,18 @@ impl Round<'_> {
 
     /// The names of the folders in a folder, sorted.
     pub fn names(&self, spot: &Spot) -> Vec<String> {
+        self.entries(spot, EntryKind::Directory)
+    }
+
+    /// The names of the files in a folder, sorted.
+    pub fn files(&self, spot: &Spot) -> Vec<String> {
+        self.entries(spot, EntryKind::File)
+    }
+
+    fn entries(&self, spot: &Spot, wanted: EntryKind) -> Vec<String> {
         let folder = self.folder(spot);
-        let folders = folder.entries.iter().filter(|(_, kind)| **kind == EntryKind::Directory);
-        let mut names: Vec<String> = folders.map(|(name, _)| name.clone()).collect();
+        let entries = folder.entries.iter().filter(|(_, kind)| **kind == wanted);
+        let mut names: Vec<String> = entries.map(|(name, _)| name.clone()).collect();
         names.sort_unstable();
         names
     }

@@ -2,57 +2,89 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
 
-use super::arguments::{PlaceArguments, Tabular};
+use super::arguments::PlaceArguments;
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::weave::{self, Request};
+use crate::service::weave::{self, Request, Who};
 
-/// Print the prompt of a persona with the overlays that hold woven in
+/// Print the prompt of an operator with the playbooks and overlays that hold woven in
 ///
-/// Without --assembly the overlays of every operator that is this persona are woven. What was woven, and what was not
-/// and why, is said on standard error.
+/// What was woven, and what was not and why, is said on standard error; with --explain in place of the prompt. With
+/// --persona it is the prompt of a persona, with the overlays of every operator that is this persona.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate weave --persona support-agent --assembly council-of-mentors\n  quorate weave --persona support-agent --format json"
+    after_help = "Examples:\n  quorate weave alice\n  quorate weave alice --skill research --explain\n  quorate weave alice --format diff\n  quorate weave --persona support-agent --assembly council-of-mentors"
 )]
 pub(super) struct Arguments {
-    /// The persona: its folder's name in personas/, or a ws:// ref
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    persona: String,
+    /// The operator: its folder's name in operators/, or a ws:// ref
+    #[arg(value_name = "OPERATOR", value_parser = NonEmptyStringValueParser::new(), required_unless_present = "persona")]
+    operator: Option<String>,
+    /// A persona instead: its folder's name in personas/, or a ws:// ref
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "operator")]
+    persona: Option<String>,
+    /// The skill that is used; without it playbooks for every skill of the operator are woven
+    #[arg(long, value_name = "SKILL", value_parser = NonEmptyStringValueParser::new(), requires = "operator")]
+    skill: Option<String>,
+    /// The runtime that it works in; without it the one that the operator names
+    #[arg(long, value_name = "RUNTIME", value_parser = NonEmptyStringValueParser::new(), requires = "operator")]
+    runtime: Option<String>,
     /// Weave every overlay of this assembly, whoever it is for
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     assembly: Option<String>,
+    /// Say what was woven, what was not and why, how long the prompt is, and its hash
+    #[arg(long, conflicts_with = "format")]
+    explain: bool,
     /// The workspace that refs resolve in
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
     #[command(flatten)]
     places: PlaceArguments,
 }
 
+/// A form of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The prompt
+    #[value(alias = "human")]
+    Text,
+    /// One JSON object
+    Json,
+    /// What weaving has changed, as a unified diff
+    Diff,
+}
+
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = arguments.format;
-    let request = Request { persona: arguments.persona, assembly: arguments.assembly, root: arguments.root };
+    let form = arguments.format;
+    let who = match (arguments.operator, arguments.persona) {
+        (Some(operator), _) => Who::Operator(operator),
+        (None, persona) => Who::Persona(persona.unwrap_or_default()),
+    };
+    let Arguments { assembly, skill, runtime, root, .. } = arguments;
+    let request = Request { who, assembly, skill, runtime, root };
+    let format = if form == Form::Json { Format::Json } else { Format::Human };
     match weave::weave(environment, &arguments.places.places(), &request, &Host::new()).await {
         Ok(woven) => {
             terminal.talk(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
-            match format {
-                Tabular::Human => {
-                    terminal.talk(&render::weave::told(&woven));
-                    terminal.data(&render::weave::prompt(&woven));
-                }
-                Tabular::Json => terminal.data(&render::weave::json(&woven)),
+            if form == Form::Text && !arguments.explain {
+                terminal.talk(&render::weave::told(&woven));
             }
+            terminal.data(&match form {
+                Form::Text if arguments.explain => render::weave::explained(&woven),
+                Form::Text => render::weave::prompt(&woven),
+                Form::Json => render::weave::json(&woven),
+                Form::Diff => render::weave::diff(&woven),
+            });
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, format.into(), terminal),
+        Err(stop) => stopped(&stop, format, terminal),
     }
 }

@@ -7,7 +7,6 @@
 pub mod append;
 pub mod carry;
 pub mod change;
-pub mod diff;
 pub mod files;
 pub mod install;
 pub mod merge;
@@ -25,6 +24,7 @@ use quorate_adapters::provisioning::profile;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
+use super::diff;
 use super::environment::Environment;
 use super::host::Host;
 use super::manifests::root_of;

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
+use quorate_playbook::weave::Place;
+
 use super::paint::line;
+use crate::service::diff::unified;
 use crate::service::weave::Prompt;
 
 /// The prompt, and nothing else.
@@ -20,24 +23,60 @@ pub fn told(woven: &Prompt) -> String {
     for one in &woven.woven.woven {
         let of = woven.overlays.iter().find(|overlay| overlay.overlay == one.id);
         let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, line(&one.member)));
+        let of = match &one.place {
+            Place::Added => of,
+            Place::Block(block) => format!("{of} in place of `{}`", line(block)),
+        };
         text.push_str(&format!("woven:   {} at priority {:>3}{of}\n", line(&one.id), one.priority));
     }
     for one in &woven.woven.skipped {
         text.push_str(&format!("skipped: {}: {}\n", line(&one.id), one.why));
     }
-    if text.is_empty() {
+    for (slug, status) in &woven.resting {
+        text.push_str(&format!("skipped: {}: it is {status}\n", line(slug)));
+    }
+    if woven.woven.woven.is_empty() {
         text.push_str("nothing is woven in\n");
     }
     text
 }
 
+/// What was woven and what was not, and what came of it.
+pub fn explained(woven: &Prompt) -> String {
+    format!(
+        "{}prompt:  {} characters, about {} tokens, sha256 {}\n",
+        told(woven),
+        woven.woven.prompt.chars().count(),
+        woven.tokens(),
+        woven.sha256
+    )
+}
+
+/// What weaving has changed, as a unified diff; nothing where that is nothing.
+pub fn diff(woven: &Prompt) -> String {
+    unified(&woven.reference, Some(woven.base.as_bytes()), Some(woven.woven.prompt.as_bytes()))
+}
+
 /// One JSON object.
 pub fn json(woven: &Prompt) -> String {
-    let used = woven.woven.woven.iter().map(|one| json!({"overlay": one.id, "priority": one.priority}));
-    let skipped =
-        woven.woven.skipped.iter().map(|one| json!({"overlay": one.id, "why": one.why.to_string()}));
+    let used = woven.woven.woven.iter().map(|one| {
+        let block = match &one.place {
+            Place::Added => None,
+            Place::Block(block) => Some(block),
+        };
+        let key = if woven.overlays.iter().any(|overlay| overlay.overlay == one.id) {
+            "overlay"
+        } else {
+            "playbook"
+        };
+        json!({key: one.id, "priority": one.priority, "block": block})
+    });
+    let skipped = woven.woven.skipped.iter().map(|one| (one.id.as_str(), one.why.to_string()));
+    let resting = woven.resting.iter().map(|(slug, status)| (slug.as_str(), format!("it is {status}")));
+    let skipped = skipped.chain(resting).map(|(id, why)| json!({"id": id, "why": why}));
     let json = json!({
-        "persona": woven.persona,
+        if woven.is_operator { "operator" } else { "persona" }: woven.reference,
+        "tokens": woven.tokens(),
         "prompt": woven.woven.prompt,
         "sha256": woven.sha256,
         "woven": used.collect::<Vec<_>>(),

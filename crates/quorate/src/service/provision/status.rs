@@ -3,9 +3,10 @@
 use quorate_diagnostics::{Report, codes};
 
 use super::files::{Files, Found, Trouble};
+use super::not_installed;
 use super::setup::{self, Error, Fact, Part, Setup, State, Store, look};
 use super::standing::Standing as Stands;
-use super::{diff, not_installed};
+use crate::service::diff;
 use crate::service::stop::Stop;
 
 /// How a profile stands.

@@ -108,7 +108,7 @@ impl Building<'_> {
             })
             .collect();
         for (participant, told) in participants.iter_mut().zip(&self.written.told) {
-            participant.role = told.base.as_str().into();
+            participant.role = told.base.prompt().into();
         }
         let speakers: Vec<Option<Speaker>> =
             (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();
@@ -154,7 +154,7 @@ impl Building<'_> {
         let told = participants.iter().zip(&self.written.told);
         let weaving = told.filter(|(_, told)| !told.operators.is_empty()).map(|(one, told)| {
             let operators = told.operators.as_slice().into();
-            (one.id.clone(), Weaving { base: told.base.as_str().into(), operators })
+            (one.id.clone(), Weaving { base: Arc::new(told.base.clone()), operators })
         });
         Some(Ports {
             weaving: weaving.collect(),
@@ -236,13 +236,13 @@ impl Building<'_> {
             executor_name: chosen.name,
             timeout: self.request.timeout.unwrap_or(chosen.timeout),
             retries: chosen.retries,
-            role: told.base.as_str().into(),
+            role: participant.role.clone(),
             persona: None,
             context: Vec::new(),
             weight: None,
             speaking: None,
         };
-        let prompt = Prompt { text: told.base.into(), woven: Vec::new() };
+        let prompt = Prompt { text: participant.role.clone(), woven: Vec::new() };
         Some(Speaker { participant: participant.clone(), seat, prompts: Arc::new(prompt) })
     }
 

@@ -7,6 +7,7 @@ use quorate_kernel::clock::Clock;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::turn::{Prompt, Prompts};
 use quorate_ledger::Store;
+use quorate_playbook::base::Base;
 
 use crate::service::{overlays, weave};
 
@@ -14,7 +15,7 @@ use crate::service::{overlays, weave};
 #[derive(Debug, Clone)]
 pub(super) struct Weaving {
     /// The prompt without them.
-    pub(super) base: Arc<str>,
+    pub(super) base: Arc<Base>,
     /// Whose overlays.
     pub(super) operators: Arc<[String]>,
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::frontmatter;
 use quorate_manifest::layer::Layer;
-use quorate_manifest::round::{Opened, Read, Reference, Refs, Round};
+use quorate_manifest::round::{Opened, Refs, Round};
 use quorate_manifest::runtime::participants::Participant;
 use quorate_manifest::runtime::{self as manifest};
 use quorate_manifest::workspace::Spot;
-use quorate_manifest::{frontmatter, operator};
+use quorate_playbook::base::Base;
 use quorate_protocol::assembly;
 
 use super::{Request, outside};
@@ -46,7 +47,7 @@ pub(super) struct Written {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     /// Its role, and the prompt of its persona or operator before it.
-    pub(super) base: String,
+    pub(super) base: Base,
     /// The operators whose overlays are woven into it; none without persona and operator (K10).
     pub(super) operators: Vec<String>,
     /// The executor that its operator names.
@@ -113,11 +114,11 @@ fn told_of(
     let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
     let place = |key: &str| place(layer, at, key);
     let mut told = Told::default();
-    let mut paragraphs = Vec::new();
+    let mut base = Base::default();
     if let Some(written) = meta("operator") {
         match of_operator(round, spot, written) {
             Ok((prompt, found)) => {
-                paragraphs.push(prompt);
+                base = prompt;
                 told = found;
             }
             Err(why) => report.refuse(
@@ -132,7 +133,7 @@ fn told_of(
         match weave::base(round, spot.scope(), &reference) {
             Ok((prompt, _)) => {
                 // A persona takes the place of its operator's own.
-                paragraphs = vec![prompt];
+                base = prompt;
                 for operator in weave::operators(round, spot.scope(), &reference) {
                     if !told.operators.contains(&operator) {
                         told.operators.push(operator);
@@ -148,14 +149,14 @@ fn told_of(
     }
     if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
         match role_text(round, spot, role) {
-            Ok(text) => paragraphs.push(text),
+            Ok(text) => base = base.then(Base::plain(&text)),
             Err(why) => report.refuse(
                 codes::ROLE_UNRESOLVABLE,
                 Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),
             ),
         }
     }
-    told.base = paragraphs.join("\n\n");
+    told.base = base;
     told
 }
 
@@ -171,30 +172,11 @@ pub(super) fn place(layer: &Layer, at: usize, key: &str) -> Place {
 }
 
 /// An operator's prompt, and who weaves into it.
-fn of_operator(round: &Round<'_>, spot: &Spot, written: &str) -> Result<(String, Told), String> {
-    let reference = full(written, "operators");
-    let read = Reference::read(&reference).and_then(|read| read.spot(spot.scope()).ok());
-    let at = read.ok_or_else(|| format!("`{reference}` is no ref to an operator"))?;
-    let layer = match round.read(&at, Doctype::Operator) {
-        Read::Layer(layer) => layer,
-        Read::Missing => return Err(format!("there is no file `{}`", round.shown(&at))),
-        Read::Outside => return Err("it leads out of its scope".to_owned()),
-        Read::Unreadable(why) => return Err(why),
-    };
-    let loaded = operator::load::load(round, &layer);
-    let Some(found) = loaded.value else {
-        let first = loaded.report.refusals.first();
-        return Err(first.map_or_else(|| "it is refused".to_owned(), |one| one.body.message.clone()));
-    };
-    let prompt = match &found.persona {
-        Some(persona) => {
-            let based = weave::base(round, spot.scope(), &full(persona, "personas"));
-            based.map_err(|stop| stop.first())?.0
-        }
-        None => layer.body().trim().to_owned(),
-    };
-    let operators = vec![assembly::operator(spot.scope(), &found.id)];
-    Ok((prompt, Told { operators, executor: found.runtime, ..Told::default() }))
+fn of_operator(round: &Round<'_>, spot: &Spot, written: &str) -> Result<(Base, Told), String> {
+    let found = weave::operating(round, spot.scope(), &full(written, "operators"));
+    let weave::Operating { operator, base, .. } = found.map_err(|stop| stop.first())?;
+    let operators = vec![assembly::operator(spot.scope(), &operator.id)];
+    Ok((base, Told { operators, executor: operator.runtime, ..Told::default() }))
 }
 
 /// The text of a role: a file's, without its frontmatter, or what is written (K9).

@@ -1,0 +1,191 @@
+//! The base of a prompt: a persona's or an operator's own text, and in it the blocks that a playbook can replace (B9).
+//!
+//! Blocks are the sections that a persona's frontmatter gives, and whatever stands in a body between `<!-- block: id -->`
+//! and `<!-- /block -->`. The marks themselves are no part of the prompt. A mark without its other half is plain text.
+
+use std::collections::BTreeMap;
+
+use quorate_manifest::persona::load::Resolved;
+
+use crate::persona::sections;
+
+const OPENS: &str = "<!--";
+const CLOSES: &str = "-->";
+
+/// A prompt in parts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Base {
+    parts: Vec<Part>,
+}
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    /// By which it is replaced.
+    block: Option<String>,
+    text: String,
+}
+
+impl Base {
+    /// A persona (Q3): its body, then the sections that its frontmatter gives, each behind a blank line.
+    pub fn persona(persona: &Resolved) -> Self {
+        let mut base = Base::body(persona.body.trim());
+        for section in sections(&persona.persona) {
+            base = base
+                .then(Base { parts: vec![Part { block: Some(section.id.to_owned()), text: section.text }] });
+        }
+        base
+    }
+
+    /// The body of a manifest, with the blocks that are marked in it.
+    pub fn body(text: &str) -> Self {
+        let mut parts = Vec::new();
+        let plain = |text: &str| (!text.is_empty()).then(|| Part { block: None, text: text.to_owned() });
+        let (mut rest, mut from) = (text, 0);
+        while let Some(opening) = mark(rest, from) {
+            let Some(id) = opening.says.strip_prefix("block:").map(str::trim).filter(|id| !id.is_empty())
+            else {
+                from = opening.end;
+                continue;
+            };
+            let Some(closing) = closing(rest, opening.end) else { break };
+            parts.extend(plain(&rest[..opening.start]));
+            let text = rest[opening.end..closing.start].to_owned();
+            parts.push(Part { block: Some(id.to_owned()), text });
+            (rest, from) = (&rest[closing.end..], 0);
+        }
+        parts.extend(plain(rest));
+        Base { parts }
+    }
+
+    /// A text that has no blocks, whatever stands in it.
+    pub fn plain(text: &str) -> Self {
+        let part = Part { block: None, text: text.to_owned() };
+        Base { parts: if text.is_empty() { Vec::new() } else { vec![part] } }
+    }
+
+    /// This, and another one behind a blank line.
+    #[must_use]
+    pub fn then(mut self, other: Base) -> Self {
+        if !self.parts.is_empty() && !other.parts.is_empty() {
+            self.parts.push(Part { block: None, text: "\n\n".to_owned() });
+        }
+        self.parts.extend(other.parts);
+        self
+    }
+
+    /// The blocks that can be replaced, in the order of the prompt.
+    pub fn blocks(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| part.block.as_deref())
+    }
+
+    /// Whether there is a block.
+    pub fn has(&self, block: &str) -> bool {
+        self.blocks().any(|one| one == block)
+    }
+
+    /// The prompt as it is by itself.
+    pub fn prompt(&self) -> String {
+        self.with(&BTreeMap::new())
+    }
+
+    /// The prompt with other texts in place of some blocks. Of blocks with one name the first is replaced.
+    pub fn with(&self, replaced: &BTreeMap<&str, &str>) -> String {
+        let mut left = replaced.clone();
+        let mut prompt = String::new();
+        for part in &self.parts {
+            match part.block.as_deref().and_then(|block| left.remove(block)) {
+                Some(text) => {
+                    prompt.push_str(text);
+                    // What stands behind begins on a line of its own where it did before.
+                    let ends = &part.text[part.text.trim_end_matches(['\n', '\r']).len()..];
+                    prompt.push_str(ends);
+                }
+                None => prompt.push_str(&part.text),
+            }
+        }
+        prompt
+    }
+}
+
+/// A comment that stands in a text.
+struct Mark<'t> {
+    start: usize,
+    end: usize,
+    says: &'t str,
+}
+
+/// The first comment from a place on. One that has its line for itself ends with the line.
+fn mark(text: &str, from: usize) -> Option<Mark<'_>> {
+    let start = from + text.get(from..)?.find(OPENS)?;
+    let inner = start + OPENS.len();
+    let length = text[inner..].find(CLOSES)?;
+    let mut end = inner + length + CLOSES.len();
+    let own_line = start == 0 || text[..start].ends_with('\n');
+    if own_line {
+        let rest = &text[end..];
+        end += rest
+            .strip_prefix("\r\n")
+            .or(rest.strip_prefix('\n'))
+            .map_or(0, |behind| rest.len() - behind.len());
+    }
+    Some(Mark { start, end, says: text[inner..inner + length].trim() })
+}
+
+/// The end of a block that was begun.
+fn closing(text: &str, mut from: usize) -> Option<Mark<'_>> {
+    loop {
+        let one = mark(text, from)?;
+        if one.says == "/block" {
+            return Some(one);
+        }
+        from = one.end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(text: &str) -> Vec<String> {
+        Base::body(text).blocks().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn marks_are_no_part_of_a_prompt() {
+        // B9
+        let text = "Hello.\n<!-- block: tone -->\nBe calm.\n<!-- /block -->\nBye.";
+        assert_eq!(blocks(text), ["tone"]);
+        assert_eq!(Base::body(text).prompt(), "Hello.\nBe calm.\nBye.");
+        let replaced = BTreeMap::from([("tone", "Be quick."), ("other", "no")]);
+        assert_eq!(Base::body(text).with(&replaced), "Hello.\nBe quick.\nBye.");
+        let inline = "Be <!--block:tone-->calm<!--/block-->, please.";
+        assert_eq!(Base::body(inline).with(&replaced), "Be Be quick., please.");
+        assert_eq!(Base::body(inline).prompt(), "Be calm, please.");
+    }
+
+    #[test]
+    fn what_is_no_block_is_text() {
+        for text in [
+            "",
+            "plain",
+            "<!-- a comment -->",
+            "<!-- block: open --> for ever",
+            "a <!-- /block -->",
+            "<!-- block: -->x<!-- /block -->",
+            "<!--",
+        ] {
+            assert_eq!((blocks(text).len(), Base::body(text).prompt()), (0, text.to_owned()), "{text}");
+        }
+        // A comment, or an opening, within a block is its text.
+        let nested = "<!-- block: a -->1<!-- block: b -->2<!-- /block -->3<!-- block: c -->4<!-- /block -->";
+        assert_eq!(blocks(nested), ["a", "c"]);
+        assert_eq!(Base::body(nested).prompt(), "1<!-- block: b -->234");
+    }
+
+    #[test]
+    fn of_two_blocks_with_one_name_the_first_is_replaced() {
+        let text = "<!-- block: a -->1<!-- /block --> <!-- block: a -->2<!-- /block -->";
+        assert_eq!(Base::body(text).with(&BTreeMap::from([("a", "x")])), "x 2");
+    }
+}

@@ -1,0 +1,332 @@
+//! Binding (B2): whom a playbook is for.
+//!
+//! A subject, which is an operator at work, has values on axes. A playbook's selector says on which axes it wants which
+//! values; its targets, the older way to say it, are made into the same. Where there is a selector, it alone counts.
+//! An empty one is for nobody, and so is a term on an axis that the subject has no value on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use globset::{GlobBuilder, GlobMatcher};
+use quorate_manifest::operator::Operator;
+use quorate_manifest::playbook::Playbook;
+use quorate_manifest::playbook::selector::{Selector, Term, Values};
+use quorate_manifest::playbook::targets::TargetKind;
+
+/// The axis of an operator's own slug.
+pub const IDENTITY: &str = "identity";
+/// The axis of what an operator does.
+pub const ROLE: &str = "role";
+/// The axis of what an operator can do.
+pub const CAPABILITY: &str = "capability";
+/// The axis of the skill that is used.
+pub const SKILL: &str = "skill";
+/// The axis of the runtime that it works in.
+pub const RUNTIME: &str = "runtime";
+
+/// The words that may stand before a slug on an axis, as in `role/companion` or `ws://roles/companion`.
+const WORDS: [(&str, &[&str]); 5] = [
+    (IDENTITY, &["operator", "operators", "identity"]),
+    (ROLE, &["role", "roles"]),
+    (CAPABILITY, &["capability", "capabilities"]),
+    (SKILL, &["skill", "skills"]),
+    (RUNTIME, &["runtime", "runtimes"]),
+];
+
+/// Who is to be told: values by axis.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subject {
+    axes: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// How a playbook came to be for a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// It names a value of the subject.
+    Named,
+    /// A pattern of it matches one.
+    Matched,
+}
+
+/// Whom one playbook is for, ready to be held against subjects.
+#[derive(Debug, Clone)]
+pub struct Binding {
+    /// All of these have to hold; of each, one.
+    all: Vec<Vec<Wanted>>,
+}
+
+/// One axis, and what it has to be.
+#[derive(Debug, Clone)]
+struct Wanted {
+    axis: String,
+    values: Vec<Pattern>,
+}
+
+#[derive(Debug, Clone)]
+enum Pattern {
+    Any,
+    Exactly(String),
+    Like(Box<GlobMatcher>),
+    /// A pattern that is none matches nothing.
+    Broken,
+}
+
+impl Subject {
+    /// An operator at rest: by its slug, its role, what it has learned and what it can do.
+    pub fn of(operator: &Operator) -> Self {
+        let mut subject = Subject::default().with(IDENTITY, &operator.id);
+        if let Some(role) = &operator.role {
+            subject = subject.with(ROLE, role);
+        }
+        for skill in operator.skills.iter().flatten() {
+            subject = subject.with(SKILL, skill);
+        }
+        for capability in operator.capabilities.iter().flatten() {
+            subject = subject.with(CAPABILITY, capability);
+        }
+        subject
+    }
+
+    /// With one more value on an axis.
+    #[must_use]
+    pub fn with(mut self, axis: &str, value: &str) -> Self {
+        self.axes.entry(axis.to_owned()).or_default().insert(bare(axis, value).to_owned());
+        self
+    }
+
+    /// With one value on an axis in place of all.
+    #[must_use]
+    pub fn only(mut self, axis: &str, value: &str) -> Self {
+        self.axes.remove(axis);
+        self.with(axis, value)
+    }
+}
+
+impl Binding {
+    /// Whom a playbook is for.
+    pub fn of(playbook: &Playbook) -> Self {
+        match &playbook.selector {
+            Some(selector) => Binding { all: selected(selector) },
+            None => {
+                let targeted = targeted(playbook);
+                Binding { all: if targeted.is_empty() { Vec::new() } else { vec![targeted] } }
+            }
+        }
+    }
+
+    /// Whether it is for a subject, and how that came about; by name where any of it is.
+    pub fn binds(&self, subject: &Subject) -> Option<Bound> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let mut bound = Bound::Matched;
+        for one_of in &self.all {
+            match one_of
+                .iter()
+                .filter_map(|wanted| wanted.met(subject))
+                .min_by_key(|how| *how == Bound::Matched)?
+            {
+                Bound::Named => bound = Bound::Named,
+                Bound::Matched => {}
+            }
+        }
+        Some(bound)
+    }
+}
+
+impl Wanted {
+    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>) -> Self {
+        let values = values.into_iter().map(|value| Pattern::of(bare(axis, value))).collect();
+        Wanted { axis: axis.to_owned(), values }
+    }
+
+    fn met(&self, subject: &Subject) -> Option<Bound> {
+        let has = subject.axes.get(&self.axis).filter(|values| !values.is_empty())?;
+        let meets = |pattern: &Pattern| match pattern {
+            Pattern::Any => Some(Bound::Matched),
+            Pattern::Exactly(value) => has.contains(value).then_some(Bound::Named),
+            Pattern::Like(glob) => has.iter().any(|value| glob.is_match(value)).then_some(Bound::Matched),
+            Pattern::Broken => None,
+        };
+        self.values.iter().filter_map(meets).min_by_key(|how| *how == Bound::Matched)
+    }
+}
+
+impl Pattern {
+    fn of(value: &str) -> Self {
+        if value == "*" {
+            return Pattern::Any;
+        }
+        if !value.contains(['*', '?', '[', '{']) {
+            return Pattern::Exactly(value.to_owned());
+        }
+        match GlobBuilder::new(value).literal_separator(true).build() {
+            Ok(glob) => Pattern::Like(Box::new(glob.compile_matcher())),
+            Err(_) => Pattern::Broken,
+        }
+    }
+}
+
+/// A value without the word for its axis, and without `ws://`.
+fn bare<'v>(axis: &str, value: &'v str) -> &'v str {
+    let value = value.strip_prefix("ws://").unwrap_or(value);
+    let words = WORDS.iter().find(|(of, _)| *of == axis).map_or(&[][..], |(_, words)| *words);
+    match value.split_once('/') {
+        Some((word, rest)) if words.contains(&word) && !rest.is_empty() => rest,
+        _ => value,
+    }
+}
+
+fn selected(selector: &Selector) -> Vec<Vec<Wanted>> {
+    let term = |term: &Term| Wanted::new(&term.axis, term.any_of.iter().map(String::as_str));
+    let axes = selector.axes.iter().map(|(axis, values)| {
+        vec![match values {
+            Values::One(value) => Wanted::new(axis, [value.as_str()]),
+            Values::Some(values) => Wanted::new(axis, values.iter().map(String::as_str)),
+        }]
+    });
+    let all_of = selector.all_of.iter().flatten().map(|one| vec![term(one)]);
+    let any_of = selector.any_of.iter().map(|terms| terms.iter().map(term).collect());
+    axes.chain(all_of).chain(any_of).collect()
+}
+
+/// What targets say: one of them has to match. What is said of an operator may be its slug or its role.
+fn targeted(playbook: &Playbook) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    let mut operator = |value: &str| {
+        // A role behind `operator/`, or an operator behind `role/`, is what the word says.
+        let role_alone = value.starts_with("role/") || value.starts_with("ws://roles/");
+        let operator_alone = value.starts_with("ws://operators/");
+        if !role_alone {
+            wanted.push(Wanted::new(IDENTITY, [value]));
+        }
+        if !operator_alone {
+            wanted.push(Wanted::new(ROLE, [bare(IDENTITY, value)]));
+        }
+    };
+    let targets = playbook.targets.iter().flatten();
+    targets.clone().filter(|one| one.kind == TargetKind::Operator).for_each(|one| operator(&one.reference));
+    playbook.binds_operator.iter().for_each(|slug| operator(slug));
+    for target in targets {
+        let axis = match target.kind {
+            TargetKind::Operator => continue,
+            TargetKind::Role => ROLE,
+            TargetKind::Skill => SKILL,
+            TargetKind::Runtime => RUNTIME,
+        };
+        wanted.push(Wanted::new(axis, [target.reference.as_str()]));
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn playbook(binding: Value) -> Playbook {
+        let mut playbook = json!({
+            "schema": "playbooks/v1", "slug": "a-book", "title": "A book.", "kind": "overlay", "lock_check": [],
+            "evidence": [{"kind": "run", "ref": "r1"}], "status": "active",
+        });
+        playbook.as_object_mut().unwrap().extend(binding.as_object().cloned().unwrap());
+        serde_json::from_value(playbook).unwrap()
+    }
+
+    fn ada() -> Subject {
+        let operator = json!({
+            "id": "ada", "name": "Ada", "role": "role/librarian", "skills": ["research/auth-debugging"],
+            "capabilities": ["search", "cite"],
+        });
+        Subject::of(&serde_json::from_value(operator).unwrap())
+    }
+
+    fn bound(binding: Value) -> Option<Bound> {
+        Binding::of(&playbook(binding)).binds(&ada())
+    }
+
+    fn target(kind: &str, reference: &str) -> Option<Bound> {
+        bound(json!({"targets": [{"kind": kind, "ref": reference}]}))
+    }
+
+    #[test]
+    fn targets_are_held_against_slug_and_role() {
+        // B2
+        for (kind, reference) in [
+            ("operator", "ada"),
+            ("operator", "operator/ada"),
+            ("operator", "ws://operators/ada"),
+            ("operator", "librarian"),
+            ("operator", "role/librarian"),
+            ("role", "librarian"),
+            ("role", "role/librarian"),
+            ("role", "ws://roles/librarian"),
+            ("skill", "research/auth-debugging"),
+            ("skill", "skill/research/auth-debugging"),
+        ] {
+            assert_eq!(target(kind, reference), Some(Bound::Named), "{kind} {reference}");
+        }
+        for (kind, reference) in [
+            ("operator", "operator/*"),
+            ("operator", "a?a"),
+            ("role", "lib*"),
+            ("skill", "research/*"),
+            ("skill", "*"),
+            ("role", "*"),
+        ] {
+            assert_eq!(target(kind, reference), Some(Bound::Matched), "{kind} {reference}");
+        }
+        for (kind, reference) in [
+            ("operator", "bob"),
+            ("operator", "ws://operators/librarian"),
+            ("role", "ada"),
+            ("skill", "research"),
+            ("runtime", "*"),
+            ("operator", "[ada"),
+            ("operator", "Ada"),
+        ] {
+            assert_eq!(target(kind, reference), None, "{kind} {reference}");
+        }
+    }
+
+    #[test]
+    fn the_operator_that_is_named_beside_targets_counts_as_one() {
+        assert_eq!(bound(json!({"binds_operator": "ada"})), Some(Bound::Named));
+        let selector = json!({"binds_operator": "ada", "selector": {"role": "engineer"}});
+        assert_eq!(bound(selector), None, "a selector wins");
+    }
+
+    #[test]
+    fn all_axes_of_a_selector_have_to_match() {
+        assert_eq!(
+            bound(json!({"selector": {"role": "librarian", "capability": ["x", "cite"]}})),
+            Some(Bound::Named)
+        );
+        assert_eq!(bound(json!({"selector": {"role": "librarian", "capability": "fly"}})), None);
+        assert_eq!(bound(json!({"selector": {"role": "*"}})), Some(Bound::Matched));
+        assert_eq!(bound(json!({"selector": {"region": "*"}})), None, "an axis that nobody has a value on");
+        assert_eq!(bound(json!({"selector": {}})), None, "an empty one is for nobody");
+        let wins =
+            json!({"selector": {"role": "engineer"}, "targets": [{"kind": "role", "ref": "librarian"}]});
+        assert_eq!(bound(wins), None);
+        let long = |role: &str| {
+            json!({"selector": {
+                "allOf": [{"axis": "capability", "anyOf": ["search"]}],
+                "anyOf": [{"axis": "identity", "anyOf": ["bob"]}, {"axis": "role", "anyOf": [role]}],
+            }})
+        };
+        assert_eq!((bound(long("librarian")), bound(long("engineer"))), (Some(Bound::Named), None));
+        assert_eq!(bound(json!({"selector": {"anyOf": []}})), None);
+    }
+
+    #[test]
+    fn a_subject_at_work_has_one_skill_and_a_runtime() {
+        let at_work = ada().only(SKILL, "skill/write").with(RUNTIME, "claude");
+        let of = |kind: &str, reference: &str| {
+            Binding::of(&playbook(json!({"targets": [{"kind": kind, "ref": reference}]}))).binds(&at_work)
+        };
+        assert_eq!(of("skill", "write"), Some(Bound::Named));
+        assert_eq!(of("skill", "research/auth-debugging"), None);
+        assert_eq!(of("runtime", "cl*"), Some(Bound::Matched));
+    }
+}
