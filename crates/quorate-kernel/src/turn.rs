@@ -317,7 +317,8 @@ impl Runner {
     /// When a record could not be written.
     pub async fn close(mut self, limit: Duration) -> Result<Option<Left>, Error> {
         // What was said and paid for is not lost for being interrupted.
-        let left = self.break_off();
+        let all_heard = |open: &Open| (open.trigger.id.clone(), Vec::new());
+        let left = self.break_off().or_else(|| self.open.as_ref().map(all_heard));
         let finished = tokio::time::timeout(limit, self.finish()).await;
         let left = left.map(|(trigger, unheard)| {
             let appended = match (finished, &self.open) {

@@ -1,5 +1,5 @@
-//! Every command that README.md and docs/ show is run, in a temporary directory that has `examples/`, and output that
-//! they show is compared; the README of an example workspace is run in its own folder there. `support/console.rs` says how.
+//! Every command that README.md and docs/ show is run, in a temporary directory that has `examples/` and the files that
+//! the document shows, and output that they show is compared; the README of an example workspace is run in its own folder there. `support/console.rs` says how.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -25,10 +25,18 @@ fn run_document(path: &Path, folder: &str) -> usize {
     copy(&root().join("examples"), &dir.path().join("examples"));
     let mut count = 0;
     for part in console::parts(&text) {
-        let Part::Console(block) = part else { continue };
-        for said in console::run(&block, &dir.path().join(folder)) {
-            console::compare(&path.display().to_string(), &said);
-            count += 1;
+        match part {
+            Part::File { path, text } => {
+                let file = dir.path().join(folder).join(path);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, text).unwrap();
+            }
+            Part::Console(block) => {
+                for said in console::run(&block, &dir.path().join(folder)) {
+                    console::compare(&path.display().to_string(), &said);
+                    count += 1;
+                }
+            }
         }
     }
     count

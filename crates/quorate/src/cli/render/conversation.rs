@@ -67,8 +67,8 @@ impl Went {
     pub fn interrupted(&mut self, left: Left) {
         self.asked += 1;
         self.appended.extend(left.appended);
-        let unheard = left.unheard.iter().map(ToString::to_string).collect();
-        self.unheard = Some((left.trigger.to_string(), unheard));
+        let unheard: Vec<String> = left.unheard.iter().map(ToString::to_string).collect();
+        self.unheard = Some((left.trigger.to_string(), unheard)).filter(|(_, unheard)| !unheard.is_empty());
     }
 
     /// Whether whoever was to answer has answered.
