@@ -218,6 +218,7 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(Convening, Opening), 
         persona: None,
         context: Vec::new(),
         weight: None,
+        marks: serde_json::Map::new(),
         speaking: None,
     };
     let seats: BTreeMap<Name, Seat> =

@@ -1,8 +1,10 @@
 //! What a program does once for the processes that its executors start.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::executor::agent_cli;
+use crate::executor::agent_cli::once::Once;
 
 /// Turns this process into the guard when it was started as one: the helper that ends members if the program is
 /// killed. Does not return then.
@@ -26,4 +28,16 @@ pub fn adopt_orphans() -> bool {
 /// Waits, at most for `limit`, until nothing runs any more that members had started.
 pub fn settle(limit: Duration) {
     agent_cli::settle(limit);
+}
+
+/// Runs a command of the user's own as members are run: it is given a text on stdin, and ended with all that it started
+/// when its time is over or the future is dropped. A relative path with a `/` is relative to `dir`, where it runs. Gives
+/// what it printed.
+///
+/// # Errors
+/// When it does not succeed, for a person.
+pub async fn ask(command: &[String], dir: &Path, text: String, timeout: Duration) -> Result<String, String> {
+    let (program, arguments) = command.split_first().ok_or("no command is named")?;
+    let once = Once::new(program, arguments.to_vec(), Vec::new(), dir).map_err(|refused| refused.message)?;
+    once.ask(text.into(), timeout).await
 }

@@ -170,8 +170,13 @@ codes! {
     refusal JOB_UNKNOWN = "quorate:job_unknown", "quorate/job_unknown.md";
     refusal JOB_ENDED = "quorate:job_ended", "quorate/job_ended.md";
     refusal JOBS_BUSY = "quorate:jobs_busy", "quorate/jobs_busy.md";
+    refusal FILE_UNWRITABLE = "quorate:file_unwritable", "quorate/file_unwritable.md";
+    refusal PLAYBOOK_UNKNOWN = "quorate:playbook_unknown", "quorate/playbook_unknown.md";
+    refusal PLAYBOOK_UNFINISHED = "quorate:playbook_unfinished", "quorate/playbook_unfinished.md";
     refusal FILE_EXISTS = "quorate:file_exists", "quorate/file_exists.md";
     refusal USAGE = "quorate:usage", "quorate/usage.md";
+    warning PLAYBOOK_INDEX_STALE = "quorate:playbook_index_stale", "quorate/playbook_index_stale.md";
+    warning PLAYBOOKS_MANY = "quorate:playbooks_many", "quorate/playbooks_many.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";
     warning DISPATCH_AMBIGUOUS = "quorate:dispatch_ambiguous", "quorate/dispatch_ambiguous.md";

@@ -32,3 +32,100 @@ fn ready(schema: Schema) -> Ready {
         schema: Arc::new(json),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whether a value fits, which a full validator has to say as well; and what fits can be read.
+    fn fits(schema: Schema, value: &Json) -> bool {
+        let fits = of(schema).form.fits(value);
+        let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
+        assert_eq!(fits, oracle.is_valid(value), "{schema:?}: {value}");
+        assert!(!fits || schema.reads(value), "{schema:?}: {value}");
+        fits
+    }
+
+    #[test]
+    fn deltas_are_held_item_by_item() {
+        // X4
+        let add = json!({"op": "add", "slug": "name-the-base", "title": "t", "body": "b"});
+        let revise = json!({"op": "revise", "slug": "s1", "body": "b", "summary": "s"});
+        let one = |item: Json| fits(Schema::Deltas, &json!({"deltas": [item]}));
+        let with = |base: &Json, key: &str, value: Json| {
+            let mut item = base.clone();
+            item[key] = value;
+            one(item)
+        };
+        assert!(fits(Schema::Deltas, &json!({"deltas": [], "notes": "nothing yet"})));
+        assert!(one(add.clone()) && one(revise.clone()));
+        for (key, value) in [
+            (
+                "evidence",
+                json!([{"kind": "run", "ref": "r1", "note": null}, {"kind": "human", "ref": "x", "by": 1}]),
+            ),
+            ("evidence", json!([])),
+            ("targets", json!([{"kind": "role", "ref": "companion"}])),
+            ("selector", json!({"role": ["companion"]})),
+            ("priority", json!(100)),
+            ("lock_check", json!(["warmth"])),
+            ("ttl", json!("P30D")),
+            ("supersedes", json!(["other"])),
+            ("tags", json!([])),
+            ("metadata", json!({"house": null})),
+            ("odd", json!(3)),
+        ] {
+            assert!(with(&add, key, value), "{key}");
+            assert!(key == "odd" || with(&add, key, Json::Null), "{key}");
+        }
+        for (key, value) in [
+            ("op", json!("remove")),
+            ("op", json!("revise")),
+            ("op", Json::Null),
+            ("slug", json!("Not-Kebab")),
+            ("slug", json!("a")),
+            ("slug", json!("a".repeat(81))),
+            ("title", json!(" ")),
+            ("title", json!("t".repeat(201))),
+            ("body", json!("\n")),
+            ("body", Json::Null),
+            ("priority", json!(101)),
+            ("priority", json!(1.5)),
+            ("targets", json!([])),
+            ("targets", json!([{"kind": "planet", "ref": "x"}])),
+            ("selector", json!("role")),
+            ("evidence", json!([{"kind": "run"}])),
+            ("evidence", json!([{"kind": "rumour", "ref": "x"}])),
+            ("tags", json!("post")),
+        ] {
+            assert!(!with(&add, key, value.clone()), "{key}: {value}");
+        }
+        assert!(!with(&revise, "summary", Json::Null) && !with(&revise, "op", json!("add")));
+        // What is asked of one sort is not asked of the other.
+        assert!(with(&revise, "title", json!("")) && with(&add, "summary", json!(3)));
+        for value in [json!({}), json!({"deltas": null}), json!({"deltas": [null]}), json!([])] {
+            assert!(!fits(Schema::Deltas, &value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_judgement_is_one_of_three_words() {
+        // X4
+        let judged = |verdict: Json, traits: Json, reason: Json| {
+            fits(Schema::Judgement, &json!({"verdict": verdict, "traits": traits, "reason": reason}))
+        };
+        for verdict in ["keeps", "betrays", "unsure"] {
+            assert!(judged(json!(verdict), json!(["warmth"]), json!("r")));
+            assert!(judged(json!(verdict), Json::Null, json!("r")));
+        }
+        assert!(
+            !judged(json!("Keeps"), json!([]), json!("r")) && !judged(json!(true), json!([]), json!("r"))
+        );
+        assert!(!judged(json!("keeps"), json!("warmth"), json!("r")));
+        assert!(
+            !judged(json!("keeps"), json!([]), json!("")) && !judged(json!("keeps"), json!([]), Json::Null)
+        );
+    }
+}

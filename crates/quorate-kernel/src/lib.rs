@@ -3,6 +3,7 @@
 //! [`driver`] runs a protocol, [`ask`] takes one invocation from prompt to answer, [`history`] turns records back
 //! into events. The kernel names no adapter kind.
 
+pub mod alone;
 pub mod answer;
 pub mod ask;
 pub mod budget;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_protocol::{Json, Part};
+use serde_json::Map;
 
 use crate::conversation::Speaking;
 use crate::ports::executor::Executor;
@@ -27,6 +28,8 @@ pub struct Seat {
     pub context: Vec<Part>,
     /// Recorded with its consultations.
     pub weight: Option<f64>,
+    /// What is recorded with its consultations besides: what was woven into its role, say.
+    pub marks: Map<String, Json>,
     /// The conversation, where it is asked for a turn in one.
     pub speaking: Option<Arc<Speaking>>,
 }

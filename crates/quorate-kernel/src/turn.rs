@@ -99,6 +99,8 @@ pub struct Prompt {
     pub text: Arc<str>,
     /// SHA-256 of what was woven into it.
     pub woven: Vec<String>,
+    /// What is recorded with the consultation besides.
+    pub marks: Map<String, Json>,
 }
 
 /// A text that stays the same.

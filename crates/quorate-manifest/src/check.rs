@@ -8,6 +8,7 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 
 use crate::doctype::{self, Doctype};
 use crate::layer::Layer;
+use crate::playbook::shelf::HISTORY;
 use crate::round::{Opened, Round};
 use crate::workspace::Spot;
 use crate::{assembly, operator, persona, playbook, runtime};
@@ -120,10 +121,12 @@ fn dispatch(round: &Round<'_>, layer: &Arc<Layer>) -> Checked {
     Checked::Said(doctype, report)
 }
 
-/// Whether a file that was found could be a manifest at all, by its name.
+/// Whether a file that was found could be a manifest at all, by its name. A playbook's history holds manifests and is
+/// none.
 pub fn is_candidate(name: &str) -> bool {
     const ENDS: [&str; 4] = [".md", ".mdx", ".yaml", ".yml"];
-    doctype::by_name(name).is_some() || (!name.starts_with('.') && ENDS.iter().any(|end| name.ends_with(end)))
+    let ends = ENDS.iter().any(|end| name.ends_with(end)) && !name.ends_with(HISTORY);
+    doctype::by_name(name).is_some() || (!name.starts_with('.') && ends)
 }
 
 /// What reading a text of no doctype gave, for [`Round::open`].

@@ -3,6 +3,7 @@
 
 pub(crate) mod executor;
 mod load;
+mod playbooks;
 pub(crate) mod written;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,56 @@ pub struct Configuration {
     pub runtimes: BTreeMap<String, RuntimeTable>,
     /// `[budget]`.
     pub budget: Budget,
+    /// `[playbooks]`.
+    pub playbooks: Playbooks,
+    /// `[locks.*]` by the trait's id.
+    pub locks: BTreeMap<String, Lock>,
+}
+
+/// How agents may get better.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Playbooks {
+    /// `max_active`: how many playbooks may be active for one operator.
+    pub max_active: usize,
+    /// `judge`: the executor that reads each proposal against the locked traits, and where it stands.
+    pub judge: Option<(String, Place)>,
+    /// `reflector`: the executor that reads runs and proposes deltas, and where it stands.
+    pub reflector: Option<(String, Place)>,
+    /// `governance`: the voting assembly that decides on promotions, and where it stands.
+    pub governance: Option<(String, Place)>,
+    /// `scorer`: the command that compares two prompts, and where it stands.
+    pub scorer: Option<(Vec<String>, Place)>,
+    /// `min_sample`: how many outcomes a gate has to see on each side.
+    pub min_sample: u32,
+    /// `error_rate`: how often a gate may let through what is no better.
+    pub error_rate: f64,
+}
+
+impl Default for Playbooks {
+    fn default() -> Self {
+        Playbooks {
+            max_active: 12,
+            judge: None,
+            reflector: None,
+            governance: None,
+            scorer: None,
+            min_sample: 8,
+            error_rate: 0.05,
+        }
+    }
+}
+
+/// A trait that nothing may change in an operator.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lock {
+    /// What it is.
+    pub description: Option<String>,
+    /// Words that stand for it.
+    pub words: Vec<String>,
+    /// Phrases that betray it.
+    pub phrases: Vec<String>,
+    /// The slugs of the operators whose trait it is; `None` for all of them.
+    pub operators: Option<Vec<String>>,
 }
 
 /// One `[assemblies.<name>]` table: who answers for its members.

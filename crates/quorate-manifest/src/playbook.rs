@@ -1,5 +1,6 @@
 //! `playbooks/v1` (AIP-12): the manifest as written. The body is the prompt fragment.
 
+pub mod edit;
 pub mod evidence;
 pub mod history;
 pub mod load;

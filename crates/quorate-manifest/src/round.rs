@@ -54,6 +54,8 @@ pub struct Round<'w> {
     chains: RefCell<HashMap<Spot, Chained>>,
     folders: RefCell<HashMap<Spot, Arc<presence::Folder>>>,
     pub(crate) personas: RefCell<HashMap<Spot, Arc<crate::persona::load::Found>>>,
+    /// The roles of the operators of each scope that was asked for them.
+    pub(crate) roles: RefCell<HashMap<Scope, Arc<BTreeSet<String>>>>,
     planned: RefCell<BTreeSet<(Scope, String)>>,
     slugs: RefCell<HashMap<(Scope, String), Claim>>,
 }
@@ -103,6 +105,7 @@ impl<'w> Round<'w> {
             chains: RefCell::default(),
             folders: RefCell::default(),
             personas: RefCell::default(),
+            roles: RefCell::default(),
             planned: RefCell::default(),
             slugs: RefCell::default(),
         }

@@ -4,13 +4,20 @@
 //! values; its targets, the older way to say it, are made into the same. Where there is a selector, it alone counts.
 //! An empty one is for nobody, and so is a term on an axis that the subject has no value on.
 
+mod bindings;
+mod pattern;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::{GlobBuilder, GlobMatcher};
 use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::selector::{Selector, Term, Values};
 use quorate_manifest::playbook::targets::TargetKind;
+
+use pattern::{Globs, Pattern};
+
+pub use bindings::Bindings;
 
 /// The axis of an operator's own slug.
 pub const IDENTITY: &str = "identity";
@@ -57,17 +64,8 @@ pub struct Binding {
 /// One axis, and what it has to be.
 #[derive(Debug, Clone)]
 struct Wanted {
-    axis: String,
+    axis: Cow<'static, str>,
     values: Vec<Pattern>,
-}
-
-#[derive(Debug, Clone)]
-enum Pattern {
-    Any,
-    Exactly(String),
-    Like(Box<GlobMatcher>),
-    /// A pattern that is none matches nothing.
-    Broken,
 }
 
 impl Subject {
@@ -104,13 +102,24 @@ impl Subject {
 impl Binding {
     /// Whom a playbook is for.
     pub fn of(playbook: &Playbook) -> Self {
+        Binding::sharing(playbook, &mut Globs::default())
+    }
+
+    /// The same, with the globs of other playbooks.
+    fn sharing(playbook: &Playbook, globs: &mut Globs) -> Self {
         match &playbook.selector {
-            Some(selector) => Binding { all: selected(selector) },
+            Some(selector) => Binding { all: selected(selector, globs) },
             None => {
-                let targeted = targeted(playbook);
+                let targeted = targeted(playbook, globs);
                 Binding { all: if targeted.is_empty() { Vec::new() } else { vec![targeted] } }
             }
         }
+    }
+
+    /// Whether it is for whoever there is: nothing that it wants is more than any value.
+    pub fn is_for_everybody(&self) -> bool {
+        let any = |wanted: &Wanted| wanted.values.iter().any(|value| matches!(value, Pattern::Any));
+        !self.all.is_empty() && self.all.iter().all(|one_of| one_of.iter().any(any))
     }
 
     /// Whether it is for a subject, and how that came about; by name where any of it is.
@@ -134,35 +143,21 @@ impl Binding {
 }
 
 impl Wanted {
-    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>) -> Self {
-        let values = values.into_iter().map(|value| Pattern::of(bare(axis, value))).collect();
-        Wanted { axis: axis.to_owned(), values }
+    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>, globs: &mut Globs) -> Self {
+        let values = values.into_iter().map(|value| Pattern::of(bare(axis, value), globs)).collect();
+        let known = WORDS.iter().find(|(known, _)| *known == axis);
+        let axis = known.map_or_else(|| Cow::Owned(axis.to_owned()), |(known, _)| Cow::Borrowed(*known));
+        Wanted { axis, values }
     }
 
     fn met(&self, subject: &Subject) -> Option<Bound> {
-        let has = subject.axes.get(&self.axis).filter(|values| !values.is_empty())?;
+        let has = subject.axes.get(&*self.axis).filter(|values| !values.is_empty())?;
         let meets = |pattern: &Pattern| match pattern {
             Pattern::Any => Some(Bound::Matched),
             Pattern::Exactly(value) => has.contains(value).then_some(Bound::Named),
-            Pattern::Like(glob) => has.iter().any(|value| glob.is_match(value)).then_some(Bound::Matched),
-            Pattern::Broken => None,
+            Pattern::Like(glob) => has.iter().any(|value| glob.matches(value)).then_some(Bound::Matched),
         };
         self.values.iter().filter_map(meets).min_by_key(|how| *how == Bound::Matched)
-    }
-}
-
-impl Pattern {
-    fn of(value: &str) -> Self {
-        if value == "*" {
-            return Pattern::Any;
-        }
-        if !value.contains(['*', '?', '[', '{']) {
-            return Pattern::Exactly(value.to_owned());
-        }
-        match GlobBuilder::new(value).literal_separator(true).build() {
-            Ok(glob) => Pattern::Like(Box::new(glob.compile_matcher())),
-            Err(_) => Pattern::Broken,
-        }
     }
 }
 
@@ -176,31 +171,32 @@ fn bare<'v>(axis: &str, value: &'v str) -> &'v str {
     }
 }
 
-fn selected(selector: &Selector) -> Vec<Vec<Wanted>> {
-    let term = |term: &Term| Wanted::new(&term.axis, term.any_of.iter().map(String::as_str));
-    let axes = selector.axes.iter().map(|(axis, values)| {
-        vec![match values {
-            Values::One(value) => Wanted::new(axis, [value.as_str()]),
-            Values::Some(values) => Wanted::new(axis, values.iter().map(String::as_str)),
-        }]
-    });
-    let all_of = selector.all_of.iter().flatten().map(|one| vec![term(one)]);
-    let any_of = selector.any_of.iter().map(|terms| terms.iter().map(term).collect());
-    axes.chain(all_of).chain(any_of).collect()
+fn selected(selector: &Selector, globs: &mut Globs) -> Vec<Vec<Wanted>> {
+    let mut all = Vec::new();
+    for (axis, values) in &selector.axes {
+        all.push(vec![match values {
+            Values::One(value) => Wanted::new(axis, [value.as_str()], globs),
+            Values::Some(values) => Wanted::new(axis, values.iter().map(String::as_str), globs),
+        }]);
+    }
+    let mut term = |term: &Term| Wanted::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
+    all.extend(selector.all_of.iter().flatten().map(|one| vec![term(one)]));
+    all.extend(selector.any_of.iter().map(|terms| terms.iter().map(&mut term).collect()));
+    all
 }
 
 /// What targets say: one of them has to match. What is said of an operator may be its slug or its role.
-fn targeted(playbook: &Playbook) -> Vec<Wanted> {
+fn targeted(playbook: &Playbook, globs: &mut Globs) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     let mut operator = |value: &str| {
         // A role behind `operator/`, or an operator behind `role/`, is what the word says.
         let role_alone = value.starts_with("role/") || value.starts_with("ws://roles/");
         let operator_alone = value.starts_with("ws://operators/");
         if !role_alone {
-            wanted.push(Wanted::new(IDENTITY, [value]));
+            wanted.push(Wanted::new(IDENTITY, [value], globs));
         }
         if !operator_alone {
-            wanted.push(Wanted::new(ROLE, [bare(IDENTITY, value)]));
+            wanted.push(Wanted::new(ROLE, [bare(IDENTITY, value)], globs));
         }
     };
     let targets = playbook.targets.iter().flatten();
@@ -213,7 +209,7 @@ fn targeted(playbook: &Playbook) -> Vec<Wanted> {
             TargetKind::Skill => SKILL,
             TargetKind::Runtime => RUNTIME,
         };
-        wanted.push(Wanted::new(axis, [target.reference.as_str()]));
+        wanted.push(Wanted::new(axis, [target.reference.as_str()], globs));
     }
     wanted
 }

@@ -5,6 +5,13 @@
 
 pub mod base;
 pub mod bind;
+pub mod compose;
+pub mod curate;
+pub mod delta;
+pub mod gate;
+pub mod history;
 pub mod index;
+pub mod lock;
+pub mod log;
 pub mod persona;
 pub mod weave;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use crate::base::Base;
+use crate::lock::Touch;
 
 /// The highest priority that an overlay of an advisory run weaves with, whatever its rule gave it. What is above is
 /// for what governance has let through (B6).
@@ -93,6 +94,8 @@ pub enum Why {
     NoBlock(String),
     /// Another overlay, whose id this is, stands in place of the same block.
     Replaced(String),
+    /// It touches a locked trait.
+    Locked(Box<Touch>),
 }
 
 impl fmt::Display for Why {
@@ -103,6 +106,7 @@ impl fmt::Display for Why {
             Why::Repeats(id) => write!(f, "`{id}` says the same"),
             Why::NoBlock(block) => write!(f, "the prompt has no block `{block}`"),
             Why::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
+            Why::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.by),
         }
     }
 }

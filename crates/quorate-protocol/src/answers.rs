@@ -4,6 +4,7 @@ pub mod adjudicator;
 pub mod advice;
 pub mod deliberator;
 pub mod message;
+pub mod reflection;
 pub mod turn;
 pub mod vote;
 
@@ -30,11 +31,15 @@ pub enum Schema {
     Turn,
     /// A choice of who speaks next.
     Selection,
+    /// What reflection proposes.
+    Deltas,
+    /// What a judge says of a prompt fragment.
+    Judgement,
 }
 
 impl Schema {
     /// All forms.
-    pub const ALL: [Schema; 9] = [
+    pub const ALL: [Schema; 11] = [
         Schema::FirstAnswer,
         Schema::SecondAnswer,
         Schema::Adjudication,
@@ -44,6 +49,8 @@ impl Schema {
         Schema::Said,
         Schema::Turn,
         Schema::Selection,
+        Schema::Deltas,
+        Schema::Judgement,
     ];
 
     /// Whether the answer is a JSON object; else it is the text itself.
@@ -62,6 +69,8 @@ impl Schema {
             Schema::Message => message::schema(),
             Schema::Said | Schema::Turn => turn::schema(),
             Schema::Selection => turn::selection_schema(),
+            Schema::Deltas => reflection::deltas_schema(),
+            Schema::Judgement => reflection::judgement_schema(),
         }
     }
 
@@ -76,6 +85,8 @@ impl Schema {
             Schema::Message => message::Message::read(answer).is_some(),
             Schema::Said | Schema::Turn => turn::Turn::read(answer).is_some(),
             Schema::Selection => turn::selection(answer).is_some(),
+            Schema::Deltas => reflection::deltas(answer).is_some(),
+            Schema::Judgement => reflection::Judgement::read(answer).is_some(),
         }
     }
 
@@ -91,6 +102,8 @@ impl Schema {
             Schema::Said => &[],
             Schema::Turn => &["content"],
             Schema::Selection => &["next"],
+            Schema::Deltas => &["deltas"],
+            Schema::Judgement => &["verdict"],
         }
     }
 }

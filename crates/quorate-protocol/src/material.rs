@@ -40,6 +40,17 @@ pub enum PartKind {
     State,
     /// Those who can be chosen to speak next: a JSON array of `{id, name, role, capabilities}`.
     Roster,
+    /// What earlier runs have come to: a JSON array of `{run, at, artifact_type, subject, verdict, findings: [{by, issue,
+    /// fix?, quote}], brief?, severity?, transcript?}`.
+    Runs,
+    /// The playbooks that are for the operator at present: a JSON array of `{slug, title, status, priority, body}`.
+    Playbooks,
+    /// The operator's own prompt.
+    Persona,
+    /// The prompt fragment that is to be judged.
+    Fragment,
+    /// The traits that are locked: a JSON array of `{id, description}`.
+    Traits,
 }
 
 impl PartKind {
@@ -62,6 +73,11 @@ impl PartKind {
             PartKind::Turns => "turns",
             PartKind::State => "state",
             PartKind::Roster => "roster",
+            PartKind::Runs => "runs",
+            PartKind::Playbooks => "playbooks",
+            PartKind::Persona => "persona",
+            PartKind::Fragment => "fragment",
+            PartKind::Traits => "traits",
         }
     }
 

@@ -38,6 +38,7 @@ impl Scripted {
             persona: None,
             context: Vec::new(),
             weight: None,
+            marks: serde_json::Map::new(),
             speaking: None,
         }
     }

@@ -17,6 +17,7 @@ mod man;
 mod mcp;
 mod overlays;
 mod override_run;
+mod playbook;
 pub mod progress;
 mod provision;
 pub mod render;
@@ -81,6 +82,7 @@ enum Command {
     Override(override_run::Arguments),
     Overlays(overlays::Arguments),
     Weave(weave::Arguments),
+    Playbook(playbook::Arguments),
     Provision(provision::Arguments),
     Init(init::Arguments),
     Check(check::Arguments),
@@ -143,6 +145,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
         Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
         Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
+        Command::Playbook(arguments) => Box::pin(playbook::run(arguments, environment, terminal)).await,
         Command::Provision(arguments) => provision::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,

@@ -4,6 +4,7 @@
 pub mod artifact;
 pub mod audit;
 pub mod check;
+pub mod compose;
 pub mod confined;
 pub mod convene;
 pub mod desk;
@@ -22,7 +23,8 @@ pub mod modularity;
 pub mod operate;
 pub mod overlays;
 pub mod overriding;
-mod playbooks;
+pub mod playbook;
+pub mod producer;
 pub mod provision;
 pub mod replay;
 pub mod report;

@@ -17,13 +17,8 @@ use quorate_diagnostics::codes;
 use support::Place;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 22] = [
+const NOT_RUN: [(&str, &str); 17] = [
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
-    ("lock_violated", "no command weaves playbooks"),
-    ("block_not_replaceable", "no command weaves playbooks"),
-    ("history_mutation", "no command changes playbooks"),
-    ("delta_invalid", "no command changes playbooks"),
-    ("promotion_denied", "no command changes playbooks"),
     ("quorate:run_open", "needs a process that was killed"),
     ("quorate:fingerprint_changed", "needs a process that was killed"),
     ("quorate:run_moved", "needs two processes at the same moment"),

@@ -2,9 +2,10 @@
 //!
 //! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
 //! and answers from counted findings; as a member of an assembly, through its persona; in a conversation, with a few
-//! sentences. `docs/rubric.md` says what is
-//! looked for, and the rules. This file owns the port; what a text is stands in `rubric/document.rs`, what is looked
-//! for in `rubric/checks/`, what follows from it in `rubric/scoring.rs`, and members of assemblies in `rubric/member.rs`.
+//! sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
+//! This file owns the port; what a text is stands in `rubric/document.rs`, what is looked for in `rubric/checks/`, what
+//! follows from it in `rubric/scoring.rs`, members of assemblies in `rubric/member.rs`, and reflection in
+//! `rubric/reflection.rs`.
 
 mod adjudication;
 mod banned;
@@ -17,6 +18,7 @@ mod lexicon;
 mod member;
 mod others;
 mod reading;
+mod reflection;
 mod scoring;
 mod second_reading;
 mod settings;
@@ -104,6 +106,8 @@ impl Rubric {
                     "the rubric reads prose by rule and cannot choose who speaks; name another executor",
                 ));
             }
+            Schema::Deltas => return Ok(reflection::deltas(parts).to_string()),
+            Schema::Judgement => return Ok(reflection::judgement().to_string()),
             _ => {}
         }
         let Some(wanted) = Wanted::of(*form) else { return self.answer(member, step, role, parts) };

@@ -218,6 +218,7 @@ impl Session {
         let about = seat.executor.about();
         entries.extend(asked.attempt.iter().map(|attempt| attempt.entry(at_ms)));
         let mut entry = asked.ended.entry(invoke, &seat.executor_name, &about, seat.weight, at_ms);
+        entry.data.extend(seat.marks.clone());
         if late {
             entry.data.insert("status".into(), json!(consultation::LATE));
         }
@@ -334,7 +335,10 @@ impl Session {
     fn cancelled(&self, under_way: &UnderWay, at_ms: i64) -> Result<Entry, Error> {
         let seat = self.seat(&under_way.invoke.member)?;
         let ended = Ended::without_answer(Absent::Cancelled, under_way.spent());
-        Ok(ended.entry(&under_way.invoke, &seat.executor_name, &seat.executor.about(), seat.weight, at_ms))
+        let (name, about) = (&seat.executor_name, seat.executor.about());
+        let mut entry = ended.entry(&under_way.invoke, name, &about, seat.weight, at_ms);
+        entry.data.extend(seat.marks.clone());
+        Ok(entry)
     }
 
     fn seat(&self, member: &Name) -> Result<&Seat, Error> {

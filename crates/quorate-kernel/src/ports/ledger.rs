@@ -45,6 +45,53 @@ pub enum Kind {
     RunEnded,
     /// A trigger of a conversation is settled. In the runtime's own stream.
     Turn,
+    /// Something was done to a playbook. In the playbooks' own stream.
+    Playbook(PlaybookEvent),
+}
+
+/// What was done to a playbook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PlaybookEvent {
+    /// It is there now.
+    Registered,
+    /// It is computed and not woven.
+    Shadowed,
+    /// It is woven.
+    Promoted,
+    /// It is woven no more.
+    Archived,
+    /// A delta was refused.
+    Rejected,
+    /// A prompt was composed.
+    Composed,
+    /// It was for somebody, and was not woven.
+    Skipped,
+}
+
+impl PlaybookEvent {
+    /// All of them.
+    pub const ALL: [PlaybookEvent; 7] = [
+        PlaybookEvent::Registered,
+        PlaybookEvent::Shadowed,
+        PlaybookEvent::Promoted,
+        PlaybookEvent::Archived,
+        PlaybookEvent::Rejected,
+        PlaybookEvent::Composed,
+        PlaybookEvent::Skipped,
+    ];
+
+    /// The word in the record's head.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PlaybookEvent::Registered => "playbook.registered",
+            PlaybookEvent::Shadowed => "playbook.shadowed",
+            PlaybookEvent::Promoted => "playbook.promoted",
+            PlaybookEvent::Archived => "playbook.archived",
+            PlaybookEvent::Rejected => "playbook.rejected",
+            PlaybookEvent::Composed => "playbooks.composed",
+            PlaybookEvent::Skipped => "playbook.skipped",
+        }
+    }
 }
 
 impl Kind {
@@ -66,6 +113,7 @@ impl Kind {
             Kind::Override => "override",
             Kind::RunEnded => "run.ended",
             Kind::Turn => "turn",
+            Kind::Playbook(event) => event.as_str(),
         }
     }
 }

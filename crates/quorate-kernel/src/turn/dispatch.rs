@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_protocol::{Absent, Consultation, Invoke, Json, Name};
-use serde_json::Map;
+use quorate_protocol::{Absent, Consultation, Json, Name};
 use tokio::time::Instant;
 
 use super::Runner;
-use crate::call::{self, Recorder, Table};
+use crate::alone;
+use crate::call::{Recorder, Table};
 use crate::consultation::millis;
 use crate::conversation::Turn;
 use crate::ports::dispatcher::{Ask, Input, Question, Unanswered};
@@ -90,28 +90,17 @@ struct Asking {
 #[async_trait]
 impl Ask for Asking {
     async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Unanswered> {
-        if !self.table.calls.reserve() {
-            self.spent.store(true, Ordering::Relaxed);
-            return Err(Absent::RunOverBudget.into());
-        }
-        let mut seat = seat.clone();
-        seat.role = question.role.into();
-        let invoke = Invoke {
-            id: self.id.clone(),
-            member: "dispatcher".into(),
-            step: "dispatch".into(),
-            parts: question.parts,
-            schema: question.form,
-            task: question.task.into(),
-            marks: Map::new(),
-        };
-        let asked = call::call(self.table.clone(), self.recorder.clone(), invoke, seat, Arc::default()).await;
-        match asked {
-            Ok(call::Ended::Call(_, asked)) => match asked.ended.result {
+        let (invoke, seat) = alone::posed(&self.id, &"dispatcher".into(), "dispatch", question, seat);
+        match alone::put(&self.table, &self.recorder, invoke, seat).await {
+            Ok(asked) => match asked.ended.result {
                 Consultation::Answered(answer) => Ok(answer),
-                Consultation::Absent(absent) => Err(Unanswered { absent, why: asked.ended.message }),
+                Consultation::Absent(absent) => {
+                    // Whoever had a first call has been asked, and what it lacks is an answer.
+                    let spent = absent == Absent::RunOverBudget && asked.ended.spent.calls == 0;
+                    self.spent.fetch_or(spent, Ordering::Relaxed);
+                    Err(Unanswered { absent, why: asked.ended.message })
+                }
             },
-            Ok(call::Ended::Errand(..)) => Err(Absent::Failed.into()),
             Err(error) => {
                 *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Err(Absent::Failed.into())

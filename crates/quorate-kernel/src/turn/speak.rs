@@ -8,7 +8,7 @@ use quorate_protocol::{Absent, Consultation, Invoke, Name, Part, PartKind};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::{Runner, Said, Scene, Speaker, Spoken};
+use super::{Prompt, Runner, Said, Scene, Speaker, Spoken};
 use crate::call;
 use crate::consultation::Ended;
 use crate::conversation::{Speaking, key};
@@ -55,7 +55,7 @@ impl Runner {
         if !self.table.calls.reserve() {
             return failed("the calls of this run are spent".to_owned());
         }
-        let invoke = invoke(speaker, scene, &state, &prompt.woven);
+        let invoke = invoke(speaker, scene, &state, &prompt);
         let mut seat = speaker.seat.clone();
         seat.role = prompt.text;
         seat.speaking = Some(Arc::new(Speaking {
@@ -82,7 +82,7 @@ fn invoke(
     speaker: &Speaker,
     scene: &Scene,
     state: &Map<String, quorate_protocol::Json>,
-    woven: &[String],
+    prompt: &Prompt,
 ) -> Invoke {
     let participant = &speaker.participant;
     let trigger = scene.window.last();
@@ -106,7 +106,8 @@ fn invoke(
         let servers = participant.tools.servers.join(", ");
         task.push_str(&format!(" The MCP servers whose tools you may use: {servers}."));
     }
-    let marks = json!({"trigger": trigger_id, "woven": woven});
+    let mut marks = crate::consultation::object(json!({"trigger": trigger_id, "woven": prompt.woven}));
+    marks.extend(prompt.marks.clone());
     Invoke {
         id: key(trigger_id, &participant.id),
         member: participant.id.clone(),
@@ -114,7 +115,7 @@ fn invoke(
         parts,
         schema: speaker.seat.executor.turns(),
         task: task.into(),
-        marks: crate::consultation::object(marks),
+        marks,
     }
 }
 

@@ -14,7 +14,26 @@ pub struct Hold {
     file: File,
 }
 
+/// How long [`Hold::wait`] waits, and how often it looks.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(600);
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(15);
+
 impl Hold {
+    /// As [`Hold::take`], and waits a moment for who has it: a process that was killed is gone at once, but what it was
+    /// just starting has its lock until it is what it is to be.
+    ///
+    /// # Errors
+    /// As [`Hold::take`].
+    pub async fn wait(dir: &Path, run: &str) -> Result<Option<Hold>> {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match Hold::take(dir, run)? {
+                None if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                taken => return Ok(taken),
+            }
+        }
+    }
+
     /// Takes hold of a run; `None` while another process has it. `dir` is the ledger's directory.
     ///
     /// # Errors

@@ -44,7 +44,8 @@ impl Change {
             | Kind::Violation
             | Kind::OverlayAdded
             | Kind::OverlayEvicted
-            | Kind::Turn => None,
+            | Kind::Turn
+            | Kind::Playbook(_) => None,
         }
     }
 

@@ -6,6 +6,13 @@ use serde_json::Value;
 
 use super::{Additional, Bound, Fault, Form, Instance, Misfit, Step, Type, Wanted};
 
+/// A step to the value that is held. Nearly all values fit, so that nobody asks for its path.
+#[derive(Clone, Copy)]
+enum At<'v> {
+    Key(&'v str),
+    Item(usize),
+}
+
 impl Form {
     /// What keeps a value from fitting, in the order found.
     pub fn misfits<I: Instance>(&self, value: &I) -> Vec<Misfit> {
@@ -19,13 +26,19 @@ impl Form {
         self.misfits(value).is_empty()
     }
 
-    fn hold<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+    fn hold<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<At<'v>>, found: &mut Vec<Misfit>) {
         let before = found.len();
-        let mut say = |fault| found.push(Misfit { path: at.clone(), fault, because: None });
+        let mut say = |fault| found.push(Misfit { path: path(at), fault, because: None });
         // Where values are listed, their type says nothing that they don't.
         if let Some(values) = &self.one_of_values {
-            let written = value.json();
-            if !values.iter().any(|one| same(one, &written)) {
+            let is_one = match value.text() {
+                Some(text) => values.iter().any(|one| one.as_str() == Some(text)),
+                None => {
+                    let written = value.json();
+                    values.iter().any(|one| same(one, &written))
+                }
+            };
+            if !is_one {
                 say(Fault::NotAmong(values.clone()));
                 return;
             }
@@ -43,7 +56,7 @@ impl Form {
         for key in self.required.iter().filter(|key| value.entries().is_some() && value.get(key).is_none()) {
             let because = self.properties.iter().find(|(name, _)| name == key);
             let because = because.and_then(|(_, form)| form.description.clone());
-            found.push(Misfit { path: at.clone(), fault: Fault::Missing(key.clone()), because });
+            found.push(Misfit { path: path(at), fault: Fault::Missing(key.clone()), because });
         }
         self.within(value, at, found);
         self.combined(value, at, found);
@@ -83,12 +96,12 @@ impl Form {
             bound(entries.count() < few, Bound::FewestKeys(few));
         }
         if let Some(text) = value.text() {
-            let length = text.chars().count();
+            let length = || text.chars().count();
             if let Some(long) = self.max_length {
-                bound(length > long, Bound::LongestText(long));
+                bound(length() > long, Bound::LongestText(long));
             }
             // What is too short has no need to be told of a pattern too.
-            if let Some(short) = self.min_length.filter(|short| length < *short) {
+            if let Some(short) = self.min_length.filter(|short| length() < *short) {
                 bound(true, Bound::ShortestText(short));
             } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.fits(text)) {
                 say(Fault::Pattern { pattern: pattern.text.clone(), says: pattern.says.clone() });
@@ -97,7 +110,7 @@ impl Form {
     }
 
     /// What is wrong deeper inside.
-    fn within<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+    fn within<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<At<'v>>, found: &mut Vec<Misfit>) {
         for (key, one) in value.entries().into_iter().flatten() {
             let known = self.properties.iter().find(|(name, _)| name == key).map(|(_, form)| form);
             let form = match (known, &self.additional) {
@@ -107,24 +120,24 @@ impl Form {
                 (None, Additional::Closed) => {
                     let known = self.properties.iter().map(|(name, _)| name.clone()).collect();
                     let fault = Fault::Unknown { key: key.to_owned(), known };
-                    found.push(Misfit { path: at.clone(), fault, because: None });
+                    found.push(Misfit { path: path(at), fault, because: None });
                     continue;
                 }
             };
-            at.push(Step::Key(key.to_owned()));
+            at.push(At::Key(key));
             form.hold(one, at, found);
             at.pop();
         }
         if let Some(form) = &self.items {
             for (index, one) in value.items().into_iter().flatten().enumerate() {
-                at.push(Step::Item(index));
+                at.push(At::Item(index));
                 form.hold(one, at, found);
                 at.pop();
             }
         }
     }
 
-    fn combined<I: Instance>(&self, value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+    fn combined<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<At<'v>>, found: &mut Vec<Misfit>) {
         for form in &self.all_of {
             form.hold(value, at, found);
         }
@@ -135,11 +148,11 @@ impl Form {
             match self.one_of.iter().filter(|form| form.fits(value)).count() {
                 0 => self.no_way(&self.one_of, value, at, found),
                 1 => {}
-                _ => found.push(Misfit { path: at.clone(), fault: Fault::ManyWays, because: None }),
+                _ => found.push(Misfit { path: path(at), fault: Fault::ManyWays, because: None }),
             }
         }
         if self.not.as_ref().is_some_and(|form| form.fits(value)) {
-            found.push(Misfit { path: at.clone(), fault: Fault::Forbidden, because: None });
+            found.push(Misfit { path: path(at), fault: Fault::Forbidden, because: None });
         }
         if let Some(condition) = &self.condition {
             let form = if condition.when.fits(value) { &condition.then } else { &condition.otherwise };
@@ -150,7 +163,13 @@ impl Form {
     }
 
     /// Where only one of the ways is meant for such a value, its faults are the ones to tell.
-    fn no_way<I: Instance>(&self, ways: &[Form], value: &I, at: &mut Vec<Step>, found: &mut Vec<Misfit>) {
+    fn no_way<'v, I: Instance>(
+        &self,
+        ways: &[Form],
+        value: &'v I,
+        at: &mut Vec<At<'v>>,
+        found: &mut Vec<Misfit>,
+    ) {
         // Nobody is told to write null: leaving the key out is the same.
         let ways: Vec<&Form> = ways.iter().filter(|way| way.types != [Type::Null]).collect();
         let listed: Option<Vec<&Vec<Value>>> = ways.iter().map(|way| way.one_of_values.as_ref()).collect();
@@ -159,7 +178,7 @@ impl Form {
             only.hold(value, at, found);
         } else if let Some(listed) = listed {
             let fault = Fault::NotAmong(listed.into_iter().flatten().cloned().collect());
-            found.push(Misfit { path: at.clone(), fault, because: None });
+            found.push(Misfit { path: path(at), fault, because: None });
         } else if let (Some(way), None) = (meant.next(), meant.next())
             && way.one_of_values.is_none()
         {
@@ -167,9 +186,17 @@ impl Form {
         } else {
             let mut all = Vec::new();
             ways.iter().for_each(|way| way.hold(value, at, &mut all));
-            found.push(Misfit { path: at.clone(), fault: Fault::NoWay(all), because: None });
+            found.push(Misfit { path: path(at), fault: Fault::NoWay(all), because: None });
         }
     }
+}
+
+fn path(at: &[At<'_>]) -> Vec<Step> {
+    let step = |one: &At<'_>| match one {
+        At::Key(key) => Step::Key((*key).to_owned()),
+        At::Item(index) => Step::Item(*index),
+    };
+    at.iter().map(step).collect()
 }
 
 /// Equality as JSON Schema has it: 1 and 1.0 are the same.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Place, codes};
 
-use super::{AssemblyTable, Block, Budget, Configuration, ExecutorTable, RuntimeTable, executor};
+use super::{
+    AssemblyTable, Block, Budget, Configuration, ExecutorTable, Lock, RuntimeTable, executor, playbooks,
+};
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
@@ -44,6 +46,8 @@ fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
         servers: fields.optional("mcp").map(|field| servers(&field)).unwrap_or_default(),
         runtimes: fields.optional("runtimes").map(|field| runtimes(&field)).unwrap_or_default(),
         budget: fields.optional("budget").map(|field| budget(&field)).unwrap_or_default(),
+        playbooks: fields.optional("playbooks").map(|field| playbooks::read(&field)).unwrap_or_default(),
+        locks: fields.optional("locks").map(|field| locks(&field)).unwrap_or_default(),
     };
     fields.finish_with(|key| not_yet("", key));
     Some(host)
@@ -75,6 +79,12 @@ fn servers(field: &Field<'_>) -> BTreeMap<String, Block> {
         let fields = field.fields()?;
         Some((id.to_owned(), executor::block(&field, &fields)))
     };
+    tables.into_iter().filter_map(read).collect()
+}
+
+fn locks(field: &Field<'_>) -> BTreeMap<String, Lock> {
+    let tables = field.entries().unwrap_or_default();
+    let read = |(id, field): (&str, Field<'_>)| Some((id.to_owned(), playbooks::lock(id, &field)?));
     tables.into_iter().filter_map(read).collect()
 }
 

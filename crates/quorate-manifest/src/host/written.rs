@@ -30,6 +30,52 @@ pub(crate) struct Configuration {
     pub runtimes: Option<BTreeMap<String, Runtime>>,
     /// What one run may use up.
     pub budget: Option<Budget>,
+    /// How agents may get better.
+    pub playbooks: Option<Playbooks>,
+    /// What nothing may change in an operator, by the trait's id.
+    pub locks: Option<BTreeMap<String, Lock>>,
+}
+
+/// How agents may get better.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Playbooks {
+    /// How many playbooks may be active for one operator; 12 unless said.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub max_active: Option<u32>,
+    /// The executor that reads each proposal against the locked traits.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub judge: Option<String>,
+    /// The executor that reads runs and proposes playbooks.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub reflector: Option<String>,
+    /// The voting assembly that decides on promotions, relative to this file.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["assemblies/prompt-board"]))]
+    pub governance: Option<String>,
+    /// The command that compares two prompts.
+    #[schemars(extend("minItems" = 1, "examples" = [["python3", "score.py"]]))]
+    pub scorer: Option<Vec<String>>,
+    /// How many outcomes a gate has to see on each side; 8 unless said.
+    #[schemars(range(min = 2, max = 100_000))]
+    pub min_sample: Option<u32>,
+    /// How often a gate may let through what is no better; 0.05 unless said.
+    #[schemars(range(min = 0.000_1, max = 0.2))]
+    pub error_rate: Option<f64>,
+}
+
+/// A trait that nothing may change in an operator.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Lock {
+    /// What it is.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub description: Option<String>,
+    /// Words that stand for it.
+    pub words: Option<Vec<String>>,
+    /// Phrases that betray it.
+    pub phrases: Option<Vec<String>>,
+    /// The slugs of the operators whose trait it is; all of them unless said.
+    pub operators: Option<Vec<String>>,
 }
 
 /// An MCP server: `url` with `token`, the name of the variable that holds it, or `command` with `args`.

@@ -1,5 +1,6 @@
 //! What is checked of a playbook by itself and beside the others of its round. What it does to a persona is the weave's.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -10,10 +11,13 @@ use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::duration::Iso;
 use crate::layer::Layer;
-use crate::round::{Read, Refs, Round};
+use crate::round::{Presence, Read, Reference, Refs, Round};
 use crate::timestamp;
 use crate::tree::Node;
-use crate::workspace::{EntryKind, Spot};
+use crate::workspace::Spot;
+
+/// How Git marks a conflict: the lines of its beginning and of its end begin with these.
+const CONFLICT: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 
 /// Loads a playbook whose manifest was read.
 pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
@@ -30,6 +34,7 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
         report.warn(codes::ENTRY_DRIFT, body.at(layer.key_place("entry")).help(help));
     }
     times(layer, &playbook, &mut report);
+    unmerged(layer, &mut report);
     duplicate(round, layer, &playbook.slug, &mut report);
     if round.options.refs == Refs::Followed && playbook.selector.is_none() {
         targets(round, layer, &playbook, &mut report);
@@ -61,6 +66,21 @@ fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
         let body =
             Body::new("`ttl` counts from when the playbook was written, and nothing says when that was");
         report.refuse(codes::PLAYBOOK_INVALID, body.at(place).help("add `updated_at` or `created_at`"));
+    }
+}
+
+/// A merge that nobody has resolved holds two texts, and agents are to be told neither.
+fn unmerged(layer: &Layer, report: &mut Report) {
+    let mut start = layer.body.start;
+    for line in layer.body().split_inclusive('\n') {
+        let end = start + line.trim_end().len();
+        if line.starts_with(CONFLICT[0]) || line.starts_with(CONFLICT[1]) {
+            let body = Body::new("a merge was left unresolved in the body");
+            let help = "keep one side, or join them, and take the marks out";
+            report.refuse(codes::PLAYBOOK_INVALID, body.at(layer.place(start..end, "")).help(help));
+            return;
+        }
+        start += line.len();
     }
 }
 
@@ -99,37 +119,52 @@ fn targets(round: &Round<'_>, layer: &Layer, playbook: &Playbook, report: &mut R
 /// Why a target leads to nothing. A glob leads to whatever it matches, now or later; runtimes have no place of their
 /// own.
 fn unresolved(round: &Round<'_>, from: &Spot, kind: TargetKind, written: &str) -> Option<String> {
-    let bare = written.split_once('/').map_or(written, |(_, bare)| bare);
+    let named = written.strip_prefix("ws://").unwrap_or(written);
+    let bare = named.split_once('/').map_or(named, |(_, bare)| bare);
     if written.contains(['*', '?', '[', '{']) || bare.is_empty() {
         return None;
     }
-    let exists = |collection: &str| round.resolves(from, &format!("ws://{collection}/{bare}")).is_ok();
-    let has_role = || roles(round, from).iter().any(|role| role == bare || role == written);
+    let has_role = || {
+        let roles = roles(round, from);
+        roles.contains(bare) || roles.contains(written)
+    };
     match kind {
-        TargetKind::Operator if exists("operators") || has_role() => None,
+        TargetKind::Operator if is_operator(round, from, bare) || has_role() => None,
         TargetKind::Operator => Some(format!("no operator is called `{bare}` or has that role")),
         TargetKind::Role if has_role() => None,
         TargetKind::Role => Some(format!("no operator has the role `{bare}`")),
-        TargetKind::Skill if exists("skills") => None,
+        TargetKind::Skill if round.resolves(from, &format!("ws://skills/{bare}")).is_ok() => None,
         TargetKind::Skill => Some(format!("there is no skill `{bare}`")),
         TargetKind::Runtime => None,
     }
 }
 
-/// The roles of all operators of a file's scope, as written and without their collection.
-fn roles(round: &Round<'_>, from: &Spot) -> Vec<String> {
+/// Whether an operator of a file's scope has a slug. Other than a ref that leads nowhere, a role is expected here: what
+/// comes near to it is nothing to look for.
+fn is_operator(round: &Round<'_>, from: &Spot, slug: &str) -> bool {
+    let spot = Reference { collection: "operators", rest: slug }.spot(from.scope());
+    spot.is_ok_and(|spot| round.presence(&spot) == Presence::File)
+}
+
+/// The roles of all operators of a file's scope, as written and without their collection; read once for all playbooks.
+fn roles(round: &Round<'_>, from: &Spot) -> Arc<BTreeSet<String>> {
+    if let Some(roles) = round.roles.borrow().get(from.scope()) {
+        return Arc::clone(roles);
+    }
     let folder = from.root().child("operators");
-    let mut roles = Vec::new();
-    for listed in round.workspace.list(&folder).unwrap_or_default() {
-        if listed.kind != EntryKind::Directory {
+    let mut roles = BTreeSet::new();
+    for name in round.names(&folder) {
+        let Read::Layer(layer) = round.read(&folder.child(&name).child("OPERATOR.md"), Doctype::Operator)
+        else {
             continue;
-        }
-        let spot = folder.child(&listed.name).child("OPERATOR.md");
-        let Read::Layer(layer) = round.read(&spot, Doctype::Operator) else { continue };
+        };
         if let Some(role) = layer.root.key("role").and_then(Node::as_str) {
-            roles.push(role.to_owned());
-            roles.extend(role.split_once('/').map(|(_, bare)| bare.to_owned()));
+            let named = role.strip_prefix("ws://").unwrap_or(role);
+            roles.extend(named.split_once('/').map(|(_, bare)| bare.to_owned()));
+            roles.insert(role.to_owned());
         }
     }
+    let roles = Arc::new(roles);
+    round.roles.borrow_mut().insert(from.scope().clone(), Arc::clone(&roles));
     roles
 }

@@ -86,7 +86,13 @@ pub fn open(
 
 /// SHA-256 in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    const FIGURES: &[u8; 16] = b"0123456789abcdef";
+    let figure = |half: u8| char::from(FIGURES[usize::from(half)]);
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        text.extend([figure(byte >> 4), figure(byte & 15)]);
+    }
+    text
 }
 
 fn unread(shown: &str, error: &Error) -> Report {

@@ -14,6 +14,9 @@ use serde_saphyr::granit_parser::{
 
 use super::{DEPTH, Entry, Float, Kind, NODES, Node, PROBLEMS, Problem};
 
+/// How many keys a mapping has before they are looked up by hash: few are faster looked through, and most have few.
+const FEW: usize = 16;
+
 /// Reads one document. The tree is there as long as the problems leave no doubt about its shape.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let options = yaml::options! {
@@ -107,7 +110,7 @@ impl<'t> Reading<'t> {
 
     fn mapping(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Stop> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut firsts: HashMap<String, Range<usize>> = HashMap::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         let mut begins = start.start;
         loop {
             let (event, span) = self.next()?;
@@ -119,15 +122,24 @@ impl<'t> Reading<'t> {
             begins = begins.min(key_span.start);
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
-            match firsts.get(&key) {
+            if entries.len() == FEW {
+                places.extend(entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)));
+            }
+            let first = match entries.len() < FEW {
+                true => entries.iter().position(|entry| entry.key == key),
+                false => places.get(&key).copied(),
+            };
+            match first {
                 Some(first) => {
                     let mut problem = Problem::new(key_span, format!("the key `{key}` is there twice"))
                         .help("keep one of the two");
-                    problem.related = Some((first.clone(), "first here".to_owned()));
+                    problem.related = Some((entries[first].key_span.clone(), "first here".to_owned()));
                     self.note(problem)?;
                 }
                 None => {
-                    firsts.insert(key.clone(), key_span.clone());
+                    if entries.len() >= FEW {
+                        places.insert(key.clone(), entries.len());
+                    }
                     entries.push(Entry { key, key_span, value });
                 }
             }

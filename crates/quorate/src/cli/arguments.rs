@@ -10,6 +10,7 @@ use quorate_protocol::policy::Policy;
 use super::render::Format;
 use crate::service::convene;
 use crate::service::environment::Environment;
+use crate::service::producer::Producer;
 use crate::service::since;
 use crate::service::sitting::Options;
 use crate::service::stop::{Class, Stop};
@@ -32,6 +33,23 @@ impl PlaceArguments {
     }
 }
 
+/// Who has made what is judged, which nobody who judges it is told.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ProducerArguments {
+    /// The operator that made it; `quorate playbook` learns from it, and whoever judges is not told
+    #[arg(long, value_name = "OPERATOR")]
+    made_by: Option<String>,
+    /// The playbooks in shadow that were in its prompt then (see `quorate weave --trying`)
+    #[arg(long, value_name = "SLUG", value_delimiter = ',', requires = "made_by")]
+    trying: Vec<String>,
+}
+
+impl ProducerArguments {
+    pub(super) fn producer(&self) -> Option<Producer> {
+        Producer::of(self.made_by.as_deref(), &self.trying)
+    }
+}
+
 /// Who answers, and what it may cost.
 #[derive(Debug, Clone, Args)]
 pub(super) struct AnswerArguments {
@@ -48,7 +66,12 @@ pub(super) struct AnswerArguments {
 
 impl AnswerArguments {
     pub(super) fn options(&self) -> convene::Options {
-        convene::Options { executor: self.executor.clone(), max_calls: self.max_calls, timeout: self.timeout }
+        convene::Options {
+            executor: self.executor.clone(),
+            max_calls: self.max_calls,
+            timeout: self.timeout,
+            producer: None,
+        }
     }
 }
 
@@ -73,6 +96,7 @@ impl ReviewArguments {
             }),
             max_calls: answers.max_calls,
             timeout: answers.timeout,
+            producer: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{Args, ValueEnum};
 use quorate_manifest::assembly::members::Trigger;
 
-use super::arguments::{AnswerArguments, PlaceArguments};
+use super::arguments::{AnswerArguments, PlaceArguments, ProducerArguments};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
@@ -79,6 +79,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = Shape::Human)]
     format: Shape,
     #[command(flatten)]
+    producer: ProducerArguments,
+    #[command(flatten)]
     answers: AnswerArguments,
     #[command(flatten)]
     places: PlaceArguments,
@@ -129,7 +131,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             rounds: arguments.rounds,
             request: arguments.request,
         },
-        options: arguments.answers.options(),
+        options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
     let (called, workspace) = match convene::call(environment, &arguments.places.places(), &request, &host) {
         Ok(called) => called,

@@ -26,7 +26,7 @@ impl Exit {
     pub(super) const REFUSED: Exit = Exit(1);
 
     /// The code of a verdict.
-    pub(super) fn verdict(code: u8) -> Exit {
+    pub(super) const fn verdict(code: u8) -> Exit {
         Exit(code)
     }
 }

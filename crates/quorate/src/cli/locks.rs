@@ -1,5 +1,6 @@
 //! `quorate locks`: one file for each verb.
 
+mod list;
 mod test;
 
 use clap::{Args, Subcommand};
@@ -8,10 +9,10 @@ use super::exit::Exit;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 
-/// See what the locked traits of an assembly forbid
+/// See what the locked traits of an assembly forbid, and which traits are locked in an operator
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md --format json"
+    after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md --format json\n  quorate locks list alice"
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -21,10 +22,12 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Test(test::Arguments),
+    List(list::Arguments),
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     match arguments.verb {
         Verb::Test(arguments) => test::run(arguments, environment, terminal),
+        Verb::List(arguments) => list::run(arguments, environment, terminal),
     }
 }

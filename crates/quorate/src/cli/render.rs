@@ -15,6 +15,7 @@ pub mod locks;
 mod markdown;
 pub mod overlays;
 pub(super) mod paint;
+pub mod playbook;
 pub mod provision;
 pub mod replay;
 pub mod resolve;

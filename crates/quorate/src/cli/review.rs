@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
-use super::arguments::{PlaceArguments, ReviewArguments};
+use super::arguments::{PlaceArguments, ProducerArguments, ReviewArguments};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
@@ -18,6 +18,7 @@ use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::report::Report;
 use crate::service::review::{self, Request, Reviewed, Tiered};
+use crate::service::sitting::Options;
 use crate::service::stop::Stop;
 
 /// Review one text: SHIP, REVISE or HOLD, with a brief
@@ -48,6 +49,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
     #[command(flatten)]
+    producer: ProducerArguments,
+    #[command(flatten)]
     review: ReviewArguments,
     #[command(flatten)]
     places: PlaceArguments,
@@ -64,7 +67,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         artifact_type: arguments.artifact_type,
         tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
         tiered: if arguments.tiered { Tiered::Obeyed } else { Tiered::Shown },
-        options: arguments.review.options(),
+        options: Options { producer: arguments.producer.producer(), ..arguments.review.options() },
     };
     let (desk, artifact) = match review::open(environment, &arguments.places.places(), &request.subject).await
     {

@@ -37,6 +37,9 @@ pub(super) struct Arguments {
     /// Weave every overlay of this assembly, whoever it is for
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     assembly: Option<String>,
+    /// Print the prompt as it would be with this playbook, which is in shadow: to try it, nothing else is told it
+    #[arg(long, value_name = "SLUG", value_parser = NonEmptyStringValueParser::new(), requires = "operator")]
+    trying: Option<String>,
     /// Say what was woven, what was not and why, how long the prompt is, and its hash
     #[arg(long, conflicts_with = "format")]
     explain: bool,
@@ -68,8 +71,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         (Some(operator), _) => Who::Operator(operator),
         (None, persona) => Who::Persona(persona.unwrap_or_default()),
     };
-    let Arguments { assembly, skill, runtime, root, .. } = arguments;
-    let request = Request { who, assembly, skill, runtime, root };
+    let Arguments { assembly, skill, runtime, trying, root, .. } = arguments;
+    let request = Request { who, assembly, skill, runtime, trying, root };
     let format = if form == Form::Json { Format::Json } else { Format::Human };
     match weave::weave(environment, &arguments.places.places(), &request, &Host::new()).await {
         Ok(woven) => {

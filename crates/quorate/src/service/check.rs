@@ -7,8 +7,9 @@ use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::check::{self, Checked, Named, Once};
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::playbook::shelf::FOLDER;
 use quorate_manifest::round::Refs;
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::workspace::{Scope, Spot};
 use quorate_manifest::{council, host};
 
 use super::disk::{self, Disk};
@@ -16,9 +17,11 @@ use super::environment::Environment;
 use super::executor;
 use super::host::Host;
 use super::manifests::{self, Manifests, directory_of, missing, root_of};
+use super::playbook::inspect;
+use super::playbook::library::Library;
 use super::runtime;
 use super::stop::{Class, Stop};
-use super::workspace::absolute;
+use super::workspace::{Places, absolute};
 
 /// What is to be checked.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +125,28 @@ fn in_workspace(
         let spot = Spot::new("-").map_err(|_| missing("-"))?;
         take(check::check_bytes(&round, &spot, bytes), &spot)?;
     }
+    if request.refs == Refs::Followed {
+        let mut scopes: Vec<&Scope> =
+            work.files.keys().filter(|spot| is_of_playbooks(spot)).map(Spot::scope).collect();
+        scopes.dedup();
+        for scope in scopes {
+            let root = work.root.join(scope.folder());
+            let library = Library::open(environment, &Places::default(), Some(&root), &host)?;
+            let asked = |spot: &Spot| work.files.contains_key(spot);
+            said.keep(inspect::findings(environment, &library, &asked), &mut outcome.report);
+        }
+    }
     Ok(())
+}
+
+/// Whether a file lies among the playbooks of its scope.
+fn is_of_playbooks(spot: &Spot) -> bool {
+    let below = spot.in_workspace();
+    let folder = match spot.scope() {
+        Scope::Workspace => format!("{FOLDER}/"),
+        tenant => format!("{}/{FOLDER}/", tenant.folder()),
+    };
+    below.starts_with(&folder)
 }
 
 /// The doctypes that are loaded by their path alone.

@@ -22,6 +22,7 @@ use super::artifact::{self, Artifact, Subject};
 use super::desk::Desk;
 use super::environment::Environment;
 use super::host::Host;
+use super::producer::Producer;
 use super::resolve::{self, View};
 use super::stop::{Class, Stop};
 use super::workspace::{self, Places, Workspace};
@@ -52,6 +53,8 @@ pub struct Options {
     pub max_calls: Option<u32>,
     /// `--timeout`: each member's deadline.
     pub timeout: Option<std::time::Duration>,
+    /// `--made-by`: who has made what it is about.
+    pub producer: Option<Producer>,
 }
 
 /// An assembly that can be convened: resolved, with what it is about.
@@ -156,7 +159,7 @@ pub async fn resume(
     host: &Host,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
-    let _held = desk.hold(run)?;
+    let _held = desk.hold(run).await?;
     let mut history = desk.history(run).await?;
     let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
     if let Some(verdict) = verdict.filter(|verdict| *verdict != "incomplete") {

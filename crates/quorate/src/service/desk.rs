@@ -89,12 +89,17 @@ impl Desk {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).warn(code, body);
     }
 
+    /// Adds a report.
+    pub fn absorb(&self, report: Report) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).absorb(report);
+    }
+
     /// Takes hold of a run, so that no other process takes it up meanwhile.
     ///
     /// # Errors
     /// When another process has it.
-    pub fn hold(&self, run: &Name) -> Result<Hold, Stop> {
-        match Hold::take(self.store.dir(), run) {
+    pub async fn hold(&self, run: &Name) -> Result<Hold, Stop> {
+        match Hold::wait(self.store.dir(), run).await {
             Ok(Some(hold)) => Ok(hold),
             Ok(None) => {
                 let body = Body::new(format!("run {run} is being worked on by another process"));

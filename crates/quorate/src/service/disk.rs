@@ -56,6 +56,124 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A file of text that may not be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// What it holds.
+    There(String),
+    /// There is none.
+    Missing,
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read, or is not UTF-8.
+#[expect(clippy::disallowed_methods, reason = "this module reads files")]
+pub fn text(path: &Path) -> std::io::Result<Text> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Text::There(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts bytes at a path below a folder, all at once and to stay, whether there is a file already or not; its directories
+/// are made. A link that leads out of the folder is not followed.
+///
+/// # Errors
+/// When it cannot be written, or would lie elsewhere.
+#[expect(clippy::disallowed_methods, reason = "this module writes files")]
+pub fn put_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let dir = path.parent().unwrap_or(folder);
+    std::fs::create_dir_all(dir)?;
+    let dir = std::fs::canonicalize(dir)?;
+    if !dir.starts_with(std::fs::canonicalize(folder)?) {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "it leads out of the workspace",
+        ));
+    }
+    let file = dir.join(path.file_name().unwrap_or_default());
+    match std::fs::symlink_metadata(&file) {
+        Ok(there) if there.file_type().is_file() => {
+            let permissions = there.permissions();
+            if permissions.readonly() {
+                return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+            }
+            put(&dir, &file, bytes, Some(permissions))
+        }
+        Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file")),
+        Err(_) => put(&dir, &file, bytes, None),
+    }
+}
+
+/// Appends bytes to a file below a folder, to stay; one that is not there is made.
+///
+/// # Errors
+/// As [`put_below`].
+pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if !path.exists() {
+        return put_below(folder, path, bytes);
+    }
+    let file = std::fs::canonicalize(path)?;
+    if !file.starts_with(std::fs::canonicalize(folder)?) {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "it leads out of the workspace",
+        ));
+    }
+    let mut file = std::fs::OpenOptions::new().append(true).open(file)?;
+    if file.metadata()?.permissions().readonly() {
+        return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+    }
+    std::io::Write::write_all(&mut file, bytes)?;
+    file.sync_data()
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module writes files")]
+fn put(
+    dir: &Path,
+    file: &Path,
+    bytes: &[u8],
+    permissions: Option<std::fs::Permissions>,
+) -> std::io::Result<()> {
+    let mut new = tempfile::NamedTempFile::new_in(dir)?;
+    std::io::Write::write_all(&mut new, bytes)?;
+    match permissions {
+        Some(permissions) => new.as_file().set_permissions(permissions)?,
+        None => readable(new.as_file())?,
+    }
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    // The name is to stay as well.
+    std::fs::File::open(dir)?.sync_all()
+}
+
+/// A file that others may read, as files in a workspace are.
+#[cfg(unix)]
+fn readable(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &std::fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Takes a file away; one that is not there is away.
+///
+/// # Errors
+/// When it cannot be.
+#[expect(clippy::disallowed_methods, reason = "this module removes files")]
+pub fn remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Whether a file can be appended to, making nothing that was not there.
 pub fn can_append(path: &Path) -> std::io::Result<()> {
     if path.exists() {

@@ -1,6 +1,6 @@
 //! Locks: what the locked traits of an assembly see in a text, for authors who tune a floor.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::text::LineIndex;
@@ -10,12 +10,17 @@ use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::assembly::resolved::Resolved;
 use quorate_manifest::round::Refs;
 use quorate_manifest::tree::Node;
+use quorate_playbook::lock as playbook;
 use quorate_protocol::locks::{Hit, Locks, Trait};
 
 use super::artifact::{self, Subject};
 use super::environment::Environment;
+use super::manifests::Manifests;
+use super::playbook::library::Known as Operator;
 use super::resolve;
 use super::stop::{Class, Stop};
+use super::weave;
+use super::workspace::{self, Places};
 
 /// What is to be tested.
 #[derive(Debug, Clone)]
@@ -125,6 +130,25 @@ pub fn test(environment: &Environment, request: &Request, host: &dyn Known) -> R
         text,
         report: view.report,
     })
+}
+
+/// The traits that are locked in an operator (B4).
+///
+/// # Errors
+/// When there is no such operator, or it is refused.
+pub fn of_operator(
+    environment: &Environment,
+    places: &Places,
+    root: Option<&Path>,
+    operator: &str,
+    host: &dyn Known,
+) -> Result<Vec<playbook::Trait>, Stop> {
+    let (root, scope) = weave::place(environment, root);
+    let workspace = workspace::load(environment, places, &root)?;
+    let manifests = Manifests::open(environment, &root, Refs::Followed)?;
+    let round = manifests.round(host);
+    let operating = weave::operating(&round, &scope, &weave::full(operator, "operators"))?;
+    Ok(Operator::new(operating, &workspace.host).traits)
 }
 
 /// Whatever keeps an assembly from being resolved makes it unusable here: 1 would look like an answer about the text.

@@ -2,8 +2,11 @@
 //! can be taken away.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_manifest::frontmatter;
+use quorate_manifest::playbook::shelf::{FOLDER, HISTORY};
 use regex::Regex;
 
 use super::disk;
@@ -30,9 +33,6 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
             _ => Stop::configuration(codes::ARTIFACT_UNREADABLE, body),
         }
     })?;
-    let names =
-        Regex::new(r"(?i)\b(agent[ _-]council|council(_log|\.yaml|_review|_sweep)?|quorate|adjudicator)\b")
-            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
     let mut scanned = Scanned { files: 0, report: Report::new() };
     for one in found {
         let relative = one.path.strip_prefix(dir).unwrap_or(&one.path);
@@ -43,10 +43,15 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
         let bytes = disk::read_up_to(&one.path, super::artifact::LIMIT).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.join(relative).display().to_string();
-        for hit in names.find_iter(&text) {
-            let place = Place { file: file.as_str().into(), span: hit.range(), path: String::new() };
-            let body =
-                Body::new(format!("what produces artifacts names what reviews them: `{}`", hit.as_str()));
+        // Of a playbook only the body is told to anybody.
+        let told = match frontmatter::split(&text) {
+            Ok(parts) if is_playbook(relative) => parts.body,
+            _ => 0..text.len(),
+        };
+        for (hit, start) in named(&text[told.clone()]) {
+            let span = told.start + start..told.start + start + hit.len();
+            let place = Place { file: file.as_str().into(), span, path: String::new() };
+            let body = Body::new(format!("what produces artifacts names what reviews them: `{hit}`"));
             scanned.report.refuse(
                 codes::MODULARITY,
                 body.at(place).help("move it to whoever routes artifacts to the review"),
@@ -57,6 +62,15 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
     Ok(scanned)
 }
 
+/// The words of a text that name the council, and where they begin.
+pub fn named(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    static NAMES: LazyLock<Regex> = LazyLock::new(|| {
+        let names = r"(?i)\b(agent[ _-]council|council(_log|\.yaml|_review|_sweep)?|quorate|adjudicator)\b";
+        Regex::new(names).expect("the pattern is ours")
+    });
+    NAMES.find_iter(text).map(|hit| (hit.as_str(), hit.start()))
+}
+
 /// `agents/*/prompt.md`, OPERATOR.md, PERSONA.md, and playbooks.
 fn tells_an_agent(relative: &Path) -> bool {
     let parts: Vec<_> = relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
@@ -64,6 +78,13 @@ fn tells_an_agent(relative: &Path) -> bool {
     match &**name {
         "OPERATOR.md" | "PERSONA.md" => true,
         "prompt.md" => parts.len() >= 3 && parts[parts.len() - 3] == "agents",
-        name => name.ends_with(".md") && parts.iter().rev().skip(1).any(|part| part == "playbooks"),
+        _ => is_playbook(relative),
     }
+}
+
+/// A playbook; what is written about playbooks beside them is told to nobody.
+fn is_playbook(relative: &Path) -> bool {
+    let name = relative.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let lies_there = relative.iter().rev().skip(1).any(|part| part == FOLDER);
+    lies_there && name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY)
 }

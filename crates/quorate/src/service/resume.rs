@@ -57,7 +57,7 @@ pub async fn resume(
     options: &Options,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
-    let _held = desk.hold(run)?;
+    let _held = desk.hold(run).await?;
     let mut history = desk.history(run).await?;
     let verdict = history
         .outcome()

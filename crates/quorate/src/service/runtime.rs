@@ -31,8 +31,9 @@ use quorate_ledger::store::hold::Hold;
 use super::environment::Environment;
 use super::host::Host;
 use super::stop::{Stop, chain};
-use super::workspace::{self, Places, shown};
+use super::workspace::{Places, shown};
 use build::Ports;
+use prompts::Woven;
 
 /// Which runtime, and how its participants are asked.
 #[derive(Debug, Clone, Default)]
@@ -83,8 +84,7 @@ pub fn open(
     request: &Request,
     host: &Host,
 ) -> Result<Runtime, Stop> {
-    let written = written::read(environment, request, host)?;
-    let mut workspace = workspace::load(environment, places, &written.dir)?;
+    let (written, mut workspace) = written::read(environment, places, request, host)?;
     let mut report = std::mem::take(&mut workspace.report);
     let built = build::build(&written, &workspace, request, host);
     let mut ports =
@@ -179,7 +179,7 @@ impl Ready {
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
         let stream = Runner::stream(&runtime.id, &place);
-        let hold = match Hold::take(self.store.dir(), &stream.replace('/', "-")) {
+        let hold = match Hold::wait(self.store.dir(), &stream.replace('/', "-")).await {
             Ok(Some(hold)) => hold,
             Ok(None) => {
                 let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
@@ -201,8 +201,9 @@ impl Ready {
     pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Swarm {
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
-            if let Some(weaving) = ports.weaving.get(&speaker.participant.id) {
-                speaker.prompts = Arc::new(weaving.with(self.store.clone(), environment.clock.clone()));
+            if let Some(sources) = ports.weaving.get(&speaker.participant.id) {
+                let (store, clock) = (self.store.clone(), environment.clock.clone());
+                speaker.prompts = Arc::new(Woven::new(sources.clone(), store, clock));
             }
             speaker
         });

@@ -23,6 +23,7 @@ use super::artifact::Artifact;
 use super::desk::Desk;
 use super::executor::{self, Chosen};
 use super::fingerprint::Fingerprint;
+use super::producer::Producer;
 use super::stop::Stop;
 
 /// What the user says about a review besides what it is of.
@@ -36,6 +37,8 @@ pub struct Options {
     pub max_calls: Option<u32>,
     /// `--timeout`: the deadline of each invocation.
     pub timeout: Option<Duration>,
+    /// `--made-by`: who has made what it is about.
+    pub producer: Option<Producer>,
 }
 
 /// A council that can be convened.
@@ -46,6 +49,7 @@ pub struct Sitting {
     pub setup: Setup,
     redactor: Redactor,
     caps: Caps,
+    producer: Option<Producer>,
 }
 
 /// An artifact as it is reviewed.
@@ -87,7 +91,8 @@ impl Sitting {
             calls: options.max_calls.or(workspace.host.budget.calls),
             wall: workspace.host.budget.wall,
         };
-        Ok(Sitting { setup: Setup::of(council, policy), executor, redactor, caps })
+        let producer = options.producer.clone();
+        Ok(Sitting { setup: Setup::of(council, policy), executor, redactor, caps, producer })
     }
 
     /// The fingerprint of this council on this artifact.
@@ -128,6 +133,7 @@ impl Sitting {
             persona: None,
             context,
             weight,
+            marks: Map::new(),
             speaking: None,
         };
         let context = |one: &Deliberator| {
@@ -156,7 +162,7 @@ impl Sitting {
         observer: Arc<dyn Observer>,
     ) -> Result<Held, Stop> {
         let run = entropy::run_id();
-        let _held = desk.hold(&run)?;
+        let _held = desk.hold(&run).await?;
         let seed = entropy::bytes();
         let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &docket.artifact_type).await?;
         let (text, mut redactions) = self.redactor.redact(&docket.artifact.text);
@@ -208,6 +214,7 @@ impl Sitting {
             "host": path(desk.workspace.host_path.as_deref()),
             "log_path": path(Some(&desk.workspace.log)),
             "log_bytes": indexed.bytes,
+            "producer": self.producer.as_ref().map(Producer::json),
         }))
     }
 }

@@ -7,24 +7,29 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::host::Configuration;
 use quorate_manifest::layer::Layer;
 use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::persona;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::shelf::{self, Shelf};
 use quorate_manifest::round::{Read, Reference, Refs, Round};
 use quorate_manifest::workspace::{Scope, Spot};
 use quorate_playbook::base::Base;
-use quorate_playbook::bind::{RUNTIME, SKILL, Subject};
-use quorate_playbook::weave::{Origin, Overlay, Place, Woven, weave as into};
-use quorate_protocol::{assembly, overlay};
+use quorate_playbook::bind::{RUNTIME, SKILL};
+use quorate_playbook::compose::{Candidate, Composed, Shadow};
+use quorate_playbook::weave::Woven;
+use quorate_protocol::overlay;
+use serde_json::{Map, Value};
 
+use super::compose::{self, Sources};
 use super::environment::Environment;
 use super::host::Host;
 use super::manifests::{Manifests, missing, root_of};
+use super::overlays;
+use super::playbook::catalogue::Catalogue;
+use super::playbook::library::Known;
 use super::stop::{Class, Stop};
-use super::workspace::{self, Places, absolute};
-use super::{overlays, playbooks};
+use super::workspace::{self, Places, Workspace, absolute};
 
 /// What is to be woven.
 #[derive(Debug, Clone)]
@@ -37,6 +42,8 @@ pub struct Request {
     pub skill: Option<String>,
     /// The runtime that it works in; without it the operator's.
     pub runtime: Option<String>,
+    /// A playbook in shadow whose prompt is wanted, in place of the one that is told.
+    pub trying: Option<String>,
     /// The workspace's root, where it is not to be found by itself.
     pub root: Option<PathBuf>,
 }
@@ -61,6 +68,8 @@ pub struct Prompt {
     pub base: String,
     /// The prompt.
     pub woven: Woven,
+    /// What was computed in shadow and stands in no prompt.
+    pub shadows: Vec<Shadow>,
     /// The overlays of assemblies that it was woven from, by id.
     pub overlays: Vec<overlay::Overlay>,
     /// The playbooks that are for it and not active, with their status.
@@ -78,18 +87,7 @@ impl Prompt {
     }
 }
 
-/// Whose prompt it is, resolved.
-struct Whose {
-    reference: String,
-    base: Base,
-    /// Whose overlays are woven.
-    operators: Vec<String>,
-    /// Whom playbooks are held against.
-    subject: Option<Subject>,
-    report: Report,
-}
-
-/// Weaves.
+/// Weaves. What was computed in shadow, and what a lock has kept out, is recorded.
 ///
 /// # Errors
 /// When the operator or the persona is not there or refused, or the ledger cannot be read. Without a ledger there are
@@ -103,64 +101,84 @@ pub async fn weave(
     let (root, scope) = place(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let round = manifests.round(host);
-    let Whose { reference, base, operators, subject, mut report } = whose(&round, &scope, request)?;
-    let shelf = match &subject {
-        Some(_) => shelf::open(&round, &scope),
-        None => Shelf::default(),
-    };
-    let books = subject.map(|subject| playbooks::bound(&shelf, &subject)).unwrap_or_default();
     let workspace = workspace::load(environment, places, &root)?;
-    report.absorb(workspace.report);
-    let standing = match workspace.ledger.is_file() {
-        true => {
-            let store = Store::open(&workspace.ledger).await?.store;
-            let standing = overlays::holding(&store, request.assembly.as_deref()).await;
-            store.close().await;
-            standing?
-        }
-        false => Vec::new(),
+    let (reference, base, known, mut report) = whose(&round, &scope, request, &workspace)?;
+    report.absorb(workspace.report.clone());
+    let catalogue = match request.who {
+        Who::Operator(_) => Catalogue::open(&round, &scope),
+        Who::Persona(_) => Catalogue::default(),
     };
-    let of_it = |one: &overlay::Overlay| request.assembly.is_some() || operators.contains(&one.operator);
-    let for_it: Vec<overlay::Overlay> = standing.into_iter().filter(of_it).collect();
-    let mut all = playbooks::overlays(&books);
-    all.extend(for_it.iter().map(advised));
-    let woven = into(&base, &all, environment.clock.now_ms());
-    let resting = books.iter().filter_map(|book| match book.playbook.status {
-        Status::Active => None,
-        Status::Shadow => Some((book.playbook.slug.clone(), "in shadow")),
-        Status::Archived => Some((book.playbook.slug.clone(), "archived")),
-    });
-    let resting = resting.collect();
-    report.absorb(shelf.report);
-    let (is_operator, base) = (matches!(request.who, Who::Operator(_)), base.prompt());
+    let known: Vec<&Known> = known.iter().collect();
+    let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
+    let now_ms = environment.clock.now_ms();
+    let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
+        || sources.candidates().iter().any(|one| !one.touches.is_empty());
+    let store = match workspace.ledger.is_file() || is_to_be_recorded {
+        true => Some(Store::open(&workspace.ledger).await?.store),
+        false => None,
+    };
+    let mut advice = Vec::new();
+    if let Some(store) = &store {
+        let holding = overlays::holding(store, request.assembly.as_deref()).await?;
+        // Those of an assembly that was named are woven whoever they are for.
+        advice = if request.assembly.is_some() { holding } else { sources.advice(holding) };
+    }
+    let composed = sources.compose(&advice, now_ms);
+    if let Some(store) = store {
+        let noted = if is_to_be_recorded { sources.note(&store, &composed, now_ms).await } else { Ok(()) };
+        store.close().await;
+        noted?;
+    }
+    let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::resting(one.status)?));
+    let resting = sources.candidates().iter().filter_map(status).collect();
+    report.absorb(catalogue.report);
+    let Composed { mut woven, shadows } = composed;
+    if let Some(slug) = &request.trying {
+        woven.prompt = tried(slug, &shadows)?;
+    }
     let sha256 = sha256_hex(woven.prompt.as_bytes());
-    Ok(Prompt { reference, is_operator, base, woven, overlays: for_it, resting, sha256, report })
+    let (is_operator, base) = (matches!(request.who, Who::Operator(_)), sources.base().prompt());
+    Ok(Prompt { reference, is_operator, base, woven, shadows, overlays: advice, resting, sha256, report })
 }
 
-fn whose(round: &Round<'_>, scope: &Scope, request: &Request) -> Result<Whose, Stop> {
-    let full = |written: &str, collection: &str| match written.contains("://") {
-        true => written.to_owned(),
-        false => format!("ws://{collection}/{written}"),
+/// The prompt with a playbook in shadow.
+fn tried(slug: &str, shadows: &[Shadow]) -> Result<String, Stop> {
+    let refused = |message: String, help: &str| {
+        Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)))
     };
+    match shadows.iter().find(|one| one.id == slug).map(|one| &one.prompt) {
+        Some(Ok(prompt)) => Ok(prompt.clone()),
+        Some(Err(why)) => refused(format!("`{slug}` would not be woven: {why}"), "correct it first"),
+        None => refused(
+            format!("no playbook `{slug}` in shadow is for this operator"),
+            "`quorate playbook list` shows those that there are",
+        ),
+    }
+}
+
+/// The ref, the prompt, the operators whose overlays and playbooks are woven, and warnings.
+type Whose = (String, Base, Vec<Known>, Report);
+
+fn whose(round: &Round<'_>, scope: &Scope, request: &Request, workspace: &Workspace) -> Result<Whose, Stop> {
     match &request.who {
         Who::Persona(written) => {
             let reference = full(written, "personas");
-            let (base, report) = base(round, scope, &reference)?;
-            let operators = operators(round, scope, &reference);
-            Ok(Whose { reference, base, operators, subject: None, report })
+            let (base, report, _) = base(round, scope, &reference)?;
+            let known = operators(round, scope, &reference, &workspace.host);
+            Ok((reference, base, known, report))
         }
         Who::Operator(written) => {
             let reference = full(written, "operators");
-            let Operating { operator, base, report } = operating(round, scope, &reference)?;
-            let mut subject = Subject::of(&operator);
-            if let Some(skill) = &request.skill {
-                subject = subject.only(SKILL, skill);
+            let mut operating = operating(round, scope, &reference)?;
+            let (base, report) = (operating.base.clone(), std::mem::take(&mut operating.report));
+            let mut known = Known::new(operating, &workspace.host);
+            let axes = [(SKILL, &request.skill), (RUNTIME, &request.runtime)];
+            for (axis, value) in axes {
+                if let Some(value) = value {
+                    known.subject = known.subject.only(axis, value);
+                }
             }
-            if let Some(runtime) = request.runtime.as_ref().or(operator.runtime.as_ref()) {
-                subject = subject.only(RUNTIME, runtime);
-            }
-            let operators = vec![assembly::operator(scope, &operator.id)];
-            Ok(Whose { reference, base, operators, subject: Some(subject), report })
+            Ok((reference, base, vec![known], report))
         }
     }
 }
@@ -171,6 +189,8 @@ pub(super) struct Operating {
     pub(super) operator: Operator,
     /// Its prompt: its persona's, or for want of one its own body.
     pub(super) base: Base,
+    /// What its persona says below `metadata`.
+    pub(super) persona_metadata: Option<Map<String, Value>>,
     /// Warnings.
     pub(super) report: Report,
 }
@@ -181,17 +201,15 @@ pub(super) fn operating(round: &Round<'_>, scope: &Scope, reference: &str) -> Re
     let loaded = operator::load::load(round, &layer);
     let Some(operator) = loaded.value else { return Err(Stop::report(Class::Configuration, loaded.report)) };
     let mut report = loaded.report;
-    let base = match &operator.persona {
-        None => Base::body(layer.body().trim()),
+    let (base, persona_metadata) = match &operator.persona {
+        None => (Base::body(layer.body().trim()), None),
         Some(persona) => {
-            let full =
-                if persona.contains("://") { persona.clone() } else { format!("ws://personas/{persona}") };
-            let (base, more) = base(round, scope, &full)?;
+            let (base, more, metadata) = base(round, scope, &full(persona, "personas"))?;
             report.absorb(more);
-            base
+            (base, metadata)
         }
     };
-    Ok(Operating { operator, base, report })
+    Ok(Operating { operator, base, persona_metadata, report })
 }
 
 /// The manifest that a ref leads to.
@@ -212,26 +230,14 @@ fn layer(round: &Round<'_>, scope: &Scope, reference: &str, doctype: Doctype) ->
     }
 }
 
-/// A base prompt with overlays of advisory runs in it.
-pub(super) fn woven(base: &Base, overlays: &[overlay::Overlay], now_ms: i64) -> Woven {
-    into(base, &overlays.iter().map(advised).collect::<Vec<_>>(), now_ms)
-}
-
-fn advised(one: &overlay::Overlay) -> Overlay {
-    Overlay {
-        id: one.overlay.clone(),
-        origin: Origin::Advisory,
-        text: one.text.clone(),
-        place: Place::Added,
-        priority: one.priority,
-        written_ms: Some(one.added_ms),
-        expires_ms: Some(one.expires_ms),
-    }
+/// A ref as it is written in full.
+pub(super) fn full(written: &str, collection: &str) -> String {
+    if written.contains("://") { written.to_owned() } else { format!("ws://{collection}/{written}") }
 }
 
 /// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no
 /// workspace of its own.
-fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
+pub(super) fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
     let start =
         said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));
     let root = root_of(environment, None, &start);
@@ -245,29 +251,35 @@ fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
     }
 }
 
+/// A persona's own prompt, warnings, and what it says below `metadata`.
+pub(super) type Own = (Base, Report, Option<Map<String, Value>>);
+
 /// The persona's own prompt.
-pub(super) fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<(Base, Report), Stop> {
+pub(super) fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<Own, Stop> {
     let layer = layer(round, scope, reference, Doctype::Persona)?;
     let loaded = persona::load::load(round, &layer);
     match loaded.value {
-        Some(persona) => Ok((Base::persona(&persona), loaded.report)),
+        Some(persona) => Ok((Base::persona(&persona), loaded.report, persona.persona.metadata)),
         None => Err(Stop::report(Class::Configuration, loaded.report)),
     }
 }
 
-/// The operators of a scope that are this persona, as overlays name them.
-pub(super) fn operators(round: &Round<'_>, scope: &Scope, reference: &str) -> Vec<String> {
+/// The operators of a scope that are this persona.
+pub(super) fn operators(
+    round: &Round<'_>,
+    scope: &Scope,
+    reference: &str,
+    configuration: &Configuration,
+) -> Vec<Known> {
     let folder = match scope.folder() {
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),
     };
     let Ok(spot) = Spot::new(&folder) else { return Vec::new() };
     let is_it = |slug: &String| {
-        let spot = Spot::new(&format!("{folder}/{slug}/OPERATOR.md")).ok()?;
-        let Read::Layer(layer) = round.read(&spot, Doctype::Operator) else { return None };
-        let persona = operator::load::load(round, &layer).value?.persona?;
-        let full = if persona.contains("://") { persona } else { format!("ws://personas/{persona}") };
-        (full == reference).then(|| assembly::operator(scope, slug))
+        let operating = operating(round, scope, &format!("ws://operators/{slug}")).ok()?;
+        let persona = operating.operator.persona.as_deref()?;
+        (full(persona, "personas") == reference).then(|| Known::new(operating, configuration))
     };
     round.names(&spot).iter().filter_map(is_it).collect()
 }

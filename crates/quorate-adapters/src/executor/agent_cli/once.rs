@@ -1,5 +1,5 @@
-//! A command that is told something and answers nothing, such as a hook: it is started, given one text on stdin,
-//! watched and ended as a member is, and only whether it succeeded matters.
+//! A command that is told something, such as a hook or a scorer: it is started, given one text on stdin, watched and ended
+//! as a member is.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +45,14 @@ impl Once {
     /// # Errors
     /// When it does not succeed within `timeout`, for a person.
     pub(crate) async fn tell(&self, text: Arc<str>, timeout: Duration) -> Result<(), String> {
+        self.ask(text, timeout).await.map(drop)
+    }
+
+    /// As [`Once::tell`], and gives what it printed.
+    ///
+    /// # Errors
+    /// As [`Once::tell`].
+    pub(crate) async fn ask(&self, text: Arc<str>, timeout: Duration) -> Result<String, String> {
         let launch = Launch {
             program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
             arguments: self.args.iter().map(Into::into).collect(),
@@ -59,7 +67,9 @@ impl Once {
             Err(Failure::Failed { message }) => return Err(message),
         };
         match ended.ending {
-            Ending::Exited(status) if status.success() => Ok(()),
+            Ending::Exited(status) if status.success() => {
+                Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
+            }
             Ending::Exited(status) => says(&unsuccessful(Output::Text, status, &ended.stdout, &ended.stderr)),
             Ending::DeadlinePassed => says(&late),
             Ending::Flooded => says(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)),

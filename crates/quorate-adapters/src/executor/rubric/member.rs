@@ -56,7 +56,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// What a form wants; `None` where it is a council's.
+    /// What a form wants; `None` where it is not for a member of an assembly.
     pub(super) fn of(form: Schema) -> Option<Wanted> {
         match form {
             Schema::Advice => Some(Wanted::Advice),
@@ -64,6 +64,7 @@ impl Wanted {
             Schema::Message => Some(Wanted::Message),
             Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => None,
             Schema::Said | Schema::Turn | Schema::Selection => None,
+            Schema::Deltas | Schema::Judgement => None,
         }
     }
 }

@@ -12,7 +12,7 @@ use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Repl
 use quorate_kernel::seat::Seat;
 use quorate_kernel::turn::{Prompt, Speaker};
 use quorate_protocol::{Json, Name, answers};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::log::{Asked, Decided, Log};
 use super::setup::{BREAKS, Dispatch, Setup, at_most, pick};
@@ -131,10 +131,11 @@ pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id
         persona: None,
         context: Vec::new(),
         weight: None,
+        marks: Map::new(),
         speaking: None,
     };
     let participant = Participant { id: id.clone(), display_name: id.to_string(), ..Participant::default() };
-    let prompts = Arc::new(Prompt { text: "You take part.".into(), woven: Vec::new() });
+    let prompts = Arc::new(Prompt { text: "You take part.".into(), ..Prompt::default() });
     Speaker { participant, seat, prompts }
 }
 

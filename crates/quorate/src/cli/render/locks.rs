@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 
 use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_playbook::lock::Trait;
 use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
 
-use super::layout::prose;
+use super::layout::{prose, table};
 use super::paint::{Paint, clean, finish, line};
+use crate::cli::arguments::Tabular;
 use crate::service::locks::{Locked, Seen, Tested};
 
 /// How many places of one trait are shown.
@@ -115,4 +117,22 @@ pub fn json(tested: &Tested) -> String {
         "warnings": diagnostics::diagnostics(&tested.report),
     });
     format!("{value:#}\n")
+}
+
+/// The traits that are locked in an operator.
+pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: Tabular, look: Look) -> String {
+    if format == Tabular::Json {
+        let one = |one: &Trait| json!({"id": one.id, "description": one.description, "words": one.words, "phrases": one.phrases});
+        let all: Vec<Value> = traits.iter().map(one).collect();
+        return format!("{:#}\n", json!({"operator": operator, "locks": all}));
+    }
+    let row = |one: &Trait| {
+        let held = match (one.words.len(), one.phrases.len()) {
+            (0, 0) => "its own name".to_owned(),
+            (words, phrases) => format!("{words} words, {phrases} phrases"),
+        };
+        vec![Paint::Strong.on(&line(&one.id)), held, line(&one.description)]
+    };
+    let rows = traits.iter().map(row).collect();
+    finish(&table(&["trait", "held by", "what it is"], rows, 0, look.width), look)
 }

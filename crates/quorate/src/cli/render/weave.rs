@@ -5,6 +5,7 @@ use serde_json::json;
 use quorate_playbook::weave::Place;
 
 use super::paint::line;
+use crate::service::compose;
 use crate::service::diff::unified;
 use crate::service::weave::Prompt;
 
@@ -81,6 +82,7 @@ pub fn json(woven: &Prompt) -> String {
         "sha256": woven.sha256,
         "woven": used.collect::<Vec<_>>(),
         "skipped": skipped.collect::<Vec<_>>(),
+        "shadows": compose::shadows(&woven.shadows),
     });
     format!("{json:#}\n")
 }

@@ -20,6 +20,7 @@ use crate::service::convene::asked::Asked;
 use crate::service::convene::sitting::Sitting;
 use crate::service::convene::{self, Options, Request};
 use crate::service::desk::Desk;
+use crate::service::producer::Producer;
 
 pub(super) struct AssemblyConvene;
 
@@ -54,6 +55,11 @@ pub(super) struct Arguments {
     max_calls: Option<u32>,
     /// How long each member may take, for example 90s or 5m
     timeout: Option<String>,
+    /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
+    made_by: Option<String>,
+    /// The playbooks in shadow that were in its prompt then
+    #[serde(default)]
+    trying: Vec<String>,
     /// How long to wait for the outcome, in milliseconds: 20000 unless said, 50000 at most
     #[serde(default)]
     wait_ms: Wait,
@@ -126,6 +132,7 @@ impl Tool for AssemblyConvene {
             executor: given.executor.clone(),
             max_calls: given.max_calls,
             timeout: timeout(given.timeout.as_deref())?,
+            producer: Producer::of(given.made_by.as_deref(), &given.trying),
         };
         let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
         let work = |observer: Arc<Reporter>| async move {

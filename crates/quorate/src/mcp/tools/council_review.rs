@@ -16,6 +16,7 @@ use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact::{self, Artifact, Subject};
+use crate::service::producer::Producer;
 use crate::service::review::{self, Request, Reviewed, Tiered};
 use crate::service::sitting::Options;
 
@@ -44,6 +45,11 @@ pub(super) struct Arguments {
     max_calls: Option<u32>,
     /// How long each member may take, for example 90s or 5m
     timeout: Option<String>,
+    /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
+    made_by: Option<String>,
+    /// The playbooks in shadow that were in its prompt then
+    #[serde(default)]
+    trying: Vec<String>,
     /// How long to wait for the verdict, in milliseconds: 20000 unless said, 50000 at most
     #[serde(default)]
     wait_ms: Wait,
@@ -74,6 +80,7 @@ impl Tool for CouncilReview {
                 policy: given.policy.map(Into::into),
                 max_calls: given.max_calls,
                 timeout: timeout(given.timeout.as_deref())?,
+                producer: Producer::of(given.made_by.as_deref(), &given.trying),
             },
         };
         let (wait, served) = (given.wait_ms.duration(), served.clone());

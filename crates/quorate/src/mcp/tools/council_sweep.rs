@@ -85,6 +85,7 @@ impl Tool for CouncilSweep {
                 policy: given.policy.map(Into::into),
                 max_calls: given.max_calls,
                 timeout: timeout(given.timeout.as_deref())?,
+                producer: None,
             },
         };
         let (wait, within) = (given.wait_ms.duration(), served.clone());

@@ -4,22 +4,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_diagnostics::{Body, Place, codes};
+use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::registry::Registry;
 use quorate_kernel::seat::Seat;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::host::Configuration;
 use quorate_manifest::round::{Read, Reference, Refs, Round};
+use quorate_manifest::workspace::Scope;
 use quorate_manifest::{operator, persona};
+use quorate_playbook::base::Base;
+use quorate_playbook::compose::Composed;
 use quorate_playbook::persona as prompts;
 use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
 
+use super::super::compose::{self, Sources};
 use super::super::environment::Environment;
 use super::super::executor::{self, Chosen};
 use super::super::host::Host;
 use super::super::manifests::Manifests;
+use super::super::playbook::catalogue::Catalogue;
 use super::super::stop::Stop;
+use super::super::weave;
 use super::{Called, Options};
 
 /// A member, ready to be asked.
@@ -36,6 +43,8 @@ pub struct Seated {
     pub executor: Chosen,
     /// How long it may take.
     pub timeout: Duration,
+    /// What its prompt was composed of, where its persona is an operator's.
+    pub composed: Option<Arc<(Sources, Composed)>>,
 }
 
 impl Seated {
@@ -50,10 +59,26 @@ impl Seated {
             persona: Some(self.persona.clone()),
             context: Vec::new(),
             weight: None,
+            marks: self.marks(),
             speaking: None,
         }
     }
 }
+
+impl Seated {
+    /// What was woven into its prompt, as it is recorded with what it says.
+    fn marks(&self) -> Map<String, Json> {
+        let Some((sources, composed)) = self.composed.as_deref() else { return Map::new() };
+        let mut marks = Map::from_iter([("woven".to_owned(), json!(sources.hashes(composed, &[])))]);
+        if !composed.shadows.is_empty() {
+            marks.insert("shadows".to_owned(), compose::shadows(&composed.shadows));
+        }
+        marks
+    }
+}
+
+/// A persona that was read: its prompt, as executors read it, and what was woven into it.
+type Prompted = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
 
 /// Seats all members.
 ///
@@ -65,13 +90,15 @@ pub fn seat(
     called: &Called,
     options: &Options,
     host: &Host,
+    report: &mut Report,
 ) -> Result<Vec<Seated>, Stop> {
     let manifests = Manifests::open(environment, &called.view.root, Refs::Followed)?;
     let round = manifests.round(host);
     let resolved = &called.view.resolved;
     let runtime = runtime(&round, resolved);
     let mut executors = Executors { registry: executor::registry(), configuration, built: BTreeMap::new() };
-    let mut personas: BTreeMap<String, (Arc<str>, Arc<Json>)> = BTreeMap::new();
+    let mut personas: BTreeMap<String, Prompted> = BTreeMap::new();
+    let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
     let mut seated = Vec::with_capacity(resolved.members.len());
     for member in &resolved.members {
         let reference = &member.persona.reference;
@@ -86,10 +113,25 @@ pub fn seat(
                 let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
                 return Err(Stop::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
             };
-            let read = (prompts::prompt(&persona).into(), Arc::new(prompts::json(&persona)));
-            personas.insert(key.clone(), read);
+            let scope = spot.map_or(Scope::Workspace, |spot| spot.scope().clone());
+            let known = weave::operators(&round, &scope, reference, configuration);
+            let mut composed = None;
+            if !known.is_empty() {
+                let catalogue =
+                    catalogues.entry(scope.clone()).or_insert_with(|| Catalogue::open(&round, &scope));
+                let (known, base) = (known.iter().collect::<Vec<_>>(), Base::persona(&persona));
+                let root = &called.view.root;
+                let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
+                let now = sources.compose(&[], environment.clock.now_ms());
+                composed = Some(Arc::new((sources, now)));
+            }
+            let text = match composed.as_deref() {
+                Some((_, now)) => now.woven.prompt.clone().into(),
+                None => prompts::prompt(&persona).into(),
+            };
+            personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
-        let (text, persona) = personas[&key].clone();
+        let (text, persona, composed) = personas[&key].clone();
         let (name, place) = named(options, configuration, resolved, &member.id, runtime.as_deref());
         let executor = executors.get(name.as_deref(), place.as_ref())?;
         seated.push(Seated {
@@ -99,8 +141,10 @@ pub fn seat(
             persona,
             executor,
             timeout: options.timeout.unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
+            composed,
         });
     }
+    catalogues.into_values().for_each(|catalogue| report.absorb(catalogue.report));
     Ok(seated)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::consultation::object;
 use quorate_kernel::driver::{Convening, Opening};
@@ -25,6 +25,7 @@ use crate::service::environment::Environment;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::host::Host;
 use crate::service::overlays;
+use crate::service::producer::Producer;
 use crate::service::resolve;
 use crate::service::stop::Stop;
 use crate::service::workspace::Workspace;
@@ -37,11 +38,14 @@ pub struct Sitting {
     pub members: Vec<Seated>,
     /// What must not be recorded.
     pub redactor: Redactor,
+    /// What is wrong with playbooks, which keeps them out of prompts and nobody from being asked.
+    pub report: Report,
     patterns: Vec<String>,
     manifest: Json,
     caps: Caps,
     hosted: Hosted,
     executor: Option<String>,
+    producer: Option<Producer>,
 }
 
 impl Sitting {
@@ -61,9 +65,11 @@ impl Sitting {
         let patterns = workspace.council.logging.redact_patterns.clone();
         let redactor = Redactor::new(&patterns)
             .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        let mut report = Report::new();
         Ok(Sitting {
             setup: Setup::of(&called.view.resolved, called.request.clone(), around),
-            members: members::seat(environment, configuration, called, options, host)?,
+            members: members::seat(environment, configuration, called, options, host, &mut report)?,
+            report,
             redactor,
             patterns,
             manifest: called.view.resolved.chain.layers.iter().map(|layer| json!(&*layer.text)).collect(),
@@ -73,6 +79,7 @@ impl Sitting {
             },
             hosted: host.hosted(),
             executor: options.executor.clone(),
+            producer: options.producer.clone(),
         })
     }
 
@@ -137,8 +144,12 @@ impl Sitting {
         observer: Arc<dyn Observer>,
     ) -> Result<Name, Stop> {
         let run = entropy::run_id();
-        let _held = desk.hold(&run)?;
+        let _held = desk.hold(&run).await?;
         let seed = entropy::bytes();
+        desk.absorb(self.report.clone());
+        for (sources, composed) in self.members.iter().filter_map(|one| one.composed.as_deref()) {
+            sources.note(&desk.store, composed, desk.environment.clock.now_ms()).await?;
+        }
         let standing = overlays::standing(&desk.store, &self.setup.assembly).await?;
         let overlays = overlays::texts(&standing, &self.setup, desk.environment.clock.now_ms());
         let (input, redactions) = self.input(called);
@@ -209,6 +220,7 @@ impl Sitting {
             "config": path(desk.workspace.council_path.as_deref()),
             "host": path(desk.workspace.host_path.as_deref()),
             "files": files,
+            "producer": self.producer.as_ref().map(Producer::json),
         }))
     }
 

@@ -25,8 +25,8 @@ use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
 use super::Request;
-use super::prompts::Weaving;
 use super::written::{Told, Written, place};
+use crate::service::compose::Sources;
 use crate::service::executor::{self, Chosen, TIMEOUT, help};
 use crate::service::host::Host;
 use crate::service::stop::{Class, Stop};
@@ -42,8 +42,8 @@ pub(super) struct Ports {
     pub(super) policy: Policy,
     pub(super) speakers: Vec<Speaker>,
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
-    /// Whose prompts overlays are woven into.
-    pub(super) weaving: BTreeMap<Name, Weaving>,
+    /// Whose prompts are composed anew for each turn.
+    pub(super) weaving: BTreeMap<Name, Arc<Sources>>,
     /// What is wrong with the manifest and does not keep it from being used.
     pub(super) report: Report,
     /// What is no fault and still surprises whoever runs it. Of no interest to who only reads or says something.
@@ -152,10 +152,7 @@ impl Building<'_> {
         self.seats(&*substrate, &speakers);
         self.cautions(&*substrate, &*dispatcher, &participants, &speakers);
         let told = participants.iter().zip(&self.written.told);
-        let weaving = told.filter(|(_, told)| !told.operators.is_empty()).map(|(one, told)| {
-            let operators = told.operators.as_slice().into();
-            (one.id.clone(), Weaving { base: Arc::new(told.base.clone()), operators })
-        });
+        let weaving = told.filter_map(|(one, told)| Some((one.id.clone(), told.sources.clone()?)));
         Some(Ports {
             weaving: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
@@ -240,9 +237,10 @@ impl Building<'_> {
             persona: None,
             context: Vec::new(),
             weight: None,
+            marks: Map::new(),
             speaking: None,
         };
-        let prompt = Prompt { text: participant.role.clone(), woven: Vec::new() };
+        let prompt = Prompt { text: participant.role.clone(), ..Prompt::default() };
         Some(Speaker { participant: participant.clone(), seat, prompts: Arc::new(prompt) })
     }
 
@@ -404,6 +402,7 @@ impl Seats for Seated<'_> {
             persona: None,
             context: Vec::new(),
             weight: None,
+            marks: Map::new(),
             speaking: None,
         })
     }

@@ -1,51 +1,51 @@
-//! What a participant is told, from turn to turn: its persona or operator with the overlays that hold (K10, B3).
+//! What a participant is told, from turn to turn: its persona or operator with what is woven into it (K10, B3).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::clock::Clock;
-use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::turn::{Prompt, Prompts};
 use quorate_ledger::Store;
-use quorate_playbook::base::Base;
+use serde_json::Map;
 
-use crate::service::{overlays, weave};
+use crate::service::compose::{Sources, shadows};
+use crate::service::overlays;
 
-/// A prompt that overlays are woven into.
-#[derive(Debug, Clone)]
-pub(super) struct Weaving {
-    /// The prompt without them.
-    pub(super) base: Arc<Base>,
-    /// Whose overlays.
-    pub(super) operators: Arc<[String]>,
-}
-
-impl Weaving {
-    /// With the ledger that the overlays stand in.
-    pub(super) fn with(&self, store: Arc<Store>, clock: Arc<dyn Clock>) -> Woven {
-        Woven { weaving: self.clone(), store, clock }
-    }
-}
-
-/// A prompt with the overlays of a ledger.
+/// A prompt that is composed anew for each turn.
 pub(super) struct Woven {
-    weaving: Weaving,
+    sources: Arc<Sources>,
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
+    /// The prompt that was recorded last.
+    noted: Mutex<Option<String>>,
+}
+
+impl Woven {
+    /// With the ledger that overlays stand in and compositions are recorded in.
+    pub(super) fn new(sources: Arc<Sources>, store: Arc<Store>, clock: Arc<dyn Clock>) -> Self {
+        Woven { sources, store, clock, noted: Mutex::default() }
+    }
+
+    fn is_noted(&self, prompt: &str) -> bool {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(prompt)
+    }
 }
 
 #[async_trait]
 impl Prompts for Woven {
     async fn prompt(&self) -> Result<Prompt, String> {
-        let Weaving { base, operators } = &self.weaving;
-        let mut holding = overlays::holding(&self.store, None).await.map_err(|stop| stop.first())?;
-        holding.retain(|one| operators.contains(&one.operator));
-        let woven = weave::woven(base, &holding, self.clock.now_ms());
-        let hash = |id: &str| {
-            let text = holding.iter().find(|one| one.overlay == id).map(|one| one.text.as_bytes());
-            sha256_hex(text.unwrap_or_default())
-        };
-        let hashes = woven.woven.iter().map(|one| hash(&one.id)).collect();
-        Ok(Prompt { text: woven.prompt.into(), woven: hashes })
+        let holding = overlays::holding(&self.store, None).await.map_err(|stop| stop.first())?;
+        let (advice, now_ms) = (self.sources.advice(holding), self.clock.now_ms());
+        let composed = self.sources.compose(&advice, now_ms);
+        let hashes = self.sources.hashes(&composed, &advice);
+        let mut marks = Map::new();
+        if !composed.shadows.is_empty() {
+            marks.insert("shadows".to_owned(), shadows(&composed.shadows));
+        }
+        if !self.is_noted(&composed.woven.prompt) {
+            self.sources.note(&self.store, &composed, now_ms).await.map_err(|stop| stop.first())?;
+            *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(composed.woven.prompt.clone());
+        }
+        Ok(Prompt { text: composed.woven.prompt.into(), woven: hashes, marks })
     }
 }

@@ -12,15 +12,17 @@ use quorate_manifest::runtime::participants::Participant;
 use quorate_manifest::runtime::{self as manifest};
 use quorate_manifest::workspace::Spot;
 use quorate_playbook::base::Base;
-use quorate_protocol::assembly;
 
 use super::{Request, outside};
+use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::{Manifests, directory_of, missing, root_of};
+use crate::service::playbook::catalogue::Catalogue;
+use crate::service::playbook::library::Known;
 use crate::service::stop::{Class, Stop};
 use crate::service::weave;
-use crate::service::workspace::absolute;
+use crate::service::workspace::{self, Places, Workspace, absolute};
 
 /// The names that a manifest has in a directory that was named.
 const NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
@@ -48,14 +50,19 @@ pub(super) struct Written {
 pub(super) struct Told {
     /// Its role, and the prompt of its persona or operator before it.
     pub(super) base: Base,
-    /// The operators whose overlays are woven into it; none without persona and operator (K10).
-    pub(super) operators: Vec<String>,
+    /// What is woven into it; none without persona and operator (K10).
+    pub(super) sources: Option<Arc<Sources>>,
     /// The executor that its operator names.
     pub(super) executor: Option<String>,
 }
 
 /// Reads.
-pub(super) fn read(environment: &Environment, request: &Request, host: &Host) -> Result<Written, Stop> {
+pub(super) fn read(
+    environment: &Environment,
+    places: &Places,
+    request: &Request,
+    host: &Host,
+) -> Result<(Written, Workspace), Stop> {
     let named = absolute(&environment.directory, &request.path);
     let path = match std::fs::metadata(&named) {
         Ok(found) if found.is_dir() => {
@@ -85,79 +92,115 @@ pub(super) fn read(environment: &Environment, request: &Request, host: &Host) ->
     let loaded = manifest::load::load(&round, &layer);
     let Some(runtime) = loaded.value else { return Err(Stop::report(Class::Configuration, loaded.report)) };
     let mut report = loaded.report;
+    let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
+    let workspace = workspace::load(environment, places, &dir)?;
+    let telling = Telling {
+        environment,
+        root: &root,
+        round: &round,
+        layer: &layer,
+        spot: &spot,
+        workspace: &workspace,
+    };
+    // A playbook that is refused is not woven, which is no fault of the runtime's.
+    let (mut catalogue, mut cautions) = (None, Report::new());
     let told = runtime.participants.iter().enumerate();
-    let told = told.map(|(at, one)| told_of(&round, &layer, &spot, one, at, &mut report)).collect();
-    let mut cautions = Report::new();
+    let told =
+        told.map(|(at, one)| telling.told(one, at, &mut catalogue, &mut report, &mut cautions)).collect();
     cautions.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     for (at, participant) in runtime.participants.iter().enumerate() {
         caution_role(&round, &layer, &spot, participant, at, &mut cautions);
     }
     outside::caution(&runtime, &layer, &spot, &root, &mut cautions);
-    if cautions.warnings.is_empty() {
+    if cautions.warnings.is_empty() && !cautions.refused() {
         cautions.retain_sources(|_| false);
     }
     if report.refused() {
         return Err(Stop::report(Class::Configuration, report));
     }
-    let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
-    Ok(Written { path, dir, runtime, layer, told, report, cautions })
+    Ok((Written { path, dir, runtime, layer, told, report, cautions }, workspace))
 }
 
-fn told_of(
-    round: &Round<'_>,
-    layer: &Layer,
-    spot: &Spot,
-    participant: &Participant,
-    at: usize,
-    report: &mut Report,
-) -> Told {
-    let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
-    let place = |key: &str| place(layer, at, key);
-    let mut told = Told::default();
-    let mut base = Base::default();
-    if let Some(written) = meta("operator") {
-        match of_operator(round, spot, written) {
-            Ok((prompt, found)) => {
-                base = prompt;
-                told = found;
-            }
-            Err(why) => report.refuse(
-                codes::OPERATOR_UNRESOLVABLE,
-                Body::new(format!("the operator `{written}` cannot be used: {why}"))
-                    .at(place("meta.operator")),
-            ),
-        }
-    }
-    if let Some(written) = meta("persona") {
-        let reference = full(written, "personas");
-        match weave::base(round, spot.scope(), &reference) {
-            Ok((prompt, _)) => {
-                // A persona takes the place of its operator's own.
-                base = prompt;
-                for operator in weave::operators(round, spot.scope(), &reference) {
-                    if !told.operators.contains(&operator) {
-                        told.operators.push(operator);
-                    }
+/// What is needed to say what a participant is told.
+struct Telling<'a> {
+    environment: &'a Environment,
+    root: &'a Path,
+    round: &'a Round<'a>,
+    layer: &'a Layer,
+    spot: &'a Spot,
+    workspace: &'a Workspace,
+}
+
+impl Telling<'_> {
+    /// What a participant is told. The playbooks are read for the first one that has an operator.
+    fn told(
+        &self,
+        participant: &Participant,
+        at: usize,
+        catalogue: &mut Option<Catalogue>,
+        report: &mut Report,
+        cautions: &mut Report,
+    ) -> Told {
+        let Telling { round, spot, workspace, .. } = *self;
+        let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
+        let place = |key: &str| place(self.layer, at, key);
+        let (mut told, mut base) = (Told::default(), Base::default());
+        let mut known: Vec<Known> = Vec::new();
+        if let Some(written) = meta("operator") {
+            match weave::operating(round, spot.scope(), &weave::full(written, "operators")) {
+                Ok(operating) => {
+                    base = operating.base.clone();
+                    told.executor = operating.operator.runtime.clone();
+                    known.push(Known::new(operating, &workspace.host));
                 }
+                Err(stop) => report.refuse(
+                    codes::OPERATOR_UNRESOLVABLE,
+                    Body::new(format!("the operator `{written}` cannot be used: {}", stop.first()))
+                        .at(place("meta.operator")),
+                ),
             }
-            Err(stop) => report.refuse(
-                codes::OPERATOR_PERSONA_UNRESOLVABLE,
-                Body::new(format!("the persona `{written}` cannot be used: {}", stop.first()))
-                    .at(place("meta.persona")),
-            ),
         }
-    }
-    if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
-        match role_text(round, spot, role) {
-            Ok(text) => base = base.then(Base::plain(&text)),
-            Err(why) => report.refuse(
-                codes::ROLE_UNRESOLVABLE,
-                Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),
-            ),
+        if let Some(written) = meta("persona") {
+            let reference = weave::full(written, "personas");
+            match weave::base(round, spot.scope(), &reference) {
+                Ok((prompt, ..)) => {
+                    // A persona takes the place of its operator's own.
+                    base = prompt;
+                    let others = weave::operators(round, spot.scope(), &reference, &workspace.host);
+                    let new = |other: &Known| !known.iter().any(|one| one.slug == other.slug);
+                    let others: Vec<Known> = others.into_iter().filter(new).collect();
+                    known.extend(others);
+                }
+                Err(stop) => report.refuse(
+                    codes::OPERATOR_PERSONA_UNRESOLVABLE,
+                    Body::new(format!("the persona `{written}` cannot be used: {}", stop.first()))
+                        .at(place("meta.persona")),
+                ),
+            }
         }
+        if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
+            match role_text(round, spot, role) {
+                Ok(text) => base = base.then(Base::plain(&text)),
+                Err(why) => report.refuse(
+                    codes::ROLE_UNRESOLVABLE,
+                    Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),
+                ),
+            }
+        }
+        told.base = base.clone();
+        if !known.is_empty() {
+            let catalogue = catalogue.get_or_insert_with(|| {
+                let mut catalogue = Catalogue::open(round, spot.scope());
+                cautions.absorb(std::mem::take(&mut catalogue.report));
+                catalogue
+            });
+            let known: Vec<&Known> = known.iter().collect();
+            let (environment, scope) = (self.environment, spot.scope());
+            let sources = Sources::new(environment, self.root, scope, catalogue, base, &known, cautions);
+            told.sources = Some(Arc::new(sources));
+        }
+        told
     }
-    told.base = base;
-    told
 }
 
 /// The place of something of a participant.
@@ -169,14 +212,6 @@ pub(super) fn place(layer: &Layer, at: usize, key: &str) -> Place {
     }
     let span = node.map_or(0..0, |node| node.span.clone());
     layer.place(span, format!("participants[{at}].{key}"))
-}
-
-/// An operator's prompt, and who weaves into it.
-fn of_operator(round: &Round<'_>, spot: &Spot, written: &str) -> Result<(Base, Told), String> {
-    let found = weave::operating(round, spot.scope(), &full(written, "operators"));
-    let weave::Operating { operator, base, .. } = found.map_err(|stop| stop.first())?;
-    let operators = vec![assembly::operator(spot.scope(), &operator.id)];
-    Ok((base, Told { operators, executor: operator.runtime, ..Told::default() }))
 }
 
 /// The text of a role: a file's, without its frontmatter, or what is written (K9).
@@ -217,8 +252,4 @@ fn caution_role(
     let id = &participant.id;
     let message = format!("the role `{role}` looks like a path, and is told to `{id}` as it stands");
     cautions.warn(codes::ROLE_NOT_A_FILE, Body::new(message).at(place(layer, at, "role")).help(help));
-}
-
-fn full(written: &str, folder: &str) -> String {
-    if written.contains("://") { written.to_owned() } else { format!("ws://{folder}/{written}") }
 }

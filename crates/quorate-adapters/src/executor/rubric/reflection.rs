@@ -1,0 +1,158 @@
+//! The rubric as the one who reflects: whatever was found wrong in several runs of one type of artifact, in the same
+//! words, becomes a playbook that says how to do without it. What is the same is decided in `reflection/repeated.rs`,
+//! what may be said to a producer in `reflection/wording.rs`.
+//!
+//! Material is never followed: a body is made from what members found and advised, never from the words of an artifact.
+
+mod repeated;
+mod wording;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use quorate_kernel::entropy::sha256_hex;
+use quorate_protocol::answers::reflection::{Judgement, Ruling};
+use quorate_protocol::{Json, Part, PartKind};
+use serde_json::json;
+
+use repeated::{Run, Runs, Topic};
+use wording::Unsaid;
+
+/// How many runs are named as evidence.
+const EVIDENCE: usize = 10;
+/// The most words of a slug.
+const SLUG_WORDS: usize = 6;
+/// The longest slug, in bytes.
+const SLUG: usize = 60;
+/// The longest title, in characters.
+const TITLE: usize = 200;
+/// The longest note, in characters.
+const NOTE: usize = 200;
+/// Words that tell no finding from another.
+const SMALL: &[&str] = &[
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "in", "is", "it", "its", "of", "on", "or",
+    "that", "the", "this", "to", "was", "which", "with",
+];
+
+/// What is proposed from what earlier runs have come to, as the answer of the form.
+pub(super) fn deltas(parts: &[Part]) -> Json {
+    let part = |kind: PartKind| parts.iter().find(|part| part.kind == kind).map_or("", |part| &*part.text);
+    let read = Runs::read(part(PartKind::Runs));
+    let runs = read.all();
+    let unsaid = Unsaid::of(&runs);
+    let mut there = There::read(part(PartKind::Playbooks));
+    let mut proposed: Vec<(usize, String, Json)> = Vec::new();
+    for topic in repeated::topics(&runs) {
+        let Some(body) = wording::body(&topic, &unsaid) else { continue };
+        if let Some(slug) = there.place(&topic.key, &body) {
+            proposed.push((topic.runs.len(), slug.clone(), add(&slug, &body, &topic)));
+        }
+    }
+    proposed.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    json!({"deltas": proposed.into_iter().map(|(_, _, delta)| delta).collect::<Vec<_>>()})
+}
+
+/// What the rubric says of a fragment: that it cannot say.
+pub(super) fn judgement() -> Json {
+    let reason = "The rubric reads by rule and compares words; whether a fragment goes against a trait takes somebody \
+                  who understands both.";
+    Judgement { verdict: Ruling::Unsure, traits: Vec::new(), reason: reason.to_owned() }.json()
+}
+
+/// The playbooks that are there, and those that are proposed beside them.
+struct There {
+    /// The slugs that say what they say already.
+    said: BTreeSet<String>,
+    /// The bodies, folded.
+    bodies: BTreeSet<String>,
+    /// The slugs that are not free.
+    taken: BTreeSet<String>,
+}
+
+impl There {
+    /// Reads the part. What is not of its form is not there.
+    fn read(text: &str) -> There {
+        let mut there = There { said: BTreeSet::new(), bodies: BTreeSet::new(), taken: BTreeSet::new() };
+        let Ok(Json::Array(all)) = serde_json::from_str(text) else { return there };
+        for playbook in &all {
+            let field = |key: &str| playbook.get(key).and_then(Json::as_str);
+            if let Some(slug) = field("slug") {
+                there.taken.insert(slug.to_owned());
+            }
+            if field("status") != Some("archived") {
+                there.said.extend(field("slug").map(str::to_owned));
+                there.bodies.extend(field("body").map(wording::key));
+            }
+        }
+        there
+    }
+
+    /// The slug of a playbook with this body, which is there from now on; `None` where it is there already. A slug that
+    /// stands for something else gets a few letters of the topic's own.
+    fn place(&mut self, key: &str, body: &str) -> Option<String> {
+        let folded = wording::key(body);
+        let short = slug(key);
+        if self.said.contains(&short) || self.bodies.contains(&folded) {
+            return None;
+        }
+        let other = format!("{short}-{}", &sha256_hex(key.as_bytes())[..6]);
+        let free = [short, other].into_iter().find(|slug| !self.taken.contains(slug))?;
+        self.taken.insert(free.clone());
+        self.bodies.insert(folded);
+        Some(free)
+    }
+}
+
+fn add(slug: &str, body: &str, topic: &Topic<'_>) -> Json {
+    let evidence = topic.runs.iter().take(EVIDENCE);
+    let evidence: Vec<Json> =
+        evidence.map(|run| json!({"kind": "run", "ref": run.id, "note": note(run, topic)})).collect();
+    let tags: Vec<&str> = topic.types.iter().copied().filter(|word| is_word(word)).collect();
+    json!({
+        "op": "add", "slug": slug, "title": cut(wording::first_sentence(body), TITLE), "body": body,
+        "lock_check": [], "evidence": evidence, "tags": tags,
+    })
+}
+
+/// What a run shows, in one line.
+fn note(run: &Run<'_>, topic: &Topic<'_>) -> String {
+    let by: BTreeSet<&str> =
+        topic.raised.iter().filter(|(of, _)| of.id == run.id).map(|(_, raised)| raised.by).collect();
+    let by: Vec<&str> = by.into_iter().filter(|by| !by.is_empty()).collect();
+    let by = if by.is_empty() { String::new() } else { format!(" by {}", super::others::listed(&by)) };
+    let about = if run.subject.is_empty() { run.artifact_type } else { run.subject };
+    cut(&wording::one_line(&format!("Raised{by} in {about}")), NOTE)
+}
+
+/// The words that a topic is told by, in kebab case; where it has none, letters of its own.
+fn slug(key: &str) -> String {
+    let mut slug = String::new();
+    let plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase()) && !SMALL.contains(word);
+    for word in key.split(' ').filter(plain).filter(|word| !word.is_empty()).take(SLUG_WORDS) {
+        if slug.len() + 1 + word.len() <= SLUG {
+            slug.push_str(if slug.is_empty() { "" } else { "-" });
+            slug.push_str(word);
+        }
+    }
+    match slug.len() {
+        0 | 1 => format!("habit-{}", &sha256_hex(key.as_bytes())[..8]),
+        _ => slug,
+    }
+}
+
+/// Whether a text can be a tag.
+fn is_word(text: &str) -> bool {
+    let rest = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.starts_with(|first: char| first.is_ascii_lowercase()) && text.bytes().all(rest)
+}
+
+/// A text of at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most - 1).collect();
+    format!("{}…", head.trim_end())
+}

@@ -1,0 +1,104 @@
+//! The bindings of many playbooks, found by what a subject is: of 10 000 playbooks an operator is held against the few
+//! that ask for one of its values, not against all.
+//!
+//! A playbook asks for all of several things, so it stands under one of them, the one that the fewest are: whoever has
+//! not that is not whom it is for. Under it, values stand by themselves, globs by what they begin with, and wildcards
+//! apart. What is found there is held against the whole binding, which alone decides: that is why a hash can stand for
+//! an axis and a value, whatever else has the same.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use quorate_manifest::playbook::Playbook;
+
+use super::pattern::{Globs, Pattern};
+use super::{Binding, Bound, IDENTITY, Subject, Wanted};
+
+/// The bindings of many playbooks.
+#[derive(Debug, Clone, Default)]
+pub struct Bindings {
+    all: Vec<Binding>,
+    /// Who asks for a value of an axis.
+    exactly: Places,
+    /// Who asks for one that begins so.
+    like: Places,
+    /// Who asks for any.
+    any: Places,
+}
+
+/// Places in the list of all, by what stands for a key; sorted.
+#[derive(Debug, Clone, Default)]
+struct Places(Vec<(u64, usize)>);
+
+impl Bindings {
+    /// Whom each of many playbooks is for.
+    pub fn of<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> Self {
+        let mut made = Bindings::default();
+        let mut globs = Globs::default();
+        for (at, playbook) in playbooks.into_iter().enumerate() {
+            let binding = Binding::sharing(playbook, &mut globs);
+            let rarest = binding.all.iter().min_by_key(|one_of| breadth(one_of));
+            for wanted in rarest.into_iter().flatten() {
+                for pattern in &wanted.values {
+                    let (places, value) = match pattern {
+                        Pattern::Any => (&mut made.any, ""),
+                        Pattern::Exactly(value) => (&mut made.exactly, value.as_str()),
+                        Pattern::Like(glob) => (&mut made.like, glob.head()),
+                    };
+                    places.0.push((key(&wanted.axis, value), at));
+                }
+            }
+            made.all.push(binding);
+        }
+        for places in [&mut made.exactly, &mut made.like, &mut made.any] {
+            places.0.sort_unstable();
+        }
+        made
+    }
+
+    /// The playbooks that are for a subject, by their places in the list that was given, in its order; and how that came
+    /// about.
+    pub fn bound(&self, subject: &Subject) -> Vec<(usize, Bound)> {
+        let mut found: Vec<usize> = Vec::new();
+        for (axis, values) in &subject.axes {
+            found.extend(self.any.under(axis, ""));
+            for value in values {
+                found.extend(self.exactly.under(axis, value));
+                if !self.like.0.is_empty() {
+                    let heads = value.char_indices().map(|(at, _)| &value[..at]).chain([value.as_str()]);
+                    heads.for_each(|head| found.extend(self.like.under(axis, head)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().filter_map(|at| Some((at, self.all[at].binds(subject)?))).collect()
+    }
+}
+
+impl Places {
+    fn under(&self, axis: &str, value: &str) -> impl Iterator<Item = usize> {
+        let key = key(axis, value);
+        let first = self.0.partition_point(|(other, _)| *other < key);
+        self.0[first..].iter().take_while(move |(other, _)| *other == key).map(|(_, at)| *at)
+    }
+}
+
+fn key(axis: &str, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (axis, value).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many there may be that are one of these; a guess. A slug is one operator's.
+fn breadth(one_of: &[Wanted]) -> usize {
+    let each = |wanted: &Wanted| -> usize {
+        let exactly = if wanted.axis == IDENTITY { 1 } else { 10 };
+        let one = |pattern: &Pattern| match pattern {
+            Pattern::Exactly(_) => exactly,
+            Pattern::Like(_) => 100,
+            Pattern::Any => 10_000,
+        };
+        wanted.values.iter().map(one).sum()
+    };
+    one_of.iter().map(each).sum()
+}

@@ -1,0 +1,112 @@
+//! What a value may have to be: anything, a value, or what a glob matches. A glob that other playbooks have, too, stands
+//! once, and is compiled only when a value comes that begins and ends as it does: compiling takes a hundred times what
+//! matching takes, and most globs are for others.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// What a glob has that is not itself.
+const SIGNS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// What a value has to be.
+#[derive(Debug, Clone)]
+pub(super) enum Pattern {
+    /// Any there is.
+    Any,
+    /// This one.
+    Exactly(String),
+    /// One that a glob matches.
+    Like(Arc<Glob>),
+}
+
+/// A glob.
+#[derive(Debug)]
+pub(super) struct Glob {
+    text: String,
+    /// What a value begins with that it matches, and what it ends with.
+    head: usize,
+    tail: Range<usize>,
+    /// Nothing where the text is no glob: it matches nothing then.
+    compiled: OnceLock<Option<GlobMatcher>>,
+}
+
+/// Globs that there are already.
+#[derive(Debug, Default)]
+pub(super) struct Globs(HashMap<String, Arc<Glob>>);
+
+impl Pattern {
+    /// Reads a pattern.
+    pub(super) fn of(value: &str, globs: &mut Globs) -> Self {
+        if value == "*" {
+            Pattern::Any
+        } else if value.contains(['*', '?', '[', '{']) {
+            Pattern::Like(globs.of(value))
+        } else {
+            Pattern::Exactly(value.to_owned())
+        }
+    }
+}
+
+impl Globs {
+    fn of(&mut self, text: &str) -> Arc<Glob> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(Glob::new(text));
+        self.0.insert(text.to_owned(), Arc::clone(&new));
+        new
+    }
+}
+
+impl Glob {
+    fn new(text: &str) -> Self {
+        // A `/` beside `**` may stand for nothing, and a comma divides alternatives.
+        let divides = |c: char| SIGNS.contains(&c) || matches!(c, '/' | ',');
+        let head = text.find(divides).unwrap_or(text.len());
+        let tail = text.rfind(divides).map_or(0, |at| at + 1)..text.len();
+        Glob { text: text.to_owned(), head, tail, compiled: OnceLock::new() }
+    }
+
+    /// What every value begins with that it matches.
+    pub(super) fn head(&self) -> &str {
+        &self.text[..self.head]
+    }
+
+    /// Whether it matches a value.
+    pub(super) fn matches(&self, value: &str) -> bool {
+        if !value.starts_with(self.head()) || !value.ends_with(&self.text[self.tail.clone()]) {
+            return false;
+        }
+        let compile = || {
+            let glob = GlobBuilder::new(&self.text).literal_separator(true).build().ok()?;
+            Some(glob.compile_matcher())
+        };
+        self.compiled.get_or_init(compile).as_ref().is_some_and(|glob| glob.is_match(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn glob(text: &str) -> Option<GlobMatcher> {
+        Some(GlobBuilder::new(text).literal_separator(true).build().ok()?.compile_matcher())
+    }
+
+    proptest! {
+        /// What a value is held against first turns nothing away that the glob would match.
+        #[test]
+        fn heads_and_tails_are_the_globs(
+            text in "([ab]|/|\\*\\*|\\*|\\?|\\[a-b\\]|\\[!a\\]|\\{a,b\\}|\\{|\\]|,|\\\\|é){1,6}",
+            value in "[ab/,é*]{0,6}",
+        ) {
+            let naive = glob(&text).is_some_and(|glob| glob.is_match(&value));
+            prop_assert_eq!(Glob::new(&text).matches(&value), naive, "{} {}", text, value);
+        }
+    }
+}

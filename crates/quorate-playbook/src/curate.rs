@@ -1,0 +1,214 @@
+//! Curation (B5, B6): what a proposed playbook is refused for, held against every operator that it is for. Shape, slug and
+//! times are the manifest's own checks; here it is about what the playbook would do to a prompt.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use quorate_diagnostics::{RefusalCode, codes};
+use quorate_protocol::locks::fold;
+
+use crate::base::Base;
+use crate::compose::Candidate;
+use crate::lock::Touch;
+use crate::weave::{Overlay, Place, weave};
+
+/// What is added may be longer than the persona itself up to this many characters.
+const SHORT: usize = 1_200;
+/// Sentences of the persona that have fewer characters are no sign of a rewrite.
+const SENTENCE: usize = 20;
+
+/// An operator that a proposal is for.
+#[derive(Debug, Clone)]
+pub struct Affected<'a> {
+    /// Its slug.
+    pub operator: &'a str,
+    /// Its own prompt.
+    pub base: &'a Base,
+    /// What is for it already.
+    pub standing: &'a [Candidate],
+    /// The proposal, held against its locked traits.
+    pub proposed: Candidate,
+}
+
+/// Why a proposal is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Objection {
+    /// It touches a locked trait of an operator.
+    Locked {
+        /// Whose.
+        operator: String,
+        /// Which, and where.
+        touch: Touch,
+    },
+    /// It replaces a block that an operator's prompt does not have.
+    NoBlock {
+        /// Whose.
+        operator: String,
+        /// The block.
+        block: String,
+        /// Those that there are.
+        blocks: Vec<String>,
+    },
+    /// It takes away more than a fifth of an operator's prompt.
+    Collapse {
+        /// Whose.
+        operator: String,
+        /// The prompt's characters without it.
+        before: usize,
+        /// And with it.
+        after: usize,
+    },
+    /// It says the persona anew in place of adding to it.
+    Rewrite {
+        /// Whose.
+        operator: String,
+        /// How that shows.
+        how: &'static str,
+    },
+    /// It says nothing.
+    Blank,
+    /// Another playbook says the same.
+    Repeats {
+        /// Its slug.
+        slug: String,
+    },
+}
+
+impl Objection {
+    /// Its code.
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Objection::Locked { .. } => codes::LOCK_VIOLATED,
+            Objection::NoBlock { .. } => codes::BLOCK_NOT_REPLACEABLE,
+            Objection::Collapse { .. }
+            | Objection::Rewrite { .. }
+            | Objection::Blank
+            | Objection::Repeats { .. } => codes::DELTA_INVALID,
+        }
+    }
+
+    /// What to do.
+    pub fn help(&self) -> String {
+        match self {
+            Objection::Locked { operator, .. } => {
+                format!(
+                    "say it without touching what is locked; `quorate locks list {operator}` shows what is"
+                )
+            }
+            Objection::NoBlock { blocks, .. } if blocks.is_empty() => {
+                "the prompt has no block that can be replaced; make it `kind: overlay`".to_owned()
+            }
+            Objection::NoBlock { blocks, .. } => format!("the blocks are {}", blocks.join(", ")),
+            Objection::Collapse { .. } => {
+                "keep what the block says, and change only what was learned".to_owned()
+            }
+            Objection::Rewrite { .. } => {
+                "propose the one thing that was learned, not the persona again".to_owned()
+            }
+            Objection::Blank => "say below the frontmatter what was learned".to_owned(),
+            Objection::Repeats { slug } => format!("`quorate playbook show {slug}` shows it"),
+        }
+    }
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Objection::Locked { operator, touch } => {
+                write!(
+                    f,
+                    "it touches `{}`, which is locked in `{operator}`: {}, in “{}”",
+                    touch.id, touch.by, touch.excerpt
+                )
+            }
+            Objection::NoBlock { operator, block, .. } => {
+                write!(f, "the prompt of `{operator}` has no block `{block}` that could be replaced")
+            }
+            Objection::Collapse { operator, before, after } => write!(
+                f,
+                "with it the prompt of `{operator}` has {after} characters in place of {before}: more than a fifth is lost"
+            ),
+            Objection::Rewrite { operator, how } => {
+                write!(f, "it says the persona of `{operator}` anew in place of adding to it: {how}")
+            }
+            Objection::Blank => f.write_str("it has no text, so it would never be woven"),
+            Objection::Repeats { slug } => write!(f, "`{slug}` says the same"),
+        }
+    }
+}
+
+/// Holds a proposal against everybody whom it is for. Nothing is objected to where the list is empty.
+pub fn curate(affected: &[Affected<'_>], now_ms: i64) -> Vec<Objection> {
+    let mut objections = Vec::new();
+    let mut repeated = BTreeSet::new();
+    if affected.first().is_some_and(|one| one.proposed.overlay.text.trim().is_empty()) {
+        return vec![Objection::Blank];
+    }
+    for one in affected {
+        let operator = || one.operator.to_owned();
+        let locked = one.proposed.touches.iter().cloned();
+        objections.extend(locked.map(|touch| Objection::Locked { operator: operator(), touch }));
+        if let Place::Block(block) = &one.proposed.overlay.place
+            && !one.base.has(block)
+        {
+            let blocks = one.base.blocks().map(str::to_owned).collect();
+            objections.push(Objection::NoBlock { operator: operator(), block: block.clone(), blocks });
+            continue;
+        }
+        if let Some(how) = rewrite(one) {
+            objections.push(Objection::Rewrite { operator: operator(), how });
+        }
+        let (before, after) = lengths(one, now_ms);
+        // What is over takes nothing away: it is not woven, and no gate lets it through.
+        let is_over = one.proposed.overlay.expires_ms.is_some_and(|expires| expires <= now_ms);
+        if !is_over && after * 5 < before * 4 {
+            objections.push(Objection::Collapse { operator: operator(), before, after });
+        }
+        let text = fold(one.proposed.overlay.text.trim());
+        let same = one.standing.iter().find(|other| {
+            other.overlay.id != one.proposed.overlay.id
+                && other.status != quorate_manifest::playbook::Status::Archived
+                && !one.proposed.supersedes.contains(&other.overlay.id)
+                && other.overlay.place == one.proposed.overlay.place
+                && fold(other.overlay.text.trim()) == text
+        });
+        if let Some(same) = same
+            && repeated.insert(same.overlay.id.clone())
+        {
+            objections.push(Objection::Repeats { slug: same.overlay.id.clone() });
+        }
+    }
+    objections
+}
+
+/// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes.
+fn lengths(one: &Affected<'_>, now_ms: i64) -> (usize, usize) {
+    let active = |other: &&Candidate| {
+        other.status == quorate_manifest::playbook::Status::Active && other.touches.is_empty()
+    };
+    let before: Vec<Overlay> =
+        one.standing.iter().filter(active).map(|other| other.overlay.clone()).collect();
+    let gone = |id: &String| one.proposed.supersedes.contains(id) || *id == one.proposed.overlay.id;
+    let mut after: Vec<Overlay> = before.iter().filter(|other| !gone(&other.id)).cloned().collect();
+    after.push(one.proposed.overlay.clone());
+    let length = |overlays: &[Overlay]| weave(one.base, overlays, now_ms).prompt.chars().count();
+    (length(&before), length(&after))
+}
+
+/// How it shows that a fragment says a persona anew.
+fn rewrite(one: &Affected<'_>) -> Option<&'static str> {
+    let base = one.base.prompt();
+    let text = &one.proposed.overlay.text;
+    if text.chars().count() > base.chars().count().max(SHORT) {
+        return Some("it is longer than the persona");
+    }
+    if one.proposed.overlay.place != Place::Added {
+        return None;
+    }
+    let folded = fold(text);
+    let sentences = base.split(['.', '\n', '!', '?']).map(fold);
+    let sentences: Vec<String> = sentences.filter(|one| one.trim().chars().count() >= SENTENCE).collect();
+    let repeated = sentences.iter().filter(|one| folded.contains(one.trim())).count();
+    (sentences.len() >= 2 && repeated * 2 > sentences.len())
+        .then_some("it repeats more than half of its sentences")
+}

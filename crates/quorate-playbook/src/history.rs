@@ -1,0 +1,275 @@
+//! `<slug>.history.md` (B7): every version of a playbook's file, to be read by people and exact to the byte.
+//!
+//! A section holds a version: its heading and a line for people, a comment with the same for machines, and the file's text
+//! in a fence. Sections are only added. Each carries the SHA-256 of its data, of its text and of the whole section before
+//! it, and has exactly one form: what is not written as [`append`] writes it was changed. Versions missing at the end
+//! leave no trace here; how many there are, the playbook's own `history` and the ledger say.
+
+use std::fmt::Write as _;
+
+use quorate_manifest::tree::open::sha256_hex;
+use serde_json::Value;
+
+use crate::log::{escaped, name, one_line};
+
+/// What stands below the heading.
+const ABOUT: &str = "Every version of the file, the oldest first. `quorate` adds versions and changes none; each is sealed with \
+the hash of the one before it.";
+
+/// What the comment of a section begins with.
+const OPENS: &str = "<!-- quorate:version ";
+
+/// How Git marks a conflict: the lines of its beginning and of its end begin with these.
+const CONFLICT: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
+
+/// What is said where more should follow.
+const CUT: &str = "the history is cut off here";
+
+/// What is said of a conflict.
+const UNMERGED: &str =
+    "a merge of two histories was left unresolved; keep one side and add the versions of the other anew";
+
+/// One version of a playbook's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Which one, from 1.
+    pub n: u32,
+    /// When it was written, in RFC 3339.
+    pub at: String,
+    /// What was done: `created`, `delta`, `promoted`, `archived`, `superseded`.
+    pub event: String,
+    /// What was done, in words.
+    pub summary: String,
+    /// Who did it.
+    pub by: Option<String>,
+    /// The whole file as it was then.
+    pub text: String,
+}
+
+/// Why a history is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, in one sentence.
+    pub why: String,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// The versions that a history holds, in order; an empty text holds none.
+///
+/// # Errors
+/// When anything in it is not as it was written.
+pub fn parse(text: &str) -> Result<Vec<Version>, Broken> {
+    Ok(read(text)?.versions)
+}
+
+/// A history with one more version; an empty text begins one.
+///
+/// # Errors
+/// When the history is broken or another playbook's, or the version is not its next one.
+pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, Broken> {
+    let History { mut text, versions, last } = read(existing)?;
+    let next = versions.len() + 1;
+    if usize::try_from(version.n) != Ok(next) {
+        return Err(broken(&text, text.len(), &format!("the next version is {next}, not {}", version.n)));
+    }
+    let head = head(slug);
+    if text.is_empty() {
+        text.push_str(&head);
+    } else if !text.starts_with(&head) {
+        return Err(Broken { line: 1, why: format!("this is not the history of `{}`", name(slug)) });
+    }
+    let before = last.unwrap_or_else(|| sha256_hex(head.as_bytes()));
+    text.push_str(&section(version, &before));
+    Ok(text)
+}
+
+/// A history that was read.
+struct History {
+    /// The text as it was written.
+    text: String,
+    versions: Vec<Version>,
+    /// The hash of the last section.
+    last: Option<String>,
+}
+
+fn read(text: &str) -> Result<History, Broken> {
+    let first = text.split_inclusive('\n').next().unwrap_or_default();
+    if !first.ends_with("\r\n") {
+        return exact(text);
+    }
+    // Git may have changed all line ends. If the hashes hold with them changed back, that is what was written.
+    exact(&text.replace("\r\n", "\n")).map_err(|broken| {
+        let why = "the line ends were changed to CRLF, and not every one can be told from those of the texts; \
+            let Git leave them with `*.history.md -text` in .gitattributes";
+        if broken.why == UNMERGED { broken } else { Broken { line: 1, why: why.to_owned() } }
+    })
+}
+
+fn exact(text: &str) -> Result<History, Broken> {
+    let mut history = History { text: text.to_owned(), versions: Vec::new(), last: None };
+    if text.is_empty() {
+        return Ok(history);
+    }
+    if !text.contains('\n') {
+        return Err(broken(text, text.len(), CUT));
+    }
+    let slug = text.lines().next().and_then(|line| line.strip_prefix("# History of `")?.strip_suffix('`'));
+    let head = head(slug.unwrap_or_default());
+    let marked = |at: usize| move |broken: Broken| conflict(text, at).unwrap_or(broken);
+    differs(text, 0, &head).map_err(marked(0))?;
+    let mut at = head.len();
+    let mut before = sha256_hex(head.as_bytes());
+    while at < text.len() {
+        let n = history.versions.len() + 1;
+        let (version, section) = next(text, at, n, &before).map_err(marked(at))?;
+        at += section.len();
+        before = sha256_hex(section.as_bytes());
+        history.last = Some(before.clone());
+        history.versions.push(version);
+    }
+    Ok(history)
+}
+
+/// The version that begins at a place, and its section, held against what would have been written for it.
+fn next(text: &str, at: usize, n: usize, before: &str) -> Result<(Version, String), Broken> {
+    let version = version(text, at)?;
+    let section = section(&version, before);
+    if text[at..].starts_with(&section) {
+        if usize::try_from(version.n) == Ok(n) {
+            return Ok((version, section));
+        }
+        return Err(broken(text, at + 1, &format!("version {n} should stand here, not {}", version.n)));
+    }
+    // Which of the hashes is another says more than where.
+    let data = text[at..].lines().nth(5).unwrap_or_default();
+    let has = |key: &str, hash: &str| data.contains(&format!("\"{key}\":\"{hash}\""));
+    if !has("before", before) {
+        let why = "the section before this one was changed, or sections are missing or in another order";
+        return Err(broken(text, at + 1, why));
+    }
+    if !has("sha256", &sha256_hex(version.text.as_bytes())) {
+        return Err(broken(text, at + 1, "the text of this version was changed"));
+    }
+    differs(text, at, &section)?;
+    Ok((version, section))
+}
+
+/// Says where a text is another from a place on.
+fn differs(text: &str, at: usize, expected: &str) -> Result<(), Broken> {
+    let found = &text[at..];
+    if found.starts_with(expected) {
+        return Ok(());
+    }
+    let same = found.bytes().zip(expected.bytes()).take_while(|(a, b)| a == b).count();
+    let why = if same == found.len() { CUT } else { "this was changed" };
+    Err(broken(text, at + same, why))
+}
+
+/// What the section that begins at a place claims to hold.
+fn version(text: &str, at: usize) -> Result<Version, Broken> {
+    let cut = || broken(text, text.len(), CUT);
+    let mut lines = text[at..].split_inclusive('\n');
+    let mut place = at;
+    let mut data = None;
+    // An empty line, the heading, the words and the data with empty lines between them, and the fence.
+    for (number, start) in ["", "## v", "", "", "", OPENS, "", "```"].into_iter().enumerate() {
+        let line = lines.next().filter(|line| line.ends_with('\n')).ok_or_else(cut)?;
+        let blank = start.is_empty() && number != 3;
+        if !line.starts_with(start) || (blank && line != "\n") {
+            return Err(broken(text, place, "no section of a history looks like this"));
+        }
+        if start == OPENS {
+            data = Some((place, line));
+        }
+        place += line.len();
+    }
+    let (line_at, line) = data.ok_or_else(cut)?;
+    let unreadable = || broken(text, line_at, "the data of this version cannot be read");
+    let data =
+        line.strip_prefix(OPENS).and_then(|data| data.strip_suffix(" -->\n")).ok_or_else(unreadable)?;
+    let (_, data) = data.split_once(' ').ok_or_else(unreadable)?;
+    let data: Value = serde_json::from_str(data).map_err(|_| unreadable())?;
+    let word = |key: &str| data[key].as_str().map(str::to_owned).ok_or_else(unreadable);
+    let number = |key: &str| data[key].as_u64().ok_or_else(unreadable);
+    let bytes = usize::try_from(number("bytes")?).map_err(|_| unreadable())?;
+    let changed = || match text.len() < place.saturating_add(bytes) {
+        true => cut(),
+        false => broken(text, at + 1, "the text of this version was changed"),
+    };
+    Ok(Version {
+        n: u32::try_from(number("n")?).map_err(|_| unreadable())?,
+        at: word("at")?,
+        event: word("event")?,
+        summary: word("summary")?,
+        by: if data["by"].is_null() { None } else { Some(word("by")?) },
+        text: text.get(place..place.saturating_add(bytes)).ok_or_else(changed)?.to_owned(),
+    })
+}
+
+fn head(slug: &str) -> String {
+    format!("# History of `{}`\n\n{ABOUT}\n", name(slug))
+}
+
+/// A version as a section, below one with this hash.
+fn section(version: &Version, before: &str) -> String {
+    let Version { n, at, event, summary, by, text } = version;
+    let quoted = |text: &str| Value::from(text).to_string();
+    // Written by hand, because the order of a map's keys depends on how the program was built.
+    let data = format!(
+        "{{\"n\":{n},\"at\":{},\"event\":{},\"summary\":{},\"by\":{},\"bytes\":{},\"sha256\":\"{}\",\"before\":\"{before}\"}}",
+        quoted(at),
+        quoted(event),
+        quoted(summary),
+        by.as_deref().map_or("null".to_owned(), quoted),
+        text.len(),
+        sha256_hex(text.as_bytes()),
+    );
+    // No comment and no tag may begin or end inside; both signs stand in texts only, where JSON can escape them.
+    let data = data.replace('<', "\\u003c").replace('>', "\\u003e");
+    let seal = sha256_hex(data.as_bytes());
+    let words = match by {
+        Some(by) => format!("By {}: {}", one_line(by), one_line(summary)),
+        None => format!("Summary: {}", one_line(summary)),
+    };
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let mut out = format!("\n## v{n} · {} · {}\n\n", escaped(&one_line(at)), escaped(&one_line(event)));
+    let _ =
+        write!(out, "{}\n\n{OPENS}{seal} {data} -->\n\n{fence}markdown\n{text}", escaped(words.trim_end()));
+    // Whether this line break is the text's own, its length says.
+    out.push_str(if text.ends_with('\n') { "" } else { "\n" });
+    out.push_str(&fence);
+    out.push('\n');
+    out
+}
+
+/// How many backticks or tildes stand in a row at most.
+fn longest_run(text: &str) -> usize {
+    let runs = |mark: char| text.split(move |c| c != mark).map(str::len).max().unwrap_or(0);
+    runs('`').max(runs('~'))
+}
+
+fn broken(text: &str, at: usize, why: &str) -> Broken {
+    Broken { line: line(text, at), why: why.to_owned() }
+}
+
+/// The line of a place, from 1.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The merge that broke a section, if it left its marks from there on.
+fn conflict(text: &str, at: usize) -> Option<Broken> {
+    let mut lines = (line(text, at)..).zip(text[at..].lines());
+    let (line, _) = lines.find(|(_, line)| line.starts_with(CONFLICT[0]))?;
+    lines.find(|(_, line)| line.starts_with(CONFLICT[1]))?;
+    Some(Broken { line, why: UNMERGED.to_owned() })
+}

@@ -1,0 +1,237 @@
+//! Locked persona traits (B4): whether a playbook's text betrays one, by what it says about it and in which direction.
+//! English. Which traits are locked for whom, and what follows from a touch, is left to callers.
+//!
+//! # The rule
+//!
+//! A text is read folded (as in `quorate_protocol::locks`), letter for lookalike letter, once with markup taken out and
+//! once with its signs as spaces. It falls into paragraphs and list items; an item is read together with the line that
+//! its list stands under, if that line acts. A sentence ends at `.`, `!`, `?` and `;`.
+//!
+//! A trait has *words* that stand for it (`warmth`) and *phrases* that betray it by themselves (`be cold`), both in
+//! their inflections. For each, what acts on it in its sentence is counted:
+//!
+//! 1. before it, negations (`not`, `never`) and diminishing verbs (`skip`, `avoid`) with at most six words of content
+//!    between, `without`, `instead of`; directly before it `no`, `less` and `over`;
+//! 2. after it, what is said of it: `is optional`, `can wait`, `is not needed`, `should be dropped`, `: off`, `skip it`,
+//!    and the particle of `leave … out`, `set … aside`.
+//!
+//! Nothing acts across a colon, `but`, a subordinate clause, a keeper (`keep`, `stay`), or `and` or a comma with a new
+//! verb, once it has an object of its own. *A word betrays when the count is odd, a phrase when it is even.* So
+//! `never skip the pleasantries` passes, `do not be warm` does not, and `don't be cold` passes. Conditions about
+//! somebody else (`if the user is not friendly`) say nothing; names of things (`identity provider`) are no words of a
+//! trait. Quoted text counts as said. When in doubt the text is rejected.
+
+mod direction;
+mod grammar;
+mod lexicon;
+mod text;
+mod words;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use quorate_manifest::assembly::MatchMode;
+use quorate_protocol::locks as protocol;
+
+use direction::Reading;
+use grammar::Grammar;
+
+pub use lexicon::{built_in, lexicon};
+
+/// The longest excerpt, in bytes of folded text.
+const EXCERPT: usize = 160;
+
+/// A locked trait: its id, what it is, and the words by which a text betrays it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trait {
+    /// Its name: `voice-register`.
+    pub id: String,
+    /// What it is, in one sentence.
+    pub description: String,
+    /// What stands for it: `warmth`, `pleasantries`. They betray it where they are diminished.
+    pub words: Vec<String>,
+    /// What betrays it by itself: `be cold`. Phrases without English words are looked for as they stand.
+    pub phrases: Vec<String>,
+}
+
+/// Traits, ready to be looked for.
+#[derive(Debug, Clone)]
+pub struct Locks {
+    traits: Vec<Trait>,
+    grammar: Grammar,
+    /// Phrases in other scripts, which have no words that a grammar could find.
+    verbatim: Option<protocol::Locks>,
+    /// The trait of each of them.
+    owners: Vec<usize>,
+}
+
+/// A trait that a text betrays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// The trait's id.
+    pub id: String,
+    /// The clause that betrays it, in one line of at most about 160 characters.
+    pub excerpt: String,
+    /// What betrays it there.
+    pub by: By,
+}
+
+/// What betrays a trait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    /// A phrase does, as the text says it.
+    Phrase(String),
+    /// A word for the trait is diminished.
+    Diminished {
+        /// The word, as the text says it.
+        word: String,
+        /// What diminishes it.
+        by: String,
+    },
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            By::Phrase(phrase) => write!(f, "the text says `{phrase}`"),
+            By::Diminished { word, by } => write!(f, "`{word}` is diminished by `{by}`"),
+        }
+    }
+}
+
+impl Locks {
+    /// Compiles traits. One without words and phrases is held by its own name.
+    pub fn new(traits: Vec<Trait>) -> Locks {
+        let mut grammar = Grammar::new();
+        let (mut verbatim, mut owners) = (Vec::new(), Vec::new());
+        for (at, one) in traits.iter().enumerate() {
+            let name = one.id.replace(['-', '_'], " ");
+            let by_name = one.words.is_empty() && one.phrases.is_empty();
+            for word in one.words.iter().chain(by_name.then_some(&name)) {
+                grammar.word(at, word);
+            }
+            for phrase in &one.phrases {
+                let folded = text::folded(phrase);
+                if folded.is_ascii() && folded.contains(|c: char| c.is_ascii_alphanumeric()) {
+                    grammar.phrase(at, phrase);
+                } else if !folded.trim().is_empty() {
+                    verbatim.push(protocol::Trait { text: phrase.clone(), declared: MatchMode::Substring });
+                    owners.push(at);
+                }
+            }
+        }
+        // Plain text always compiles.
+        let verbatim = if verbatim.is_empty() {
+            None
+        } else {
+            protocol::Locks::compile(&verbatim, MatchMode::Substring).ok()
+        };
+        Locks { traits, grammar, verbatim, owners }
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.traits.is_empty()
+    }
+
+    /// The traits, in the order given.
+    pub fn traits(&self) -> &[Trait] {
+        &self.traits
+    }
+
+    /// The traits that a text betrays: at most one touch for each, in trait order.
+    pub fn check(&self, text: &str) -> Vec<Touch> {
+        let mut found: BTreeMap<usize, Touch> = BTreeMap::new();
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.read(text, &mut found);
+        if let Cow::Owned(bare) = bare(text) {
+            self.read(&bare, &mut found);
+        }
+        for hit in self.verbatim.iter().flat_map(|verbatim| verbatim.check(text)) {
+            let at = self.owners[hit.at];
+            found.entry(at).or_insert_with(|| Touch {
+                id: self.traits[at].id.clone(),
+                excerpt: protocol::excerpt(text, &hit.span),
+                by: By::Phrase(hit.locked.to_string()),
+            });
+        }
+        found.into_values().collect()
+    }
+
+    fn read(&self, text: &str, found: &mut BTreeMap<usize, Touch>) {
+        let mut known: Option<(String, bool)> = None;
+        for block in text::blocks(text) {
+            let mut body = text::folded(&block.body);
+            if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
+                if known.as_ref().is_none_or(|(known, _)| *known != intro) {
+                    let folded = text::folded(&intro);
+                    let acts = self.reading(&folded).acts();
+                    known = Some((intro.clone(), acts));
+                }
+                if known.as_ref().is_some_and(|(_, acts)| *acts) {
+                    body = format!("{} {body}", text::folded(&intro));
+                }
+            }
+            let read = self.reading(&body);
+            for spot in &read.spots {
+                if found.contains_key(&spot.at) {
+                    continue;
+                }
+                if let Some(by) = read.betrayed(spot) {
+                    let said = read.said(spot.start, spot.end).to_owned();
+                    let by = match by {
+                        Some(by) => By::Diminished { word: said, by: by.to_owned() },
+                        None => By::Phrase(said),
+                    };
+                    let (start, end) = read.clause(spot, EXCERPT);
+                    let excerpt = given(text, &body[start..end]);
+                    found.insert(spot.at, Touch { id: self.traits[spot.at].id.clone(), excerpt, by });
+                }
+            }
+        }
+    }
+
+    fn reading<'a>(&'a self, folded: &'a str) -> Reading<'a> {
+        Reading::new(folded, text::tokens(folded, &self.grammar), &self.grammar)
+    }
+}
+
+/// The text with the signs of markup as spaces, if it has any.
+fn bare(text: &str) -> Cow<'_, str> {
+    const SIGNS: [char; 7] = ['<', '>', '[', ']', '_', '`', '\\'];
+    if !text.contains(&SIGNS[..]) {
+        return Cow::Borrowed(text);
+    }
+    // What begins a line tells items and quotations apart.
+    let line = |line: &str| {
+        let start = line.len() - line.trim_start_matches([' ', '\t', '>', '*', '-', '!']).len();
+        format!("{}{}\n", line[..start].replace("**", "  "), line[start..].replace(&SIGNS[..], " "))
+    };
+    Cow::Owned(text.replace("<!--", "\n\n").replace("-->", "\n\n").lines().map(line).collect())
+}
+
+/// A folded clause as the text gives it, where it can be found there.
+fn given(text: &str, clause: &str) -> String {
+    // Nearly always the clause stands there as it is, but for case.
+    if text.is_ascii()
+        && let Some(start) = text.to_ascii_lowercase().find(clause)
+    {
+        return text[start..start + clause.len()].to_owned();
+    }
+    let wanted = [protocol::Trait { text: clause.to_owned(), declared: MatchMode::Substring }];
+    let hit = protocol::Locks::compile(&wanted, MatchMode::Substring)
+        .ok()
+        .and_then(|locks| locks.check(text).into_iter().next());
+    let shown = hit.map_or(clause, |hit| &text[hit.span]);
+    let mut out = String::with_capacity(shown.len());
+    for word in shown.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    if out.chars().count() > EXCERPT + 40 { clause.to_owned() } else { out }
+}

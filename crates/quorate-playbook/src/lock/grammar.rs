@@ -1,0 +1,388 @@
+//! Words by number, and sequences of words in a trie: whatever a text is searched for, compiled once for all traits.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::lexicon::{HARMLESS, listed};
+use super::text;
+use super::words;
+
+/// What a word or a sequence does to the traits' words around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    /// Nothing, though a part of it would do something: `not only`.
+    Neutral,
+    /// Negates what follows in its clause.
+    Negator,
+    /// Negates what follows at once: `no warmth`.
+    Determiner,
+    /// Diminishes what follows, and has an object of its own: `without`.
+    Preposition,
+    /// Puts something before what follows at once: `speed over warmth`.
+    Comparison,
+    /// Diminishes its object: `skip`.
+    Verb,
+    /// Diminishes what stands between it and a particle: `leave … out`.
+    Split,
+    /// The particle of such a verb.
+    Particle,
+    /// Said of a subject, it diminishes it: `is optional`.
+    Against,
+    /// The same without `to be`: `can wait`.
+    Verdict,
+    /// Said of a subject with `not`, it diminishes it: `is not needed`.
+    For,
+    /// Diminishes what stands before its colon: `warmth: off`.
+    Switch,
+    /// Keeps what follows it.
+    Keeper,
+}
+
+/// In which form a word was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As it is listed, or with an `s`.
+    Base,
+    /// In `-ing`.
+    Ing,
+    /// In `-ed`, or what stands for it.
+    Past,
+    /// In `-ly`: a manner, not a thing.
+    Manner,
+}
+
+/// What a sequence of words is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Means {
+    /// A word of a trait, by index.
+    Word(usize, Form),
+    /// A phrase that betrays a trait.
+    Phrase(usize),
+    /// Something that acts on words.
+    Acts(Op, Form),
+    /// What only looks like a trait's word.
+    Harmless,
+}
+
+/// What a single word may be; bits.
+pub(super) mod flag {
+    pub(in super::super) const STARTER: u32 = 1;
+    pub(in super::super) const SUBORDINATE: u32 = 2;
+    pub(in super::super) const FUNCTION: u32 = 4;
+    pub(in super::super) const FILLER: u32 = 8;
+    pub(in super::super) const OPEN: u32 = 16;
+    pub(in super::super) const COPULA: u32 = 32;
+    pub(in super::super) const THIRD: u32 = 64;
+    pub(in super::super) const NOUN_TO: u32 = 128;
+    pub(in super::super) const AND: u32 = 256;
+    pub(in super::super) const OR: u32 = 512;
+    pub(in super::super) const BUT: u32 = 1024;
+    pub(in super::super) const PRONOUN: u32 = 2048;
+    pub(in super::super) const TO: u32 = 4096;
+    pub(in super::super) const FINITE: u32 = 8192;
+    pub(in super::super) const RELATIVE: u32 = 16384;
+    pub(in super::super) const FOR: u32 = 32768;
+    pub(in super::super) const CONSIDER: u32 = 65536;
+    pub(in super::super) const ASK: u32 = 131_072;
+}
+
+/// How far a sequence may run over fillers between two of its words.
+const FILLED: usize = 4;
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    /// By word, sorted.
+    next: Vec<(u32, u32)>,
+    means: Vec<Means>,
+}
+
+/// FNV-1a. Words are short and many, and only those of lists are ever kept by it.
+#[derive(Debug, Clone)]
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// All words and sequences.
+#[derive(Debug, Clone)]
+pub(super) struct Grammar {
+    ids: HashMap<Box<str>, u32, BuildHasherDefault<Fnv>>,
+    articles: [u32; 3],
+    flags: Vec<u32>,
+    /// By word: the node of a sequence that begins with it, or nothing.
+    roots: Vec<u32>,
+    nodes: Vec<Node>,
+}
+
+impl Grammar {
+    /// The language alone; traits come by [`Grammar::word`] and [`Grammar::phrase`].
+    pub(super) fn new() -> Grammar {
+        let mut made = Grammar {
+            ids: HashMap::default(),
+            articles: [0; 3],
+            flags: vec![0],
+            roots: vec![0],
+            nodes: vec![Node::default()],
+        };
+        made.articles = ["the", "a", "an"].map(|word| made.id(word));
+        for (list, bit) in [
+            (words::STARTERS, flag::STARTER),
+            (words::SUBORDINATES, flag::SUBORDINATE),
+            (words::FUNCTIONS, flag::FUNCTION),
+            (words::FILLERS, flag::FILLER),
+            (words::OPEN, flag::OPEN),
+            (words::COPULAS, flag::COPULA),
+            (words::THIRD, flag::THIRD),
+            (words::NOUNS_TO, flag::NOUN_TO),
+            (words::ASK, flag::ASK),
+            ("and, then", flag::AND),
+            ("or, nor", flag::OR),
+            ("but, yet, however, though, although", flag::BUT),
+            ("it, them, these, those, both, this", flag::PRONOUN),
+            ("to", flag::TO),
+            ("is, are, was, were", flag::FINITE),
+            ("that, which, who, it, there", flag::RELATIVE),
+            ("for, in, by, via, into, onto", flag::FOR),
+            ("consider, deem, find, think, make, render, regard, treat, call, as", flag::CONSIDER),
+        ] {
+            for word in listed(list) {
+                let id = made.id(word);
+                made.flags[id as usize] |= bit;
+            }
+        }
+        for (op, list) in words::OPS {
+            for entry in listed(list) {
+                made.act(*op, entry);
+            }
+        }
+        for entry in listed(HARMLESS) {
+            made.insert_each(entry, &|form| form == Form::Base, false, &|_| Means::Harmless);
+        }
+        made
+    }
+
+    fn act(&mut self, op: Op, entry: &str) {
+        match op {
+            Op::Verb | Op::Split | Op::Keeper => {
+                self.insert_each(entry, &|form| form != Form::Manner, true, &|form| Means::Acts(op, form));
+            }
+            Op::Against => {
+                self.insert_each(entry, &|form| form == Form::Base, false, &|form| Means::Acts(op, form));
+            }
+            _ => {
+                let ids = self.known_by(&text::words(entry));
+                self.insert(&ids, Means::Acts(op, Form::Base));
+            }
+        }
+    }
+
+    /// Adds a word of a trait. Of a sequence the last word is inflected.
+    pub(super) fn word(&mut self, at: usize, entry: &str) {
+        self.insert_each(entry, &|_| true, false, &|form| Means::Word(at, form));
+        // A verb stands at the front: `refusing harmful`.
+        self.insert_each(entry, &|form| form != Form::Manner, true, &|form| Means::Word(at, form));
+    }
+
+    /// Adds a phrase. Its first word is inflected as a verb, its last as a noun.
+    pub(super) fn phrase(&mut self, at: usize, entry: &str) {
+        let tokens = text::words(entry);
+        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
+        let mut ids = self.known_by(&tokens);
+        let mut ends = vec![ids[ids.len() - 1]];
+        let firsts: Vec<u32> = if first == "be" && tokens.len() > 1 {
+            listed(words::BEING).map(|word| self.id(word)).collect()
+        } else {
+            let fits = |form: &(String, Form)| form.1 != Form::Manner;
+            forms(first).into_iter().filter(fits).map(|form| self.id(&form.0)).collect()
+        };
+        if tokens.len() > 1 {
+            let plural = [last, "s"].concat();
+            ends.extend(forms(last).iter().filter(|form| form.0 == plural).map(|form| self.id(&form.0)));
+        }
+        for end in ends {
+            *ids.last_mut().unwrap_or(&mut 0) = end;
+            for first in &firsts {
+                ids[0] = *first;
+                self.insert(&ids, Means::Phrase(at));
+            }
+        }
+    }
+
+    /// Inserts a sequence in the forms of its first word, or of its last.
+    fn insert_each(
+        &mut self,
+        entry: &str,
+        fits: &dyn Fn(Form) -> bool,
+        is_first: bool,
+        means: &dyn Fn(Form) -> Means,
+    ) {
+        let tokens = text::words(entry);
+        if tokens.is_empty() {
+            return;
+        }
+        let mut ids = self.known_by(&tokens);
+        let place = if is_first { 0 } else { tokens.len() - 1 };
+        for (word, form) in forms(&tokens[place]) {
+            if fits(form) {
+                ids[place] = self.id(&word);
+                self.insert(&ids, means(form));
+            }
+        }
+    }
+
+    /// The numbers of words.
+    fn known_by(&mut self, words: &[String]) -> Vec<u32> {
+        words.iter().map(|word| self.id(word)).collect()
+    }
+
+    fn insert(&mut self, ids: &[u32], means: Means) {
+        // An article is found everywhere, so none is asked for, but at the end.
+        let last = ids.len().saturating_sub(1);
+        let mut node = 0;
+        for (at, id) in ids.iter().enumerate() {
+            if at == last || !self.articles.contains(id) {
+                let known = if node == 0 { self.roots[*id as usize] } else { self.next(node, *id) };
+                node = if known == 0 { self.add(node, *id) } else { known };
+            }
+        }
+        let all = &mut self.nodes[node as usize].means;
+        if !all.contains(&means) {
+            all.push(means);
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "nobody locks four thousand million words")]
+    fn add(&mut self, node: u32, id: u32) -> u32 {
+        let new = self.nodes.len() as u32;
+        self.nodes.push(Node::default());
+        if node == 0 {
+            self.roots[id as usize] = new;
+        } else {
+            let next = &mut self.nodes[node as usize].next;
+            let place = next.partition_point(|(other, _)| *other < id);
+            next.insert(place, (id, new));
+        }
+        new
+    }
+
+    fn next(&self, node: u32, id: u32) -> u32 {
+        let next = &self.nodes[node as usize].next;
+        next.binary_search_by_key(&id, |(other, _)| *other).map_or(0, |place| next[place].1)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "nobody locks four thousand million words")]
+    fn id(&mut self, word: &str) -> u32 {
+        if let Some(id) = self.ids.get(word) {
+            return *id;
+        }
+        let id = self.flags.len() as u32;
+        self.ids.insert(word.into(), id);
+        self.flags.push(0);
+        self.roots.push(0);
+        id
+    }
+
+    /// A word's number; 0 for what is in no list.
+    pub(super) fn known(&self, word: &str) -> u32 {
+        self.ids.get(word).copied().unwrap_or(0)
+    }
+
+    /// Whether a word is one of a class.
+    pub(super) fn is(&self, id: u32, bit: u32) -> bool {
+        self.flags[id as usize] & bit != 0
+    }
+
+    /// Every sequence that begins here: what it is, and how many words of the text it takes. `ids` gives the words, and
+    /// nothing where a sequence cannot go on.
+    pub(super) fn sequences(&self, ids: impl Fn(usize) -> Option<u32>, mut found: impl FnMut(Means, usize)) {
+        let Some(first) = ids(0) else { return };
+        let mut node = self.roots[first as usize];
+        let (mut at, mut filled) = (1, 0);
+        while node != 0 {
+            if filled == 0 {
+                for means in &self.nodes[node as usize].means {
+                    found(*means, at);
+                }
+            }
+            if self.nodes[node as usize].next.is_empty() {
+                return;
+            }
+            let Some(id) = ids(at) else { return };
+            let next = self.next(node, id);
+            if next != 0 {
+                node = next;
+                filled = 0;
+            } else if self.is(id, flag::FILLER) && filled < FILLED {
+                filled += 1;
+            } else {
+                return;
+            }
+            at += 1;
+        }
+    }
+}
+
+/// The forms of an English word that rules make, and those that stand in the list.
+fn forms(word: &str) -> Vec<(String, Form)> {
+    let mut all = vec![(word.to_owned(), Form::Base)];
+    let irregular = words::IRREGULAR.iter().find(|(base, _)| *base == word);
+    if let Some((_, others)) = irregular {
+        let form = |word: &str| if word.ends_with("ing") { Form::Ing } else { Form::Past };
+        all.extend(listed(others).map(|word| (word.to_owned(), form(word))));
+    }
+    if word.len() < 3 || !word.is_ascii() {
+        return all;
+    }
+    let mut add = |word: String, form| all.push((word, form));
+    let sibilant = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
+    add(if sibilant { [word, "es"].concat() } else { [word, "s"].concat() }, Form::Base);
+    let bytes = word.as_bytes();
+    let is_vowel = |byte: u8| b"aeiou".contains(&byte);
+    let last = bytes[bytes.len() - 1];
+    if let Some(stem) = word.strip_suffix('y').filter(|_| !is_vowel(bytes[bytes.len() - 2])) {
+        add([stem, "ies"].concat(), Form::Base);
+        add([stem, "ied"].concat(), Form::Past);
+        add([word, "ing"].concat(), Form::Ing);
+        add([stem, "ier"].concat(), Form::Base);
+        add([stem, "iness"].concat(), Form::Base);
+    } else if let Some(stem) = word.strip_suffix('e') {
+        add([word, "d"].concat(), Form::Past);
+        add([stem, "ing"].concat(), Form::Ing);
+        add([word, "r"].concat(), Form::Base);
+        add([word, "st"].concat(), Form::Base);
+        if let Some(stem) = word.strip_suffix("le") {
+            add([stem, "ly"].concat(), Form::Manner);
+        }
+    } else {
+        add([word, "ed"].concat(), Form::Past);
+        add([word, "ing"].concat(), Form::Ing);
+        add([word, "er"].concat(), Form::Base);
+        add([word, "est"].concat(), Form::Base);
+        let doubles = bytes.len() >= 3 && !is_vowel(last) && is_vowel(bytes[bytes.len() - 2]);
+        if doubles {
+            let last = &word[word.len() - 1..];
+            add([word, last, "ed"].concat(), Form::Past);
+            add([word, last, "ing"].concat(), Form::Ing);
+        }
+    }
+    if word.len() > 3 {
+        add([word, "ly"].concat(), Form::Manner);
+        add([word, "ness"].concat(), Form::Base);
+    }
+    all
+}

@@ -1,0 +1,345 @@
+//! A text as the matcher reads it: blocks, folded, in Latin letters, cut into words that know what divides them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use quorate_manifest::assembly::MatchMode;
+use quorate_protocol::locks::{self as protocol, fold};
+
+use super::grammar::Grammar;
+
+/// What stands between a word and the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// Space or nothing.
+    None,
+    /// A comma, a dash, a bracket.
+    Comma,
+    /// A colon or an equals sign.
+    Colon,
+    /// The end of a sentence, or a semicolon.
+    Sentence,
+}
+
+/// A word of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token {
+    /// Its number; 0 for what no list has.
+    pub(super) id: u32,
+    /// What stands before it.
+    pub(super) gap: Gap,
+    /// Its bytes in the block.
+    pub(super) span: (usize, usize),
+}
+
+/// A paragraph, a heading or a list item; an item also has what its list stands under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    /// The heading or the line with a colon that a list stands under.
+    pub(super) intro: Option<String>,
+    /// What it says.
+    pub(super) body: String,
+}
+
+/// The longest line that is taken for what a list stands under, in bytes.
+const INTRO: usize = 64;
+
+/// A text in blocks. An empty line ends one only where a sentence may end.
+pub(super) fn blocks(text: &str) -> Vec<Block> {
+    let mut all: Vec<Block> = Vec::new();
+    let mut intro: Option<String> = None;
+    let mut open = false;
+    for line in text.lines() {
+        let mut shown = line.trim();
+        while let Some(quoted) = shown.strip_prefix('>') {
+            shown = quoted.trim_start();
+        }
+        if shown.is_empty() {
+            open = open && all.last().is_some_and(|block| is_unfinished(&block.body));
+            continue;
+        }
+        let item = item(shown);
+        let heading = shown.trim_start_matches('#');
+        if let Some(said) = item {
+            let under = match all.last() {
+                Some(last) if last.intro.is_none() && !open_item(last) => introduces(&last.body),
+                _ => None,
+            };
+            intro = under.or(intro);
+            all.push(Block { intro: Some(intro.clone().unwrap_or_default()), body: said.to_owned() });
+            open = true;
+        } else if heading.len() < shown.len() {
+            intro = None;
+            all.push(Block {
+                intro: None,
+                body: format!("{}:", heading.trim().trim_end_matches(['#', ':'])),
+            });
+            open = false;
+        } else if open {
+            if let Some(last) = all.last_mut() {
+                last.body.push('\n');
+                last.body.push_str(shown);
+            }
+        } else {
+            intro = None;
+            all.push(Block { intro: None, body: shown.to_owned() });
+            open = true;
+        }
+    }
+    all
+}
+
+fn open_item(block: &Block) -> bool {
+    block.intro.is_some()
+}
+
+/// What a list item says, if a line is one.
+fn item(line: &str) -> Option<&str> {
+    if let Some(said) = line.strip_prefix(['-', '*', '+', '•', '|']) {
+        return said.starts_with([' ', '\t']).then(|| said.trim());
+    }
+    let said = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    if said.len() == line.len() || line.len() - said.len() > 4 {
+        return None;
+    }
+    said.strip_prefix(['.', ')']).filter(|said| said.starts_with(' ')).map(str::trim)
+}
+
+/// The last sentence of a block, if a list may stand under it.
+fn introduces(body: &str) -> Option<String> {
+    let body = body.trim_end().trim_end_matches(['*', '_', ' ']);
+    let said = body.strip_suffix(':')?;
+    let start = said.rfind(['.', ';', '!', '?', '\n']).map_or(0, |at| at + 1);
+    let said = said[start..].trim();
+    (said.len() <= INTRO && !said.is_empty()).then(|| said.to_owned())
+}
+
+/// Whether a block stops in the middle of a sentence, so that an empty line does not end it.
+fn is_unfinished(body: &str) -> bool {
+    let last = body.trim_end_matches(|c: char| c.is_whitespace() || "*_`".contains(c));
+    !last.ends_with(['.', '!', '?', ':', ';', ')', '"', '>'])
+        && last.rsplit(|c: char| !c.is_alphanumeric()).next().is_some_and(|word| {
+            super::words::OPEN.split(',').any(|open| open.trim().eq_ignore_ascii_case(word))
+        })
+}
+
+/// Text folded, with each letter that looks like a Latin one replaced by it.
+pub(super) fn folded(text: &str) -> String {
+    let seen = latin(text);
+    let folded = fold(&seen);
+    match latin(&folded) {
+        Cow::Borrowed(_) => folded,
+        Cow::Owned(plain) => plain,
+    }
+}
+
+/// The letters `a` to `z`, to be looked for in what resembles them.
+static LETTERS: LazyLock<Option<protocol::Locks>> = LazyLock::new(|| {
+    let one = |c: char| protocol::Trait { text: c.to_string(), declared: MatchMode::Substring };
+    let letters: Vec<protocol::Trait> = ('a'..='z').map(one).collect();
+    protocol::Locks::compile(&letters, MatchMode::Substring).ok()
+});
+
+fn latin(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let foreign: BTreeSet<char> = text.chars().filter(|c| !c.is_ascii() && c.is_alphanumeric()).collect();
+    let mut looks: BTreeMap<char, char> = BTreeMap::new();
+    if let (Some(letters), false) = (LETTERS.as_ref(), foreign.is_empty()) {
+        let mut asked = String::new();
+        let mut places = BTreeMap::new();
+        for c in foreign {
+            places.insert(asked.len(), c);
+            asked.push(c);
+            asked.push_str(" . ");
+        }
+        for hit in letters.everything(&asked) {
+            if let (Some(c), Some(letter)) = (places.get(&hit.span.start), ('a'..='z').nth(hit.at)) {
+                looks.entry(*c).or_insert(letter);
+            }
+        }
+    }
+    if looks.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| looks.get(&c).copied().unwrap_or(c)).collect())
+}
+
+/// Contractions, which are read as the words that they stand for.
+const CONTRACTED: [(&str, [&str; 2]); 18] = [
+    ("dont", ["do", "not"]),
+    ("doesnt", ["does", "not"]),
+    ("didnt", ["did", "not"]),
+    ("isnt", ["is", "not"]),
+    ("arent", ["are", "not"]),
+    ("wasnt", ["was", "not"]),
+    ("werent", ["were", "not"]),
+    ("wont", ["will", "not"]),
+    ("wouldnt", ["would", "not"]),
+    ("shouldnt", ["should", "not"]),
+    ("couldnt", ["could", "not"]),
+    ("cant", ["can", "not"]),
+    ("cannot", ["can", "not"]),
+    ("mustnt", ["must", "not"]),
+    ("neednt", ["need", "not"]),
+    ("hasnt", ["has", "not"]),
+    ("havent", ["have", "not"]),
+    ("hadnt", ["had", "not"]),
+];
+
+/// The words of an entry of a list, as they would be read in a text.
+pub(super) fn words(entry: &str) -> Vec<String> {
+    let text = folded(entry);
+    raw(&text).into_iter().flat_map(|(_, _, word)| contracted(word)).collect()
+}
+
+fn contracted(word: String) -> Vec<String> {
+    match CONTRACTED.iter().find(|(short, _)| *short == word) {
+        Some((_, long)) => long.iter().map(|word| (*word).to_owned()).collect(),
+        None => vec![word],
+    }
+}
+
+/// The words of a folded text.
+pub(super) fn tokens(text: &str, grammar: &Grammar) -> Vec<Token> {
+    let mut all = Vec::with_capacity(text.len() / 5);
+    let (mut spelled, mut end) = (Vec::new(), 0);
+    for (start, stop, word) in raw(text) {
+        let gap =
+            gap(&text[end..start], text.len() > stop || start > 0, all.is_empty() && spelled.is_empty());
+        end = stop;
+        let is_letter = word.chars().nth(1).is_none();
+        if is_letter && (gap == Gap::None || spelled.is_empty()) {
+            spelled.push((start, stop, word, gap));
+            continue;
+        }
+        flush(&mut spelled, &mut all, grammar);
+        push(&mut all, &word, gap, (start, stop), grammar);
+    }
+    flush(&mut spelled, &mut all, grammar);
+    all
+}
+
+/// Letters set apart are read as the words that they spell, from four on.
+fn flush(spelled: &mut Vec<(usize, usize, String, Gap)>, all: &mut Vec<Token>, grammar: &Grammar) {
+    if spelled.len() >= 4 {
+        let span = (spelled[0].0, spelled[spelled.len() - 1].1);
+        let word: String = spelled.iter().map(|letter| letter.2.as_str()).collect();
+        push(all, &word, spelled[0].3, span, grammar);
+    } else {
+        for (start, stop, word, gap) in spelled.iter() {
+            push(all, word, *gap, (*start, *stop), grammar);
+        }
+    }
+    spelled.clear();
+}
+
+/// How long a word must be to be looked through for words written together, and how long it may be.
+const TOGETHER: std::ops::RangeInclusive<usize> = 8..=48;
+
+fn push(all: &mut Vec<Token>, word: &str, gap: Gap, span: (usize, usize), grammar: &Grammar) {
+    if let Some((_, long)) = CONTRACTED.iter().find(|(short, _)| *short == word) {
+        all.push(Token { id: grammar.known(long[0]), gap, span });
+        all.push(Token { id: grammar.known(long[1]), gap: Gap::None, span });
+        return;
+    }
+    let mut id = grammar.known(word);
+    if id == 0 && word.bytes().any(|byte| byte.is_ascii_digit() || matches!(byte, b'@' | b'$')) {
+        id = grammar.known(&word.chars().map(unleet).collect::<String>());
+    }
+    if id == 0 && TOGETHER.contains(&word.len()) && word.is_ascii() {
+        let parts = together(word, grammar);
+        if !parts.is_empty() {
+            for (place, id) in parts.into_iter().enumerate() {
+                all.push(Token { id, gap: if place == 0 { gap } else { Gap::None }, span });
+            }
+            return;
+        }
+    }
+    all.push(Token { id, gap, span });
+}
+
+fn unleet(c: char) -> char {
+    match c {
+        '0' => 'o',
+        '1' => 'i',
+        '3' => 'e',
+        '4' | '@' => 'a',
+        '5' | '$' => 's',
+        '7' => 't',
+        _ => c,
+    }
+}
+
+/// Known words that a word is put together of; nothing where it is not.
+fn together(word: &str, grammar: &Grammar) -> Vec<u32> {
+    let mut from: Vec<Option<(usize, u32)>> = vec![None; word.len() + 1];
+    for start in 0..word.len() {
+        if start > 0 && from[start].is_none() {
+            continue;
+        }
+        for end in start + 2..=word.len().min(start + 16) {
+            if from[end].is_none() {
+                let id = grammar.known(&word[start..end]);
+                if id != 0 {
+                    from[end] = Some((start, id));
+                }
+            }
+        }
+    }
+    let (mut at, mut parts) = (word.len(), Vec::new());
+    while at > 0 {
+        let Some((start, id)) = from[at] else { return Vec::new() };
+        parts.push(id);
+        at = start;
+    }
+    parts.reverse();
+    parts
+}
+
+/// Runs of letters and figures, without apostrophes: start, end, word.
+fn raw(text: &str) -> Vec<(usize, usize, String)> {
+    let mut all = Vec::new();
+    let mut word = String::new();
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let joins = |next: Option<&(usize, char)>| next.is_some_and(|(_, next)| next.is_alphanumeric());
+        if c.is_alphanumeric() || (matches!(c, '@' | '$') && joins(chars.peek())) {
+            if word.is_empty() {
+                start = at;
+            }
+            word.push(c);
+        } else if matches!(c, '\'' | '’' | '‘' | 'ʼ' | '`') && !word.is_empty() && joins(chars.peek()) {
+        } else if !word.is_empty() {
+            all.push((start, at, std::mem::take(&mut word)));
+        }
+    }
+    if !word.is_empty() {
+        all.push((start, text.len(), word));
+    }
+    all
+}
+
+/// What a stretch without words divides.
+fn gap(between: &str, is_inside: bool, is_first: bool) -> Gap {
+    if is_first || !is_inside {
+        return Gap::None;
+    }
+    let mut found = Gap::None;
+    let mut chars = between.chars().peekable();
+    while let Some(c) = chars.next() {
+        let ends = chars.peek().is_none_or(|next| !next.is_alphanumeric()) && chars.peek().is_some();
+        match c {
+            '.' | '!' | '?' | ';' | '…' | '。' | '！' | '？' if ends => return Gap::Sentence,
+            ':' if ends => found = Gap::Colon,
+            '=' => found = Gap::Colon,
+            ',' | '(' | ')' | '–' | '—' | '/' | '|' if found == Gap::None => found = Gap::Comma,
+            '-' if ends && between.len() > 2 && found == Gap::None => found = Gap::Comma,
+            _ => {}
+        }
+    }
+    found
+}

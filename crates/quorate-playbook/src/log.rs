@@ -1,0 +1,120 @@
+//! `_log.md` (B5, B10): one line for everything that happened to playbooks, the oldest first. Lines are only added.
+
+use std::fmt;
+
+/// The log's name in `playbooks/`.
+pub const FILE: &str = "_log.md";
+
+/// What a new log begins with.
+pub const HEAD: &str = "# Log of playbooks\n\nWhat happened to the playbooks here, the newest last. `quorate` adds lines and changes none.\n\n";
+
+/// How many characters of the words a line has.
+const MOST: usize = 300;
+
+/// One thing that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// When, in RFC 3339.
+    pub at: &'a str,
+    /// What, as in `playbook.promoted`.
+    pub event: &'a str,
+    /// To which playbook.
+    pub slug: &'a str,
+    /// More about it.
+    pub words: &'a str,
+}
+
+/// The line, without a line break.
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, event, words) = (one_line(self.at), one_line(self.event), one_line(self.words));
+        write!(f, "- {at} · {event} · `{}`", name(self.slug))?;
+        if words.is_empty() {
+            return Ok(());
+        }
+        let more = words.chars().count() > MOST;
+        let shown: String = words.chars().take(if more { MOST - 1 } else { MOST }).collect();
+        write!(f, " · {}{}", escaped(shown.trim_end()), if more { "…" } else { "" })
+    }
+}
+
+/// Whether a log has a line, so that what is done again after a crash says it once.
+pub fn has(log: &str, line: &str) -> bool {
+    let line = line.trim_end_matches(['\r', '\n']);
+    log.lines().any(|one| one.trim_end_matches('\r') == line)
+}
+
+/// The log with lines below it. A last line that a crash has cut off ends where it was cut.
+pub fn append(existing: &str, lines: &[String]) -> String {
+    let mut out = if existing.trim().is_empty() { HEAD.to_owned() } else { existing.to_owned() };
+    let end = if out.contains("\r\n") { "\r\n" } else { "\n" };
+    if !out.ends_with('\n') {
+        out.push_str(if out.ends_with('\r') { "\n" } else { end });
+    }
+    for line in lines {
+        // A line break inside would be two entries.
+        out.push_str(&one_line(line));
+        out.push_str(end);
+    }
+    out
+}
+
+/// A text in one line: control characters and whatever else breaks or turns lines are blanks, one at a time.
+pub(crate) fn one_line(text: &str) -> String {
+    let blank = |c: char| {
+        c.is_control()
+            || c.is_whitespace()
+            || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
+    };
+    text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// A text that opens no HTML, which could hide what follows.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('<', "\\<")
+}
+
+/// A name that stands between backticks.
+pub(crate) fn name(text: &str) -> String {
+    one_line(text).replace('`', "'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &str) -> String {
+        Line { at: "2026-11-21T10:00:00.000Z", event: "playbook.promoted", slug: "a-b", words }.to_string()
+    }
+
+    #[test]
+    fn a_line_is_one_line() {
+        // B5
+        assert_eq!(
+            line("by the gate\r\n`a-b`\u{2028}\t<!-- 12 of 14\u{202E}"),
+            "- 2026-11-21T10:00:00.000Z · playbook.promoted · `a-b` · by the gate `a-b` \\<!-- 12 of 14"
+        );
+        assert_eq!(line(" \n"), "- 2026-11-21T10:00:00.000Z · playbook.promoted · `a-b`");
+        let long = line(&"ü ".repeat(400));
+        assert!(long.ends_with("ü ü…") && long.chars().count() < 370, "{long}");
+        assert!(line(&"x".repeat(300)).ends_with("xxx"));
+    }
+
+    #[test]
+    fn lines_are_added_once_and_never_glued() {
+        // B5
+        let one = line("one");
+        let log = append("", std::slice::from_ref(&one));
+        assert_eq!(log, format!("{HEAD}{one}\n"));
+        assert!(has(&log, &one) && has(&log, &format!("{one}\n")) && has(&log.replace('\n', "\r\n"), &one));
+        assert!(!has(&log, &line("on")) && !has(&log, &line("one more")));
+
+        let torn = &log[..log.len() - 3];
+        assert!(!has(torn, &one));
+        let two = line("two");
+        assert_eq!(append(torn, &[one.clone(), two.clone()]), format!("{torn}\n{one}\n{two}\n"));
+        assert_eq!(append("a\r\nb\r", std::slice::from_ref(&two)), format!("a\r\nb\r\n{two}\r\n"));
+        assert_eq!(append(&log, &[]), log);
+        assert_eq!(append("x", &["a\nb".to_owned()]), "x\na b\n");
+    }
+}

@@ -1,0 +1,196 @@
+//! Questions outside any run: what they come to, and what is recorded of them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorate_kernel::alone::{Alone, Answered, Failed};
+use quorate_kernel::observe::Nobody;
+use quorate_kernel::ports::dispatcher::Question;
+use quorate_kernel::ports::executor::Invocation;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger, Record};
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::seat::Seat;
+use quorate_ledger::Memory;
+use quorate_protocol::answers::Schema;
+use quorate_protocol::{Absent, Name, Part, PartKind};
+use quorate_testkit::clock::Ticking;
+use quorate_testkit::member::{Act, Scripted};
+use serde_json::{Map, json};
+
+const FINE: &str = r#"{"verdict": "keeps", "traits": [], "reason": "It says nothing of warmth."}"#;
+const STREAM: &str = "reflections/alice";
+
+fn alone(ledger: &Arc<Memory>) -> Alone {
+    Alone {
+        stream: STREAM.into(),
+        ledger: ledger.clone(),
+        clock: Arc::new(Ticking::default()),
+        redactor: Redactor::new(&["sk-[a-z0-9]+".into()]).expect("a pattern"),
+        calls: None,
+        observer: Arc::new(Nobody),
+    }
+}
+
+fn question() -> Question {
+    Question {
+        role: "You judge.".into(),
+        task: "Say whether it keeps them.".into(),
+        parts: vec![
+            Part::new(PartKind::Fragment, "", "Be brief. The key is sk-abc1."),
+            Part::new(PartKind::Traits, "", r#"[{"id": "warmth", "description": "not sk-abc2\""}]"#),
+        ],
+        form: Schema::Judgement,
+    }
+}
+
+fn seat(script: impl Fn(&Invocation) -> Act + Send + Sync + 'static) -> Seat {
+    Arc::new(Scripted::new(script)).seat()
+}
+
+async fn ask(alone: &Alone, seat: &Seat) -> Result<Answered, Failed> {
+    alone.ask(&"judge/alice".into(), &"judge".into(), seat, question()).await
+}
+
+async fn records(ledger: &Memory) -> Vec<Record> {
+    ledger.records(&STREAM.into()).await.expect("records")
+}
+
+/// Of each record its kind, and how the attempt or the consultation ended.
+async fn told(ledger: &Memory) -> Vec<(String, String)> {
+    let of = |record: Record| {
+        let data = record.data.expect("kept");
+        (record.kind, data["status"].as_str().expect("a status").to_owned())
+    };
+    records(ledger).await.into_iter().map(of).collect()
+}
+
+fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(kind, status)| ((*kind).to_owned(), (*status).to_owned())).collect()
+}
+
+fn absent(failed: Result<Answered, Failed>) -> (Absent, Option<String>, u32) {
+    match failed.expect_err("no answer") {
+        Failed::Unanswered { absent, message, asked } => (absent, message, asked.spent.calls),
+        Failed::Ledger(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_given_and_recorded() {
+    let ledger = Arc::new(Memory::new());
+    let seen: Arc<Mutex<Vec<Invocation>>> = Arc::default();
+    let shown = seen.clone();
+    let seat = seat(move |invocation| {
+        shown.lock().expect("not poisoned").push(invocation.clone());
+        Act::Say(FINE.into(), 5)
+    });
+    let answered = ask(&alone(&ledger), &seat).await.expect("an answer");
+    assert_eq!(answered.answer["verdict"], "keeps");
+    assert_eq!((&*answered.source.executor, answered.source.kind), ("scripted", "scripted"));
+    assert_eq!(answered.source.spent.calls, 1);
+
+    let records = records(&ledger).await;
+    assert_eq!(told(&ledger).await, pairs(&[("attempt", "said"), ("consultation", "answered")]));
+    let last = records[1].data.as_ref().expect("kept");
+    assert_eq!(
+        (&last["invocation"], &last["member"], &last["step"]),
+        (&json!("judge/alice"), &json!("judge"), &json!("judge"))
+    );
+    assert_eq!(last["answer"], answered.answer);
+    assert_eq!(last["prompt_sha256"].as_str(), answered.source.prompt_sha256.as_deref());
+    assert_eq!((&last["redactions"], ledger.syncs()), (&json!(2), 1));
+
+    // What is shown has no secrets, stands between markers, and JSON stays JSON.
+    let seen = seen.lock().expect("not poisoned");
+    let asked = seen.first().expect("asked");
+    assert_eq!((&*asked.run, &*asked.role), (STREAM, "You judge."));
+    assert!(
+        !asked.prompt.contains("sk-abc") && asked.prompt.contains("<<<material fragment "),
+        "{}",
+        asked.prompt
+    );
+    assert_eq!(&*asked.parts[0].text, "Be brief. The key is [REDACTED].");
+    let traits: serde_json::Value = serde_json::from_str(&asked.parts[1].text).expect("JSON");
+    assert_eq!(traits[0]["description"], "not [REDACTED]\"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_is_asked_about_once() {
+    // X4
+    let ledger = Arc::new(Memory::new());
+    let once = seat(|invocation| match invocation.attempt {
+        1 => Act::Say("It is fine, sk-abc3.".into(), 1),
+        _ => Act::Say(FINE.into(), 1),
+    });
+    let answered = ask(&alone(&ledger), &once).await.expect("an answer");
+    assert_eq!(answered.source.spent.calls, 2);
+    let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "answered")];
+    assert_eq!(told(&ledger).await, pairs(&wanted));
+    let records = records(&ledger).await;
+    let data = |at: usize| records[at].data.as_ref().expect("kept");
+    assert_eq!((&data(0)["text"], &data(1)["why"]), (&json!("It is fine, [REDACTED]."), &json!("re-prompt")));
+    assert_eq!((&data(2)["repaired"], &data(2)["attempts"]), (&json!(true), &json!(2)));
+
+    let ledger = Arc::new(Memory::new());
+    let (why, message, calls) = absent(ask(&alone(&ledger), &seat(|_| Act::Say("no".into(), 1))).await);
+    assert_eq!((why, calls), (Absent::SchemaFailed, 2));
+    assert!(message.is_some_and(|message| message.contains("no JSON object")));
+    let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "schema_failed")];
+    assert_eq!(told(&ledger).await, pairs(&wanted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_hangs_times_out_and_whoever_fails_is_tried_again() {
+    // X4, X5
+    let ledger = Arc::new(Memory::new());
+    let (why, _, calls) = absent(ask(&alone(&ledger), &seat(|_| Act::Hang)).await);
+    assert_eq!((why, calls), (Absent::TimedOut, 1));
+    assert_eq!(told(&ledger).await, pairs(&[("attempt", "timed_out"), ("consultation", "timed_out")]));
+
+    let ledger = Arc::new(Memory::new());
+    let failing = Seat { timeout: Duration::from_secs(60), ..seat(|_| Act::Fail(1)) };
+    let (why, message, calls) = absent(ask(&alone(&ledger), &failing).await);
+    assert_eq!((why, message.as_deref(), calls), (Absent::Failed, Some("scripted to fail"), 2));
+    let wanted = [("attempt", "failed"), ("attempt", "failed"), ("consultation", "failed")];
+    assert_eq!(told(&ledger).await, pairs(&wanted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_call_left_nobody_is_asked() {
+    // X8
+    let ledger = Arc::new(Memory::new());
+    let asked: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
+    let member = Scripted::new(|_| Act::Say("no".into(), 1)).remembering(asked.clone());
+    let seat = Arc::new(member).seat();
+    let none = Alone { calls: Some(0), ..alone(&ledger) };
+    assert_eq!(absent(ask(&none, &seat).await), (Absent::RunOverBudget, None, 0));
+    assert_eq!(told(&ledger).await, pairs(&[("consultation", "over_budget")]));
+    assert!(asked.lock().expect("not poisoned").is_empty());
+
+    let one = Alone { calls: Some(1), ..alone(&ledger) };
+    let (why, _, calls) = absent(ask(&one, &seat).await);
+    assert_eq!((why, calls), (Absent::RunOverBudget, 1));
+    assert_eq!(asked.lock().expect("not poisoned").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_go_behind_what_is_there_and_what_comes_in_between() {
+    let ledger = Arc::new(Memory::new());
+    let other = |from: u64| {
+        let stream: Name = STREAM.into();
+        let data = Map::from_iter([("status".to_owned(), json!("other"))]);
+        Append::one(&stream, from, Entry { kind: Kind::Override, at_ms: 0, data }, Durability::Written)
+    };
+    ledger.append(other(0)).await.expect("appended");
+    let meanwhile = ledger.clone();
+    let slow = seat(|_| Act::Say(FINE.into(), 100));
+    let alone = alone(&ledger);
+    let (answered, moved) = tokio::join!(ask(&alone, &slow), async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        meanwhile.append(other(1)).await
+    });
+    assert!(answered.is_ok() && moved.is_ok());
+    let wanted =
+        [("override", "other"), ("override", "other"), ("attempt", "said"), ("consultation", "answered")];
+    assert_eq!(told(&ledger).await, pairs(&wanted));
+}

@@ -1,0 +1,65 @@
+//! The verbs of `quorate playbook` that only look.
+
+use super::{Common, Verb};
+use crate::cli::arguments::Tabular;
+use crate::cli::exit::{Exit, stopped};
+use crate::cli::render;
+use crate::cli::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::playbook::inspect;
+use crate::service::playbook::library::Library;
+use crate::service::playbook::promote::unknown;
+use crate::service::playbook::versions::Record;
+use crate::service::stop::Stop;
+
+/// Looks; `None` for a verb that changes something.
+pub(super) async fn run(
+    verb: &Verb,
+    common: &Common,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Option<Exit> {
+    if !matches!(verb, Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_)) {
+        return None;
+    }
+    Some(match text(verb, common, environment, terminal).await {
+        Ok(text) => {
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => stopped(&stop, common.format.into(), terminal),
+    })
+}
+
+async fn text(
+    verb: &Verb,
+    common: &Common,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<String, Stop> {
+    let (places, format, look) = (common.places.places(), common.format, terminal.stdout);
+    let library = Library::open(environment, &places, common.root.as_deref(), &Host::new())?;
+    if format != Tabular::Json {
+        terminal.talk(&render::diagnostics(&library.shelf.report, format.into(), terminal.stderr));
+    }
+    let record = |slug: &str| {
+        let book = library.book(slug).ok_or_else(|| unknown(slug))?;
+        Ok::<_, Stop>((book, Record::read(environment, &library.root, book)?))
+    };
+    match verb {
+        Verb::Show(one) => {
+            let (book, record) = record(&one.slug)?;
+            Ok(render::playbook::show(&library, book, &record, environment.clock.now_ms(), format, look))
+        }
+        Verb::History(one) => {
+            let (_, record) = record(&one.slug)?;
+            Ok(render::playbook::history(&record, format, look))
+        }
+        Verb::Log(one) => {
+            let records = inspect::log(environment, &places, &library, one.slug.as_deref()).await?;
+            Ok(render::playbook::log(&records, format, look))
+        }
+        _ => Ok(render::playbook::list(&library, environment.clock.now_ms(), format, look)),
+    }
+}

@@ -1,0 +1,300 @@
+//! What `quorate playbook` prints.
+
+use quorate_diagnostics::render::{self as diagnostic, Look};
+use quorate_kernel::clock::rfc3339;
+use quorate_kernel::ports::ledger::Record as Recorded;
+use quorate_manifest::playbook::shelf::Book;
+use quorate_playbook::index::priority;
+use quorate_protocol::Json;
+use serde_json::json;
+
+use super::layout::{prose, table};
+use super::paint::{Paint, finish, line};
+use super::wording::minute;
+use crate::cli::arguments::Tabular;
+use crate::service::environment::Environment;
+use crate::service::playbook::archive::is_over;
+use crate::service::playbook::library::Library;
+use crate::service::playbook::promote;
+use crate::service::playbook::propose::{Outcome, Proposal};
+use crate::service::playbook::reflect::Reflected;
+use crate::service::playbook::rollback::{RolledBack, status_word};
+use crate::service::playbook::versions::Record;
+use crate::service::workspace::shown;
+
+fn object(library: &Library, book: &Book, now_ms: i64) -> Json {
+    let playbook = &book.playbook;
+    let operators: Vec<&str> =
+        library.matched(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
+    json!({
+        "slug": playbook.slug, "title": playbook.title, "status": status_word(playbook.status),
+        "priority": priority(playbook), "operators": operators, "lock_check": playbook.lock_check,
+        "expired": is_over(book, now_ms), "file": book.spot.in_workspace(),
+    })
+}
+
+/// All of them.
+pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look: Look) -> String {
+    let books = &library.shelf.books;
+    if format == Tabular::Json {
+        let all: Vec<Json> = books.iter().map(|book| object(library, book, now_ms)).collect();
+        return format!("{:#}\n", json!({ "playbooks": all }));
+    }
+    if books.is_empty() {
+        return "no playbooks\n".to_owned();
+    }
+    let row = |book: &Book| {
+        let playbook = &book.playbook;
+        let status = match is_over(book, now_ms) {
+            true => Paint::Absent.on("expired"),
+            false => status_word(playbook.status).to_owned(),
+        };
+        let operators: Vec<String> =
+            library.matched(playbook).iter().map(|(known, _)| line(&known.slug)).collect();
+        vec![
+            Paint::Strong.on(&line(&playbook.slug)),
+            status,
+            priority(playbook).to_string(),
+            operators.join(", "),
+            line(&playbook.title),
+        ]
+    };
+    let mut rows: Vec<(u8, Vec<String>)> =
+        books.iter().map(|book| (book.playbook.status as u8, row(book))).collect();
+    // Those that are woven first.
+    rows.sort_by_key(|(status, _)| [1, 0, 2].get(usize::from(*status)).copied().unwrap_or(3));
+    let rows = rows.into_iter().map(|(_, row)| row).collect();
+    finish(&table(&["playbook", "status", "priority", "operators", "title"], rows, 0, look.width), look)
+}
+
+/// One of them.
+pub(in crate::cli) fn show(
+    library: &Library,
+    book: &Book,
+    record: &Record,
+    now_ms: i64,
+    format: Tabular,
+    look: Look,
+) -> String {
+    let mut json = object(library, book, now_ms);
+    let version = record.last().map(|last| last.n);
+    if format == Tabular::Json {
+        json["version"] = json!(version);
+        json["drifted"] = json!(record.drifted());
+        json["body"] = json!(book.text());
+        return format!("{json:#}\n");
+    }
+    let playbook = &book.playbook;
+    let text = |key: &str| {
+        json[key].as_array().map_or(String::new(), |all| {
+            all.iter().filter_map(Json::as_str).map(line).collect::<Vec<_>>().join(", ")
+        })
+    };
+    let status = match (is_over(book, now_ms), record.drifted()) {
+        (true, _) => format!("{}, and its time is over", status_word(playbook.status)),
+        (_, true) => format!("{}, and changed by hand since its last version", status_word(playbook.status)),
+        _ => status_word(playbook.status).to_owned(),
+    };
+    let mut out =
+        format!("{}\n\n{}\n", Paint::Strong.on(&line(&playbook.title)), prose(book.text(), 2, look.width));
+    for (name, value) in [
+        ("slug", line(&playbook.slug)),
+        ("file", line(&book.spot.in_workspace())),
+        ("status", status),
+        ("version", version.map_or("none yet".to_owned(), |n| n.to_string())),
+        ("priority", priority(playbook).to_string()),
+        ("operators", text("operators")),
+        ("lock_check", text("lock_check")),
+        (
+            "supersedes",
+            playbook.supersedes.iter().flatten().map(|one| line(one)).collect::<Vec<_>>().join(", "),
+        ),
+    ] {
+        out.push_str(&format!("{name:<11} {value}\n"));
+    }
+    for one in &playbook.evidence {
+        let note = one.note.as_deref().map_or(String::new(), |note| format!(": {}", line(note)));
+        out.push_str(&format!("{:<11} {}{note}\n", "evidence", line(&one.reference)));
+    }
+    finish(&out, look)
+}
+
+/// What was done to one.
+pub(in crate::cli) fn history(record: &Record, format: Tabular, look: Look) -> String {
+    if format == Tabular::Json {
+        let version = |one: &quorate_playbook::history::Version| {
+            json!({
+                "version": one.n, "at": one.at, "event": one.event, "summary": one.summary, "by": one.by,
+                "text": one.text,
+            })
+        };
+        let all: Vec<Json> = record.versions.iter().map(version).collect();
+        return format!("{:#}\n", json!({"slug": record.slug, "versions": all, "drifted": record.drifted()}));
+    }
+    if record.versions.is_empty() {
+        return format!("nothing was done to {} yet\n", line(&record.slug));
+    }
+    let row = |one: &quorate_playbook::history::Version| {
+        vec![
+            Paint::Strong.on(&one.n.to_string()),
+            line(&one.at),
+            line(&one.event),
+            line(one.by.as_deref().unwrap_or_default()),
+            line(&one.summary),
+        ]
+    };
+    let rows = record.versions.iter().map(row).collect();
+    let mut text = table(&["version", "at", "what", "by", "in words"], rows, 0, look.width);
+    if record.drifted() {
+        text.push_str("It was changed by hand since: `quorate playbook repair` takes that in.\n");
+    }
+    finish(&text, look)
+}
+
+/// What the ledger has.
+pub(in crate::cli) fn log(records: &[Recorded], format: Tabular, look: Look) -> String {
+    let text = |one: &Recorded, key: &str| {
+        let value = one.data.as_ref().and_then(|data| data.get(key)?.as_str());
+        value.unwrap_or_default().to_owned()
+    };
+    if format == Tabular::Json {
+        let object = |one: &Recorded| json!({"n": one.n, "at": rfc3339(one.at_ms), "event": one.kind, "data": one.data});
+        return format!("{:#}\n", json!({"events": records.iter().map(object).collect::<Vec<_>>()}));
+    }
+    if records.is_empty() {
+        return "nothing is recorded\n".to_owned();
+    }
+    let row = |one: &Recorded| {
+        vec![
+            minute(one.at_ms),
+            Paint::Strong.on(&line(&one.kind)),
+            line(&text(one, "slug")),
+            line(&text(one, "words")),
+        ]
+    };
+    finish(
+        &table(
+            &["at (UTC)", "event", "playbook", "in words"],
+            records.iter().map(row).collect(),
+            0,
+            look.width,
+        ),
+        look,
+    )
+}
+
+/// Who reflected on how much.
+pub(in crate::cli) fn reflected(reflected: &Reflected) -> String {
+    let count =
+        |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+    format!(
+        "{} has read {} and proposes {}\n",
+        line(&reflected.by),
+        count(reflected.runs, "run", "runs"),
+        count(reflected.proposals.len(), "playbook", "playbooks")
+    )
+}
+
+/// Proposals as deltas that `propose` reads.
+pub(in crate::cli) fn proposals(proposals: &[Proposal]) -> String {
+    let deltas = proposals.iter().filter_map(|one| match one {
+        Proposal::Delta(delta) => Some(json!(delta)),
+        Proposal::Manifest { .. } => None,
+    });
+    format!("{:#}\n", json!({"deltas": deltas.collect::<Vec<_>>()}))
+}
+
+/// What became of proposals.
+pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, format: Tabular) -> String {
+    if format == Tabular::Json {
+        let object = |one: &Outcome| {
+            json!({
+                "slug": one.slug, "accepted": one.accepted.is_some(),
+                "file": one.accepted.as_ref().map(|one| shown(environment, &one.path)),
+                "version": one.accepted.as_ref().map(|one| one.version),
+                "operators": one.accepted.as_ref().map(|one| &one.operators),
+                "diagnostics": diagnostic::json::diagnostics(&one.report),
+            })
+        };
+        return format!("{:#}\n", json!({"proposals": outcomes.iter().map(object).collect::<Vec<_>>()}));
+    }
+    if outcomes.is_empty() {
+        return "nothing is proposed\n".to_owned();
+    }
+    let words = |one: &Outcome| match &one.accepted {
+        Some(accepted) => format!(
+            "{} is in shadow: version {}, for {}, in {}\n",
+            line(&one.slug),
+            accepted.version,
+            accepted.operators.iter().map(|one| line(one)).collect::<Vec<_>>().join(", "),
+            shown(environment, &accepted.path)
+        ),
+        None if one.slug.is_empty() => "a proposal was refused\n".to_owned(),
+        None => format!("{} was refused\n", line(&one.slug)),
+    };
+    outcomes.iter().map(words).collect()
+}
+
+/// What a promotion came to.
+pub(in crate::cli) fn promoted(outcome: &promote::Outcome, format: Tabular) -> String {
+    if format == Tabular::Json {
+        let json = json!({
+            "slug": outcome.slug, "promoted": outcome.promoted.is_some(), "version": outcome.promoted,
+            "said": outcome.said, "archived": outcome.archived,
+            "diagnostics": diagnostic::json::diagnostics(&outcome.report),
+        });
+        return format!("{json:#}\n");
+    }
+    let slug = line(&outcome.slug);
+    match outcome.promoted {
+        None => format!("{slug} was not promoted\n"),
+        Some(version) => {
+            let said = outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", line(said)));
+            let mut text = format!("{slug} is active: version {version}{said}\n");
+            outcome.archived.iter().for_each(|one| text.push_str(&format!("{} is archived\n", line(one))));
+            text
+        }
+    }
+}
+
+/// What became of one.
+pub(in crate::cli) fn settled(slug: &str, version: u32, status: &str, format: Tabular) -> String {
+    match format {
+        Tabular::Json => format!("{:#}\n", json!({"slug": slug, "version": version, "status": status})),
+        Tabular::Human => format!("{} is {status}: version {version}\n", line(slug)),
+    }
+}
+
+/// What a rollback came to.
+pub(in crate::cli) fn rolled_back(slug: &str, to: u32, rolled: &RolledBack, format: Tabular) -> String {
+    if format == Tabular::Json {
+        let json = json!({
+            "slug": slug, "version": rolled.version, "to": to, "status": rolled.status, "others": rolled.others,
+        });
+        return format!("{json:#}\n");
+    }
+    let mut text =
+        format!("{} is as version {to} was, {}: version {}\n", line(slug), rolled.status, rolled.version);
+    rolled.others.iter().for_each(|one| text.push_str(&format!("{} was changed with it\n", line(one))));
+    text
+}
+
+/// What was swept.
+pub(in crate::cli) fn swept(swept: &[String], format: Tabular) -> String {
+    match format {
+        Tabular::Json => format!("{:#}\n", json!({"archived": swept})),
+        Tabular::Human if swept.is_empty() => "nothing is over\n".to_owned(),
+        Tabular::Human => {
+            swept.iter().map(|slug| format!("{} is archived: its time is over\n", line(slug))).collect()
+        }
+    }
+}
+
+/// What was repaired.
+pub(in crate::cli) fn repaired(done: &[String], format: Tabular) -> String {
+    match format {
+        Tabular::Json => format!("{:#}\n", json!({"done": done})),
+        Tabular::Human if done.is_empty() => "nothing is to be repaired\n".to_owned(),
+        Tabular::Human => done.iter().map(|what| format!("{}\n", line(what))).collect(),
+    }
+}

@@ -1,0 +1,205 @@
+//! Composed prompts: a persona or an operator with the playbooks and overlays that hold. Whoever is told a prompt gets it
+//! from here: `weave`, `run` and `convene` (B3, K2).
+//!
+//! Playbooks are read once for a command, as the seed has it; overlays of advisory runs and times count anew whenever
+//! somebody is asked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_diagnostics::Report;
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent};
+use quorate_ledger::Store;
+use quorate_manifest::playbook::Status;
+use quorate_manifest::workspace::Scope;
+use quorate_playbook::base::Base;
+use quorate_playbook::compose::{Candidate, Composed, Shadow, compose};
+use quorate_playbook::lock::Trait;
+use quorate_playbook::weave::{Origin, Overlay, Place, Why};
+use quorate_protocol::{Json, Name, overlay};
+use serde_json::json;
+
+use super::environment::Environment;
+use super::playbook::catalogue::Catalogue;
+use super::playbook::change::{self, Happened};
+use super::playbook::library::Known;
+use super::playbook::traits::ready;
+use super::playbook::versions::Record;
+use super::stop::Stop;
+
+/// What an agent's prompt is composed of, but for the overlays of advisory runs.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    base: Arc<Base>,
+    candidates: Arc<[Candidate]>,
+    traits: Arc<[Trait]>,
+    root: Arc<Path>,
+    scope: Scope,
+    /// As overlays name them.
+    operators: Arc<[String]>,
+    /// As people do.
+    slugs: Arc<str>,
+}
+
+impl Sources {
+    /// What is for somebody. A playbook that is not what its history says is left out, and named.
+    pub fn new(
+        environment: &Environment,
+        root: &Path,
+        scope: &Scope,
+        catalogue: &Catalogue,
+        base: Base,
+        known: &[&Known],
+        report: &mut Report,
+    ) -> Self {
+        let mut candidates: BTreeMap<&str, Candidate> = BTreeMap::new();
+        for (book, known) in catalogue.bound(known) {
+            for one in known {
+                let candidate = one.candidate(&book.playbook, book.text());
+                match candidates.get_mut(&*book.playbook.slug) {
+                    None => drop(candidates.insert(&book.playbook.slug, candidate)),
+                    // Of several operators that it is for, each has its locks.
+                    Some(there) => there.touches.extend(candidate.touches),
+                }
+            }
+            if candidates.contains_key(&*book.playbook.slug)
+                && let Err(stop) =
+                    Record::read(environment, root, book).and_then(|record| record.faithful(environment))
+            {
+                report.absorb(*stop.report);
+                candidates.remove(&*book.playbook.slug);
+            }
+        }
+        let mut traits: BTreeMap<&str, Trait> = BTreeMap::new();
+        known.iter().flat_map(|one| &one.traits).for_each(|one| drop(traits.insert(&one.id, one.clone())));
+        let slugs: Vec<&str> = known.iter().map(|one| &*one.slug).collect();
+        Sources {
+            base: Arc::new(base),
+            candidates: candidates.into_values().collect(),
+            traits: traits.into_values().collect(),
+            root: root.into(),
+            scope: scope.clone(),
+            operators: known.iter().map(|one| one.named(scope)).collect(),
+            slugs: slugs.join(", ").into(),
+        }
+    }
+
+    /// The prompt without anything woven in.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// The playbooks that are for it.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Of overlays of advisory runs those that are for it.
+    pub fn advice(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
+        holding.retain(|one| self.operators.contains(&one.operator));
+        holding
+    }
+
+    /// The prompt at a time, with these overlays of advisory runs.
+    pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composed {
+        let advice: Vec<Overlay> = advice.iter().map(advised).collect();
+        // Without advice nothing is left to be held against anything.
+        let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
+        compose(&self.base, &self.candidates, &advice, &ready(traits), now_ms)
+    }
+
+    /// SHA-256 of each text that was woven, in the order of the prompt.
+    pub fn hashes(&self, composed: &Composed, advice: &[overlay::Overlay]) -> Vec<String> {
+        let text = |id: &str| {
+            let book = self.candidates.iter().find(|one| one.overlay.id == id).map(|one| &one.overlay.text);
+            book.or_else(|| advice.iter().find(|one| one.overlay == id).map(|one| &one.text))
+        };
+        let hash = |id: &str| sha256_hex(text(id).map_or(&[][..], |text| text.as_bytes()));
+        composed.woven.woven.iter().map(|one| hash(&one.id)).collect()
+    }
+
+    /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
+    /// there is nothing but the base.
+    pub fn events(&self, composed: &Composed) -> Option<(Vec<Happened>, Vec<ledger::Body>)> {
+        if self.candidates.is_empty() {
+            return None;
+        }
+        let prompt = &composed.woven.prompt;
+        let mut bodies = vec![body(prompt)];
+        bodies.extend(composed.shadows.iter().filter_map(|one| Some(body(one.prompt.as_ref().ok()?))));
+        let used: Vec<Json> =
+            composed.woven.woven.iter().map(|one| json!({"id": one.id, "priority": one.priority})).collect();
+        let words = match (used.len(), composed.shadows.len()) {
+            (woven, 0) => format!("for {}: {woven} woven", self.slugs),
+            (woven, shadows) => format!("for {}: {woven} woven, {shadows} in shadow", self.slugs),
+        };
+        let data = json!({
+            "operator": &*self.slugs, "sha256": sha256_hex(prompt.as_bytes()), "woven": used,
+            "shadows": shadows(&composed.shadows),
+        });
+        let mut events = vec![Happened::new(PlaybookEvent::Composed, &self.slugs, words, data)];
+        for one in &composed.woven.skipped {
+            let Why::Locked(touch) = &one.why else { continue };
+            let words = format!("not woven for {}: {}", self.slugs, one.why);
+            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": touch.excerpt});
+            events.push(Happened::new(PlaybookEvent::Skipped, &one.id, words, data));
+        }
+        Some((events, bodies))
+    }
+
+    /// Records a composed prompt, unless the last one that was recorded for the same agent is the same.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn note(&self, store: &Store, composed: &Composed, now_ms: i64) -> Result<(), Stop> {
+        let Some((events, bodies)) = self.events(composed) else { return Ok(()) };
+        let stream: Name = change::stream(&self.scope);
+        let records = store.records(&stream).await?;
+        let of_it = |data: &serde_json::Map<String, Json>| {
+            data.get("operator").and_then(Json::as_str) == Some(&self.slugs)
+        };
+        let last = records.iter().rev().filter(|one| one.kind == PlaybookEvent::Composed.as_str());
+        let last = last.filter_map(|one| one.data.as_ref()).find(|data| of_it(data));
+        let same = |key: &str| last.and_then(|data| data.get(key)) == events[0].data.get(key);
+        if same("sha256") && same("shadows") && same("woven") {
+            return Ok(());
+        }
+        change::note(store, &self.root, &self.scope, now_ms, events, bodies).await
+    }
+}
+
+/// What was computed in shadow, by slug: the hash of the prompt that it would make, or why it would make none.
+pub fn shadows(shadows: &[Shadow]) -> Json {
+    let one = |prompt: &Result<String, Why>| match prompt {
+        Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),
+        Err(why) => json!({"why": why.to_string()}),
+    };
+    shadows.iter().map(|shadow| (shadow.id.clone(), one(&shadow.prompt))).collect()
+}
+
+/// The word of a status for people.
+pub fn resting(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Active => None,
+        Status::Shadow => Some("in shadow"),
+        Status::Archived => Some("archived"),
+    }
+}
+
+fn body(text: &str) -> ledger::Body {
+    ledger::Body { sha256: sha256_hex(text.as_bytes()), text: text.into() }
+}
+
+fn advised(one: &overlay::Overlay) -> Overlay {
+    Overlay {
+        id: one.overlay.clone(),
+        origin: Origin::Advisory,
+        text: one.text.clone(),
+        place: Place::Added,
+        priority: one.priority,
+        written_ms: Some(one.added_ms),
+        expires_ms: Some(one.expires_ms),
+    }
+}

@@ -1,0 +1,21 @@
+//! Playbooks: how agents get better. Each file below is one thing that can be done to them; `playbook/library.rs` reads
+//! them, `playbook/catalogue.rs` finds those that are for somebody, `playbook/versions.rs` knows what each was, `playbook/change.rs` writes, `playbook/asking.rs` asks somebody, and
+//! `playbook/traits.rs` says what nothing may change.
+
+pub mod archive;
+pub mod asking;
+pub mod catalogue;
+pub mod change;
+pub mod emit;
+pub mod gate;
+pub mod inspect;
+pub mod judge;
+pub mod library;
+pub mod logging;
+pub mod promote;
+pub mod propose;
+pub mod reflect;
+pub mod repair;
+pub mod rollback;
+pub(super) mod traits;
+pub mod versions;

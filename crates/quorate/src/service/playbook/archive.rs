@@ -1,0 +1,111 @@
+//! Archive: playbooks that are woven no more, because somebody says so or their time is over.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_manifest::duration::Iso;
+use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::history::EntryKind;
+use quorate_manifest::playbook::load::written_at;
+use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::timestamp;
+use serde_json::json;
+
+use super::change::{Change, Happened, Keeping};
+use super::promote::find;
+use super::rollback::status_word;
+use super::versions::{Record, Step};
+use crate::service::host::Host;
+use crate::service::stop::Stop;
+
+/// Archives a playbook.
+///
+/// # Errors
+/// When there is none, it is archived already, or something cannot be written.
+pub async fn archive(
+    keeping: &mut Keeping,
+    slug: &str,
+    why: &str,
+    by: &str,
+    host: &Host,
+) -> Result<u32, Stop> {
+    let book = find(keeping, slug)?.clone();
+    if book.playbook.status == Status::Archived {
+        let body = Body::new(format!("`{slug}` is archived already"));
+        return Err(Stop::configuration(codes::PROMOTION_DENIED, body));
+    }
+    let mut change = Change::at(keeping.desk.environment.clock.now_ms());
+    let version = settle(keeping, &book, Status::Archived, why, by, &mut change)?;
+    keeping.commit(&change, host).await?;
+    Ok(version)
+}
+
+/// Takes a playbook back into shadow, where it is computed and not woven.
+///
+/// # Errors
+/// As [`archive`].
+pub async fn shadow(keeping: &mut Keeping, slug: &str, by: &str, host: &Host) -> Result<u32, Stop> {
+    let book = find(keeping, slug)?.clone();
+    if book.playbook.status == Status::Shadow {
+        let body = Body::new(format!("`{slug}` is in shadow already"));
+        return Err(Stop::configuration(codes::PROMOTION_DENIED, body));
+    }
+    let mut change = Change::at(keeping.desk.environment.clock.now_ms());
+    let version = settle(keeping, &book, Status::Shadow, "back in shadow", by, &mut change)?;
+    keeping.commit(&change, host).await?;
+    Ok(version)
+}
+
+/// Archives what is over; says which.
+///
+/// # Errors
+/// When something cannot be read or written.
+pub async fn sweep(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<String>, Stop> {
+    let now_ms = keeping.desk.environment.clock.now_ms();
+    let over = |book: &&Book| book.playbook.status != Status::Archived && is_over(book, now_ms);
+    let books: Vec<Book> = keeping.library.shelf.books.iter().filter(over).cloned().collect();
+    let mut swept = Vec::new();
+    for book in books {
+        // Each by itself, so that one that was changed by hand keeps no other back.
+        let mut change = Change::at(now_ms);
+        settle(keeping, &book, Status::Archived, "its time is over", by, &mut change)?;
+        keeping.commit(&change, host).await?;
+        swept.push(book.playbook.slug);
+    }
+    Ok(swept)
+}
+
+/// Whether a playbook's time is over (B11).
+pub fn is_over(book: &Book, now_ms: i64) -> bool {
+    let written = written_at(&book.playbook).and_then(timestamp::read);
+    let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<Iso>().ok());
+    written.zip(ttl).is_some_and(|(at, ttl)| timestamp::after(at, ttl) <= now_ms)
+}
+
+/// Gives a playbook another status, below what is woven.
+fn settle(
+    keeping: &Keeping,
+    book: &Book,
+    status: Status,
+    why: &str,
+    by: &str,
+    change: &mut Change,
+) -> Result<u32, Stop> {
+    let environment = &keeping.desk.environment;
+    let record = Record::read(environment, &keeping.library.root, book)?;
+    record.faithful(environment)?;
+    let at = timestamp::write(change.at_ms);
+    let (kind, event) = match status {
+        Status::Archived => (EntryKind::Archived, PlaybookEvent::Archived),
+        _ => (EntryKind::Delta, PlaybookEvent::Shadowed),
+    };
+    let step = Step { kind, summary: why, by, gate: None, at: &at };
+    let (files, version) = record.step(&step, None, |edit| {
+        edit.scalar("status", status_word(status));
+        edit.scalar("updated_at", &at);
+    })?;
+    change.files.extend(files);
+    let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});
+    change.events.push(Happened::new(event, &book.playbook.slug, why, data));
+    Ok(version.n)
+}

@@ -1,0 +1,80 @@
+//! Somebody who is asked outside any run: the judge of a proposal, or whoever reflects. Through the one executor port,
+//! recorded in the stream `playbooks/asked`.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Place, codes};
+use quorate_kernel::alone::{Alone, Answered, Failed};
+use quorate_kernel::observe::Nobody;
+use quorate_kernel::ports::dispatcher::Question;
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::seat::Seat;
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+use super::change::Keeping;
+use crate::service::executor;
+use crate::service::stop::Stop;
+
+/// Where questions are recorded.
+const STREAM: &str = "playbooks/asked";
+
+/// Somebody who can be asked.
+pub struct Asking {
+    alone: Alone,
+    seat: Seat,
+}
+
+impl Asking {
+    /// Whoever is named: an executor of `quorate.toml`, a preset or a kind; without a name the one that reads by rule.
+    ///
+    /// # Errors
+    /// When there is no such executor, or its settings are refused.
+    pub fn of(keeping: &Keeping, named: Option<&str>, place: Option<&Place>) -> Result<Self, Stop> {
+        let (registry, workspace) = (executor::registry(), &keeping.library.workspace);
+        let name = named.or(registry.fallback_kind()).unwrap_or_default();
+        let chosen = executor::by_name(&registry, &workspace.host, name, place)?;
+        let patterns = &workspace.council.logging.redact_patterns;
+        let redactor = Redactor::new(patterns)
+            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        let seat = Seat {
+            executor: chosen.executor,
+            executor_name: chosen.name,
+            timeout: chosen.timeout,
+            retries: chosen.retries,
+            role: "".into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+            marks: Map::new(),
+            speaking: None,
+        };
+        let alone = Alone {
+            stream: STREAM.into(),
+            ledger: keeping.desk.store.clone(),
+            clock: keeping.desk.environment.clock.clone(),
+            redactor,
+            calls: workspace.host.budget.calls,
+            observer: Arc::new(Nobody),
+        };
+        Ok(Asking { alone, seat })
+    }
+
+    /// The name that it goes by.
+    pub fn name(&self) -> &str {
+        &self.seat.executor_name
+    }
+
+    /// Asks; why there is no answer, in words.
+    ///
+    /// # Errors
+    /// When the ledger fails.
+    pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, Stop> {
+        let (step, member) = id.split_once('/').unwrap_or((id, id));
+        match self.alone.ask(&Name::from(id), &Name::from(member), &self.seat, question).await {
+            Ok(Answered { answer, .. }) => Ok(Ok(answer)),
+            Err(Failed::Ledger(error)) => Err(error.into()),
+            Err(unanswered) => Ok(Err(format!("`{}` has no answer to {step}: {unanswered}", self.name()))),
+        }
+    }
+}

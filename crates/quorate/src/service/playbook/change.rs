@@ -1,0 +1,361 @@
+//! Changes of playbooks: several files, the index, the log and the ledger, all of them or none (B5, B8).
+//!
+//! What is about to be written stands in `_pending.json` first. Whoever dies on the way leaves it behind, and the next
+//! command finds it: `quorate playbook repair` goes on where it stopped. Each step can be done again: a file that is
+//! what it was or already is what it is to be is written, one that is neither was changed by somebody else and stays; a
+//! record has the id of its event, and a line of the log is written once.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::consultation::object;
+use quorate_kernel::entropy::{self, sha256_hex};
+use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
+use quorate_ledger::Store;
+use quorate_ledger::store::hold::Hold;
+use quorate_manifest::playbook::shelf::FOLDER;
+use quorate_manifest::workspace::Scope;
+use quorate_playbook::index;
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::library::Library;
+use super::logging::{self, LOG};
+use crate::service::desk::Desk;
+use crate::service::disk::{self, Text};
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::stop::Stop;
+use crate::service::workspace::{Places, shown};
+
+/// What is about to be written.
+pub const PENDING: &str = "_pending.json";
+/// The index of all playbooks.
+pub const INDEX: &str = "_index.md";
+/// The stream of records about playbooks, of the workspace; a tenant's has its name behind it.
+const STREAM: &str = "playbooks";
+/// How often an append is tried again when somebody else was faster.
+const TRIES: usize = 50;
+
+/// A file that is written whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Where.
+    pub path: PathBuf,
+    /// SHA-256 of what was there; `None` for nothing.
+    was: Option<String>,
+    /// What it is to be.
+    pub text: String,
+}
+
+impl File {
+    /// A file in place of what was there; an empty text is a file that is not there.
+    pub fn new(path: PathBuf, was: &str, text: String) -> Self {
+        File { path, was: (!was.is_empty()).then(|| sha256_hex(was.as_bytes())), text }
+    }
+}
+
+/// Something that happened to a playbook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Happened {
+    /// What: the record's kind.
+    pub event: String,
+    /// To which playbook.
+    pub slug: String,
+    /// In one line.
+    pub words: String,
+    /// What is recorded besides.
+    pub data: Json,
+}
+
+impl Happened {
+    /// An event of a playbook.
+    pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
+        Happened { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
+    }
+}
+
+/// What is written together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Its id: the events' records have it.
+    pub id: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Files, in the order in which they are written.
+    pub files: Vec<File>,
+    /// What is recorded and logged.
+    pub events: Vec<Happened>,
+}
+
+impl Change {
+    /// A change at a time.
+    pub fn at(at_ms: i64) -> Self {
+        Change { id: entropy::hex(&entropy::bytes::<8>()), at_ms, files: Vec::new(), events: Vec::new() }
+    }
+}
+
+/// Playbooks that this process alone may change.
+pub struct Keeping {
+    /// The ledger.
+    pub desk: Desk,
+    /// The playbooks.
+    pub library: Library,
+    places: Places,
+    _hold: Hold,
+}
+
+impl Keeping {
+    /// Opens library and ledger for a change. Nobody else changes anything while this lives.
+    ///
+    /// # Errors
+    /// When something cannot be opened, another process is changing playbooks, or a change was left half done.
+    pub async fn open(
+        environment: &Environment,
+        places: &Places,
+        root: Option<&Path>,
+        host: &Host,
+    ) -> Result<Self, Stop> {
+        let keeping = Keeping::open_unfinished(environment, places, root, host).await?;
+        match unfinished(environment, &keeping.library.folder()) {
+            Some(body) => Err(Stop::configuration(codes::PLAYBOOK_UNFINISHED, body)),
+            None => Ok(keeping),
+        }
+    }
+
+    /// As [`Keeping::open`], for who finishes what was left.
+    ///
+    /// # Errors
+    /// As [`Keeping::open`], but for that.
+    pub async fn open_unfinished(
+        environment: &Environment,
+        places: &Places,
+        root: Option<&Path>,
+        host: &Host,
+    ) -> Result<Self, Stop> {
+        let mut library = Library::open(environment, places, root, host)?;
+        let workspace = crate::service::workspace::load(environment, places, &library.root)?;
+        let desk = Desk::open(environment.clone(), workspace).await?;
+        let hold = Hold::wait(desk.store.dir(), &stream(&library.scope).replace('/', "-")).await;
+        let hold = hold.map_err(|error| {
+            let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
+            Stop::configuration(codes::LEDGER_UNAVAILABLE, body)
+        })?;
+        let Some(hold) = hold else {
+            let body = Body::new("another process is changing these playbooks");
+            return Err(Stop::configuration(codes::RUN_MOVED, body.help("try again when it is done")));
+        };
+        // What somebody else did until we had hold of it counts.
+        library = Library::open(environment, places, root, host)?;
+        Ok(Keeping { desk, library, places: places.clone(), _hold: hold })
+    }
+
+    /// Writes a change, all of it, and the index.
+    ///
+    /// # Errors
+    /// When a file was changed meanwhile, or cannot be written. What was begun is finished by `repair`.
+    pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), Stop> {
+        let folder = self.library.folder();
+        for file in &change.files {
+            if now(file)? == Now::Other {
+                let file = shown(&self.desk.environment, &file.path);
+                let body = Body::new(format!("{file} was changed by somebody else meanwhile"));
+                return Err(Stop::configuration(
+                    codes::HISTORY_MUTATION,
+                    body.help("look at it, and try again"),
+                ));
+            }
+        }
+        let pending = serde_json::to_string_pretty(change).unwrap_or_default();
+        self.put(&folder.join(PENDING), &pending)?;
+        self.finish(change, host).await
+    }
+
+    /// Does what a change says, from wherever it stopped, and says which files somebody else has changed meanwhile.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub async fn finish(&mut self, change: &Change, host: &Host) -> Result<(), Stop> {
+        for file in &change.files {
+            if now(file)? == Now::Before {
+                self.put(&file.path, &file.text)?;
+            }
+        }
+        // What is refused leaves a line in the log, and nothing else (B5).
+        if !change.files.is_empty() {
+            self.refresh(host)?;
+            self.write_index()?;
+        }
+        self.record(change).await?;
+        let folder = self.library.folder();
+        logging::add(&self.scope_dir(), &folder, change.at_ms, &change.events)
+            .map_err(|error| self.unwritable(&folder.join(LOG), &error))?;
+        disk::remove(&self.library.folder().join(PENDING))
+            .map_err(|error| self.unwritable(PENDING.as_ref(), &error))
+    }
+
+    /// Reads the library again.
+    ///
+    /// # Errors
+    /// As [`Library::open`].
+    pub fn refresh(&mut self, host: &Host) -> Result<(), Stop> {
+        let root = self.library.root.join(self.library.scope.folder());
+        self.library = Library::open(&self.desk.environment, &self.places, Some(&root), host)?;
+        Ok(())
+    }
+
+    /// Writes the index, where it is not true already; says whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_index(&self) -> Result<bool, Stop> {
+        let path = self.library.folder().join(INDEX);
+        let text = index_of(&self.library);
+        if matches!(disk::text(&path), Ok(Text::There(there)) if there == text) {
+            return Ok(true);
+        }
+        self.put(&path, &text).map(|()| false)
+    }
+
+    /// The places that were said.
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Whether the log says something of a playbook already.
+    pub(super) fn was_logged(&self, slug: &str, words: &str) -> bool {
+        logging::says(&self.library.folder(), slug, words)
+    }
+
+    async fn record(&self, change: &Change) -> Result<(), Stop> {
+        let bodies = change.files.iter().map(|file| ledger::Body {
+            sha256: sha256_hex(file.text.as_bytes()),
+            text: file.text.as_str().into(),
+        });
+        let bodies: Vec<ledger::Body> = bodies.collect();
+        append(&self.desk.store, &stream(&self.library.scope), change, bodies).await
+    }
+
+    fn put(&self, path: &Path, text: &str) -> Result<(), Stop> {
+        disk::put_below(&self.scope_dir(), path, text.as_bytes())
+            .map_err(|error| self.unwritable(path, &error))
+    }
+
+    fn scope_dir(&self) -> PathBuf {
+        self.library.root.join(self.library.scope.folder())
+    }
+
+    fn unwritable(&self, path: &Path, error: &std::io::Error) -> Stop {
+        let body = Body::new(format!("cannot write {}: {error}", shown(&self.desk.environment, path)));
+        let help = "make it writable, then `quorate playbook repair` finishes what was begun";
+        Stop::configuration(codes::FILE_UNWRITABLE, body.help(help))
+    }
+}
+
+/// Appends a change's events, unless they stand there already.
+async fn append(
+    store: &Store,
+    stream: &Name,
+    change: &Change,
+    bodies: Vec<ledger::Body>,
+) -> Result<(), Stop> {
+    let mut tries = 0;
+    loop {
+        let records = store.records(stream).await?;
+        let id = |one: &ledger::Record| one.data.as_ref()?.get("change")?.as_str().map(str::to_owned);
+        if change.events.is_empty() || records.iter().any(|one| id(one).as_deref() == Some(&*change.id)) {
+            return Ok(());
+        }
+        let entry = |one: &Happened| {
+            let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == one.event)?;
+            let mut data = object(json!({"change": change.id, "slug": one.slug, "words": one.words}));
+            data.extend(one.data.as_object().cloned().unwrap_or_default());
+            Some(Entry { kind: Kind::Playbook(kind), at_ms: change.at_ms, data })
+        };
+        let append = Append {
+            run: stream.clone(),
+            from: records.last().map_or(0, |last| last.n + 1),
+            entries: change.events.iter().filter_map(entry).collect(),
+            bodies: bodies.clone(),
+            durability: Durability::Synced,
+        };
+        match store.append(append).await {
+            Ok(_) => return Ok(()),
+            Err(ledger::Error::Moved { .. }) if tries < TRIES => tries += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Records events without changing any file, for whoever weaves.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn note(
+    store: &Store,
+    root: &Path,
+    scope: &Scope,
+    at_ms: i64,
+    events: Vec<Happened>,
+    bodies: Vec<ledger::Body>,
+) -> Result<(), Stop> {
+    let change = Change { events, ..Change::at(at_ms) };
+    append(store, &stream(scope), &change, bodies).await?;
+    // The ledger is the record; a workspace that cannot be written to is no reason not to weave.
+    let dir = root.join(scope.folder());
+    let _ = logging::add(&dir, &dir.join(FOLDER), at_ms, &change.events);
+    Ok(())
+}
+
+/// The stream of a scope.
+pub fn stream(scope: &Scope) -> Name {
+    match scope.folder() {
+        top if top.is_empty() => STREAM.into(),
+        tenant => format!("{STREAM}/{tenant}").into(),
+    }
+}
+
+/// The index as it should be.
+pub fn index_of(library: &Library) -> String {
+    index::index(library.shelf.books.iter().map(|book| &book.playbook))
+}
+
+/// What was left half done, in words; `None` where nothing was.
+pub fn unfinished(environment: &Environment, folder: &Path) -> Option<Body> {
+    let path = folder.join(PENDING);
+    matches!(disk::text(&path), Ok(Text::There(_)) | Err(_)).then(|| {
+        Body::new(format!("{} says that a change was begun and not finished", shown(environment, &path)))
+            .help("`quorate playbook repair` finishes it")
+    })
+}
+
+/// A file, compared with what a change says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Now {
+    /// It is what it was.
+    Before,
+    /// It is what it is to be.
+    After,
+    /// It is neither.
+    Other,
+}
+
+/// Compares a file with what a change says of it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn now(file: &File) -> Result<Now, Stop> {
+    let there = disk::text(&file.path).map_err(|error| {
+        Stop::configuration(
+            codes::FILE_UNREADABLE,
+            Body::new(format!("cannot read {}: {error}", file.path.display())),
+        )
+    })?;
+    Ok(match (there, &file.was) {
+        (Text::There(text), _) if text == file.text => Now::After,
+        (Text::There(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => Now::Before,
+        (Text::Missing, None) => Now::Before,
+        _ => Now::Other,
+    })
+}

@@ -1,0 +1,83 @@
+//! Emit: what an advisory run has advised becomes playbooks in shadow, each with its mentor's id below `metadata`. What
+//! holds for two weeks as an overlay can so be kept for good, once it has passed a gate.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_playbook::delta::{Add, Delta};
+use quorate_protocol::Json;
+use serde_json::json;
+
+use super::change::Keeping;
+use super::propose::Proposal;
+use crate::service::overlays;
+use crate::service::stop::{Class, Stop};
+
+/// How many characters of a fragment its title has.
+const TITLE: usize = 120;
+
+/// The fragments of an advisory run as proposals, for the operators that it was about.
+///
+/// # Errors
+/// When there is no such run, or it has advised nothing.
+pub async fn of_run(keeping: &Keeping, prefix: &str) -> Result<Vec<Proposal>, Stop> {
+    let run = keeping.desk.find(prefix).await?.run;
+    let history = keeping.desk.history(&run).await?;
+    let fragments = history.outcome().and_then(|outcome| outcome.get("fragments").cloned());
+    let (Some(setup), Some(Json::Array(fragments))) = (overlays::setup(&history), fragments) else {
+        let body = Body::new(format!("run {run} is no advisory run that came to something"));
+        let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
+        return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
+    };
+    let known = keeping.library.operators.iter();
+    let targets: Vec<Json> = known
+        .filter(|known| setup.operators.contains(&known.named(&keeping.library.scope)))
+        .map(|known| json!({"kind": "operator", "ref": known.slug}))
+        .collect();
+    if targets.is_empty() {
+        let body = Body::new(format!("run {run} is about no operator of this workspace"));
+        let help = "name one in `appliesTo` or `executor` of the assembly";
+        return Err(Stop::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
+    }
+    let proposals = fragments.iter().filter_map(|one| {
+        let text = one.get("text")?.as_str()?.trim().to_owned();
+        let member = one.get("member")?.as_str()?;
+        let severity = one.get("severity").and_then(Json::as_u64).unwrap_or_default();
+        let priority = one.get("priority").and_then(Json::as_u64).and_then(|n| u8::try_from(n).ok());
+        let add = Add {
+            slug: slug(&setup.assembly, member, &run),
+            title: title(&text),
+            body: text,
+            targets: Some(json!(targets)),
+            selector: None,
+            block: None,
+            priority: priority.map(|n| n.min(quorate_playbook::weave::ADVISORY_CAP)),
+            lock_check: Vec::new(),
+            ttl: None,
+            evidence: Some(json!([{
+                "kind": "run", "ref": format!("runs/{run}"), "note": format!("severity {severity}"),
+            }])),
+            supersedes: None,
+            tags: None,
+            metadata: Some(json!({"quorate": {"mentor": member, "assembly": &*setup.assembly}})),
+        };
+        Some(Proposal::Delta(Box::new(Delta::Add(Box::new(add)))))
+    });
+    Ok(proposals.collect())
+}
+
+/// A slug that is the same whenever the same run is emitted.
+fn slug(assembly: &str, member: &str, run: &str) -> String {
+    let plain = |text: &str| -> String {
+        let text = text.to_ascii_lowercase();
+        let text = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
+        text.trim_matches('-').chars().take(28).collect()
+    };
+    let slug = format!("{}-{}-{}", plain(assembly), plain(member), plain(run));
+    let slug = slug.trim_start_matches(|c: char| !c.is_ascii_lowercase());
+    slug.trim_end_matches('-').to_owned()
+}
+
+fn title(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(TITLE).collect();
+    if cut.len() < line.len() { format!("{}…", cut.trim_end()) } else { cut }
+}

@@ -1,0 +1,82 @@
+//! The gates of a promotion (B6), one file each: what they ask the world, and what they make of it.
+
+pub mod ab;
+pub mod governance;
+pub mod human;
+pub mod scorer;
+
+use quorate_manifest::playbook::history::Gate;
+use quorate_manifest::playbook::shelf::Book;
+use quorate_playbook::gate::Terms;
+
+use super::change::Keeping;
+use crate::service::host::Host;
+use crate::service::stop::Stop;
+
+/// What let a playbook through, as it stands in its evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// The kind of evidence.
+    pub kind: &'static str,
+    /// What it is.
+    pub reference: String,
+    /// What it shows, in one line.
+    pub note: String,
+}
+
+/// Why a gate stays shut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shut {
+    /// Why.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+impl Shut {
+    /// A reason, with what to do.
+    pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Shut { message: message.into(), help: help.into() }
+    }
+}
+
+/// A person, who is asked.
+pub trait Asked: Send {
+    /// Shows what is to be decided and asks for a yes or a no.
+    ///
+    /// # Errors
+    /// When there is nobody who could be asked.
+    fn ask(&mut self, shown: &str) -> Result<Answer, Shut>;
+}
+
+/// What a person says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Yes or no.
+    pub yes: bool,
+    /// Why, in a line; it may be empty.
+    pub why: String,
+    /// Who it is.
+    pub by: String,
+}
+
+/// Tries a gate.
+///
+/// # Errors
+/// When something cannot be read or asked at all.
+pub async fn open(
+    keeping: &Keeping,
+    book: &Book,
+    gate: Gate,
+    asked: &mut dyn Asked,
+    host: &Host,
+) -> Result<Result<Passed, Shut>, Stop> {
+    let playbooks = &keeping.library.workspace.host.playbooks;
+    let terms = Terms { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
+    match gate {
+        Gate::AB => ab::open(keeping, book, terms).await,
+        Gate::Scorer => scorer::open(keeping, book, terms).await,
+        Gate::Human => Ok(human::open(keeping, book, asked)),
+        Gate::Governance => governance::open(keeping, book, host).await,
+    }
+}

@@ -1,0 +1,99 @@
+//! `scorer`: a command of the user's own compares two prompts, over and over, until it is clear which is better.
+//!
+//! For each trial it gets one line of JSON on stdin, `{playbook, operator, trial, prompt, counterfactual}`, and answers
+//! `{"without": number, "with": number}`: how well the agent does with the one and with the other, by whatever it
+//! measures; more is better. Trials go over the operators that the playbook is for. The test is the sequential one of
+//! the other gates, so it may end early.
+
+use std::time::Duration;
+
+use quorate_adapters::process;
+use quorate_kernel::entropy::sha256_hex;
+use quorate_manifest::playbook::shelf::Book;
+use quorate_playbook::compose::{Composed, compose};
+use quorate_playbook::gate::{Terms, compare_pairs};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::change::Keeping;
+use super::{Passed, Shut};
+use crate::service::stop::Stop;
+
+/// How long one trial may take.
+const TRIAL: Duration = Duration::from_secs(600);
+/// How many times the minimum of trials is made at most.
+const PATIENCE: u32 = 5;
+
+/// What a trial comes to.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Scores {
+    without: f64,
+    with: f64,
+}
+
+/// Tries the gate.
+///
+/// # Errors
+/// Never; what goes wrong with the command keeps the gate shut.
+pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result<Passed, Shut>, Stop> {
+    let host = &keeping.library.workspace.host;
+    let Some((command, _)) = &host.playbooks.scorer else {
+        let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
+        return Ok(Err(Shut::new("there is no scorer", help)));
+    };
+    let slug = &book.playbook.slug;
+    let now_ms = keeping.desk.environment.clock.now_ms();
+    let mut prompts = Vec::new();
+    for (known, _) in keeping.library.matched(&book.playbook) {
+        let standing = keeping.library.standing(known);
+        let Composed { woven, shadows } = compose(&known.base, &standing, &[], &known.locks(), now_ms);
+        let with = shadows.into_iter().find(|one| one.id == *slug).map(|one| one.prompt);
+        match with {
+            Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
+            Some(Err(why)) => {
+                return Ok(Err(Shut::new(
+                    format!("it would not be woven for `{}`: {why}", known.slug),
+                    "correct that first",
+                )));
+            }
+            None => {}
+        }
+    }
+    let mut pairs = Vec::new();
+    for trial in 0..terms.min_sample.saturating_mul(PATIENCE) {
+        let Some((operator, prompt, counterfactual)) = prompts.get(trial as usize % prompts.len().max(1))
+        else {
+            break;
+        };
+        let question = json!({
+            "playbook": slug, "operator": operator, "trial": trial, "prompt": prompt, "counterfactual": counterfactual,
+        });
+        let answered = process::ask(command, &host.dir, format!("{question}\n"), TRIAL).await;
+        let scores = answered.and_then(|text| {
+            let scores: Result<Scores, _> = serde_json::from_str(text.trim());
+            scores.map_err(|error| {
+                format!("it does not answer {{\"without\": number, \"with\": number}}: {error}")
+            })
+        });
+        match scores {
+            Ok(scores) => pairs.push((scores.with, scores.without)),
+            Err(why) => {
+                let help = "try it by hand with one line of JSON on stdin";
+                return Ok(Err(Shut::new(format!("the scorer `{}` failed: {why}", command.join(" ")), help)));
+            }
+        }
+        if compare_pairs(&pairs, terms).passes() {
+            break;
+        }
+    }
+    let finding = compare_pairs(&pairs, terms);
+    let note = finding.to_string();
+    if !finding.passes() {
+        return Ok(Err(Shut::new(
+            note,
+            "it is not better by what the scorer measures; revise it, or archive it",
+        )));
+    }
+    let reference = format!("scorer/{}", &sha256_hex(command.join(" ").as_bytes())[..12]);
+    Ok(Ok(Passed { kind: "reflection", reference, note }))
+}

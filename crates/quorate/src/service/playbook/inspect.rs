@@ -1,0 +1,218 @@
+//! Looking at playbooks: what there is, what each was, what is wrong with them beside each other, and what was done.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::shelf::{Book, HISTORY};
+use quorate_manifest::playbook::{Playbook, Status, load};
+use quorate_manifest::round::{Opened, Refs};
+use quorate_manifest::workspace::Spot;
+use quorate_playbook::compose::Candidate;
+use quorate_playbook::curate::{Objection, curate};
+use quorate_playbook::gate::GOVERNED;
+use quorate_playbook::index::priority;
+use serde_json::Value;
+
+use super::change::{INDEX, Keeping, index_of, stream, unfinished};
+use super::library::Library;
+use super::versions::Record;
+use crate::service::disk::{self, Text};
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::manifests::Manifests;
+use crate::service::runs;
+use crate::service::stop::{Class, Stop};
+use crate::service::workspace::{Places, shown};
+
+/// From this share of the cap on a growing number of active playbooks is warned of, in percent.
+const MANY: usize = 75;
+
+/// The playbook that a text is, its `history` as JSON, and its fragment.
+///
+/// # Errors
+/// When it is none, which versions are not.
+pub(super) fn as_playbook(
+    keeping: &Keeping,
+    text: &str,
+    host: &Host,
+) -> Result<(Playbook, Option<Value>, String), Stop> {
+    let manifests = Manifests::open(&keeping.desk.environment, &keeping.library.root, Refs::ShapeOnly)?;
+    let round = manifests.round(host);
+    let unusable = |report: Report| Stop::report(Class::Configuration, report);
+    let spot = Spot::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
+    let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
+        Opened::Layer(layer) if layer.doctype == Doctype::Playbook => layer,
+        Opened::Unknown(report) => return Err(unusable(report)),
+        _ => {
+            let body = Body::new("a version is no playbook any more");
+            return Err(Stop::configuration(codes::HISTORY_MUTATION, body));
+        }
+    };
+    let loaded = load::load(&round, &layer);
+    let Some(playbook) = loaded.value else { return Err(unusable(loaded.report)) };
+    let history = layer.root.key("history").map(quorate_manifest::tree::Node::to_json);
+    Ok((playbook, history, layer.body().trim().to_owned()))
+}
+
+/// What is wrong with the playbooks of a scope beside what each says for itself; of those that `asked` names.
+pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Spot) -> bool) -> Report {
+    let mut report = Report::new();
+    let folder = library.folder();
+    let books: Vec<&Book> = library.shelf.books.iter().filter(|book| asked(&book.spot)).collect();
+    if books.is_empty() && !folder.is_dir() {
+        return report;
+    }
+    if let Some(body) = unfinished(environment, &folder) {
+        report.refuse(codes::PLAYBOOK_UNFINISHED, body);
+    }
+    let now_ms = environment.clock.now_ms();
+    let standing: Vec<(String, Vec<Candidate>)> =
+        library.operators.iter().map(|known| (known.slug.clone(), library.standing(known))).collect();
+    let orphans = orphaned(library, &folder);
+    let mut kept = !orphans.is_empty();
+    for book in books {
+        report.source(book.layer.shown.clone(), book.layer.text.clone());
+        kept |= of_history(environment, library, book, &mut report);
+        of_prompts(library, book, &standing, now_ms, &mut report);
+        of_gates(book, &mut report);
+    }
+    for (operator, all) in &standing {
+        crowded(library, operator, all, now_ms, &mut report);
+    }
+    for orphan in orphans {
+        let body =
+            Body::new(format!("{} is the history of a playbook that is gone", shown(environment, &orphan)));
+        report.refuse(
+            codes::HISTORY_MUTATION,
+            body.help("`quorate playbook repair` puts the playbook back as it was"),
+        );
+    }
+    let index = folder.join(INDEX);
+    let there = disk::text(&index).unwrap_or(Text::Missing);
+    let is_true = matches!(&there, Text::There(text) if *text == index_of(library));
+    if !is_true && (kept || there != Text::Missing) {
+        let body = Body::new(format!("{} does not say what the playbooks say", shown(environment, &index)));
+        report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("`quorate playbook repair` writes it anew"));
+    }
+    report
+}
+
+/// Whether a file still is what its history says; gives whether it has one.
+fn of_history(environment: &Environment, library: &Library, book: &Book, report: &mut Report) -> bool {
+    match Record::read(environment, &library.root, book) {
+        Ok(record) => {
+            if record.drifted() || record.is_torn() {
+                let span = book.layer.root.span.clone();
+                let place = book.layer.place(span.start..span.start, "");
+                report.refuse(codes::HISTORY_MUTATION, record.mutation(environment).at(place));
+            }
+            !record.versions.is_empty()
+        }
+        Err(stop) => {
+            report.absorb(*stop.report);
+            true
+        }
+    }
+}
+
+/// What it does, or would do, to prompts.
+fn of_prompts(
+    library: &Library,
+    book: &Book,
+    standing: &[(String, Vec<Candidate>)],
+    now_ms: i64,
+    report: &mut Report,
+) {
+    if book.playbook.status == Status::Archived {
+        return;
+    }
+    for objection in curate(&library.affected(&book.playbook, book.text(), standing), now_ms) {
+        let place = match &objection {
+            Objection::Locked { .. } => book.layer.value_place("lock_check"),
+            Objection::NoBlock { .. } => book.layer.value_place("block"),
+            Objection::Collapse { .. } => book.layer.value_place("kind"),
+            // What somebody has written by hand is theirs to say at length, or twice.
+            Objection::Rewrite { .. } | Objection::Blank | Objection::Repeats { .. } => continue,
+        };
+        let body = Body::new(objection.to_string()).at(place).help(objection.help());
+        report.refuse(objection.code(), body);
+    }
+}
+
+/// Whether it passed the gate that its priority asks for.
+fn of_gates(book: &Book, report: &mut Report) {
+    let playbook = &book.playbook;
+    let promoted = playbook.history.iter().flatten().rfind(|entry| entry.kind == EntryKind::Promoted);
+    let Some(promoted) = promoted else { return };
+    let governed = promoted.gate == Some(Gate::Governance);
+    if playbook.status == Status::Active && priority(playbook) >= GOVERNED && !governed {
+        let body = Body::new(format!(
+            "it is active at priority {}, and was not promoted by governance",
+            priority(playbook)
+        ));
+        let body = body.at(book.layer.value_place("priority"));
+        report.refuse(
+            codes::PROMOTION_DENIED,
+            body.help(format!("lower it below {GOVERNED}, or promote it anew")),
+        );
+    }
+}
+
+/// Whether an operator has too many active playbooks, or will soon.
+fn crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
+    let most = library.workspace.host.playbooks.max_active;
+    let active = |one: &&Candidate| {
+        one.status == Status::Active && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+    };
+    let count = all.iter().filter(active).count();
+    if count * 100 > most * MANY {
+        let body =
+            Body::new(format!("`{operator}` has {count} active playbooks, of {most} that are allowed"));
+        let help = "archive those that do no good: many small changes can lead an agent off its mission";
+        report.warn(codes::PLAYBOOKS_MANY, body.help(help));
+    }
+}
+
+/// The histories whose playbooks are not there.
+pub(super) fn orphaned(library: &Library, folder: &Path) -> Vec<std::path::PathBuf> {
+    let known: BTreeSet<std::path::PathBuf> = library
+        .shelf
+        .books
+        .iter()
+        .map(|book| {
+            super::versions::beside(&library.root.join(book.spot.in_workspace()), &book.playbook.slug)
+        })
+        .collect();
+    let found = disk::walk(folder).unwrap_or_default().into_iter().map(|one| one.path);
+    let is_history = |path: &std::path::PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let beside = name.strip_suffix(HISTORY).map(|slug| path.with_file_name(format!("{slug}.md")));
+        // One that lies beside a file that is refused belongs to that file.
+        beside.is_some_and(|playbook| !playbook.exists()) && !known.contains(path)
+    };
+    found.filter(is_history).collect()
+}
+
+/// The records about playbooks, the oldest first; of one, where a slug is given.
+///
+/// # Errors
+/// When there is no ledger, or it does not answer.
+pub async fn log(
+    environment: &Environment,
+    places: &Places,
+    library: &Library,
+    slug: Option<&str>,
+) -> Result<Vec<Recorded>, Stop> {
+    let desk = runs::desk_to_look(environment, places).await?;
+    let records = desk.store.records(&stream(&library.scope)).await;
+    desk.close().await;
+    let of_it = |record: &Recorded| match slug {
+        None => true,
+        Some(slug) => record.data.as_ref().and_then(|data| data.get("slug")?.as_str()) == Some(slug),
+    };
+    Ok(records?.into_iter().filter(of_it).collect())
+}

@@ -1,0 +1,80 @@
+//! The judge (B4): an executor that reads a proposal against the locked traits, where `quorate.toml` names one. It rejects
+//! when it is unsure, and so does whoever gets no answer.
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::dispatcher::Question;
+use quorate_manifest::playbook::Playbook;
+use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::reflection::{Judgement, Ruling};
+use quorate_protocol::{Part, PartKind};
+use serde_json::json;
+
+use super::asking::Asking;
+use super::change::Keeping;
+use crate::service::stop::Stop;
+
+const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment, once it stands in an agent's prompt, would \
+    weaken one of the agent's locked traits: by what it says, by what it hints at, or by what it has the agent leave out. \
+    Advice on how to do the work is fine. So is whatever strengthens a trait. Where you cannot tell, say `unsure`.";
+const TASK: &str = "Say whether the fragment keeps the locked traits.";
+
+/// Somebody who judges proposals.
+pub struct Judge {
+    asking: Asking,
+}
+
+impl Judge {
+    /// The judge that the configuration names; none where it names none.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn of(keeping: &Keeping) -> Result<Option<Self>, Stop> {
+        let Some((name, place)) = &keeping.library.workspace.host.playbooks.judge else { return Ok(None) };
+        Ok(Some(Judge { asking: Asking::of(keeping, Some(name), Some(place))? }))
+    }
+
+    /// Hears it on a proposal, for each operator that it is for; whatever is no clear yes is a refusal.
+    ///
+    /// # Errors
+    /// When the ledger fails.
+    pub async fn hear(
+        &self,
+        keeping: &Keeping,
+        playbook: &Playbook,
+        text: &str,
+        operators: &[String],
+        report: &mut Report,
+    ) -> Result<(), Stop> {
+        for known in keeping.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
+            let traits = known.traits.iter().map(|one| json!({"id": one.id, "description": one.description}));
+            let traits = serde_json::to_string_pretty(&traits.collect::<Vec<_>>()).unwrap_or_default();
+            let question = Question {
+                role: ROLE.to_owned(),
+                task: TASK.to_owned(),
+                parts: vec![
+                    Part::new(PartKind::Persona, "", known.base.prompt()),
+                    Part::new(PartKind::Traits, "", traits),
+                    Part::new(PartKind::Fragment, "", text),
+                ],
+                form: Schema::Judgement,
+            };
+            let answered = self.asking.ask(&format!("judge/{}", known.slug), question).await?;
+            let why = match answered.as_ref().map(Judgement::read) {
+                Ok(Some(Judgement { verdict: Ruling::Keeps, .. })) => continue,
+                Ok(Some(Judgement { verdict: Ruling::Betrays, traits, reason })) => {
+                    format!("it goes against {}: {reason}", traits.join(", "))
+                }
+                Ok(Some(Judgement { verdict: Ruling::Unsure, reason, .. })) => {
+                    format!("it is unsure: {reason}")
+                }
+                Ok(None) => "its answer cannot be read".to_owned(),
+                Err(why) => why.clone(),
+            };
+            let message =
+                format!("the judge does not let `{}` through for `{}`: {why}", playbook.slug, known.slug);
+            let help = "say it so that nothing locked can be meant; what is unsure is refused";
+            report.refuse(codes::LOCK_VIOLATED, Body::new(message).help(help));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! The library: the playbooks of a scope, the operators that they are for, and what is locked in these.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::Report;
+use quorate_manifest::duration::Iso;
+use quorate_manifest::host::Configuration;
+use quorate_manifest::operator::Operator;
+use quorate_manifest::playbook::load::written_at;
+use quorate_manifest::playbook::shelf::{Book, FOLDER};
+use quorate_manifest::playbook::{Playbook, Weaving};
+use quorate_manifest::round::{Refs, Round};
+use quorate_manifest::timestamp;
+use quorate_manifest::workspace::{Scope, Spot};
+use quorate_playbook::base::Base;
+use quorate_playbook::bind::{Binding, Bound, RUNTIME, Subject};
+use quorate_playbook::compose::Candidate;
+use quorate_playbook::curate::Affected;
+use quorate_playbook::index::priority;
+use quorate_playbook::lock::{Locks, Trait};
+use quorate_playbook::weave::{Origin, Overlay, Place};
+use quorate_protocol::assembly;
+
+use super::catalogue::Catalogue;
+use super::traits;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::manifests::Manifests;
+use crate::service::stop::Stop;
+use crate::service::weave::{self, Operating};
+use crate::service::workspace::{self, Places, Workspace};
+
+/// The playbooks of a scope, and whom they are for.
+pub struct Library {
+    /// The workspace's root.
+    pub root: PathBuf,
+    /// The scope in it.
+    pub scope: Scope,
+    /// Its configuration.
+    pub workspace: Workspace,
+    /// The playbooks.
+    pub shelf: Catalogue,
+    /// The operators.
+    pub operators: Vec<Known>,
+    /// What is wrong with operators.
+    pub report: Report,
+}
+
+/// An operator.
+pub struct Known {
+    /// Its slug.
+    pub slug: String,
+    /// Its manifest.
+    pub operator: Operator,
+    /// Its own prompt.
+    pub base: Base,
+    /// What playbooks are held against.
+    pub subject: Subject,
+    /// What nothing may change in it.
+    pub traits: Vec<Trait>,
+}
+
+impl Library {
+    /// Opens the library of the working directory.
+    ///
+    /// # Errors
+    /// When the workspace cannot be opened, or its configuration is refused.
+    pub fn open(
+        environment: &Environment,
+        places: &Places,
+        root: Option<&Path>,
+        host: &Host,
+    ) -> Result<Self, Stop> {
+        let (root, scope) = weave::place(environment, root);
+        let workspace = workspace::load(environment, places, &root)?;
+        let manifests = Manifests::open(environment, &root, Refs::Followed)?;
+        let round = manifests.round(host);
+        let (operators, report) = operators(&round, &scope, &workspace);
+        Ok(Library { shelf: Catalogue::open(&round, &scope), root, scope, workspace, operators, report })
+    }
+
+    /// The folder of the playbooks.
+    pub fn folder(&self) -> PathBuf {
+        self.root.join(self.scope.folder()).join(FOLDER)
+    }
+
+    /// A playbook by its slug.
+    pub fn book(&self, slug: &str) -> Option<&Book> {
+        self.shelf.books.iter().find(|book| book.playbook.slug == slug)
+    }
+
+    /// The operators that a playbook is for.
+    pub fn matched(&self, playbook: &Playbook) -> Vec<(&Known, Bound)> {
+        let binding = Binding::of(playbook);
+        self.operators.iter().filter_map(|known| Some((known, binding.binds(&known.subject)?))).collect()
+    }
+
+    /// What is for an operator, held against its locks.
+    pub fn standing(&self, known: &Known) -> Vec<Candidate> {
+        let bound = self.shelf.bound(&[known]).into_iter();
+        bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()
+    }
+
+    /// A proposal held against everybody whom it is for, with what stands for each.
+    pub fn affected<'s>(
+        &'s self,
+        playbook: &Playbook,
+        text: &str,
+        standing: &'s [(String, Vec<Candidate>)],
+    ) -> Vec<Affected<'s>> {
+        let of =
+            |slug: &str| standing.iter().find(|(known, _)| known == slug).map_or(&[][..], |(_, all)| all);
+        let matched = self.matched(playbook).into_iter();
+        let affected = matched.map(|(known, _)| Affected {
+            operator: &known.slug,
+            base: &known.base,
+            standing: of(&known.slug),
+            proposed: known.candidate(playbook, text),
+        });
+        affected.collect()
+    }
+}
+
+impl Known {
+    /// An operator with its locks.
+    pub(in crate::service) fn new(operating: Operating, configuration: &Configuration) -> Self {
+        let Operating { operator, base, persona_metadata, .. } = operating;
+        let traits = traits::of(
+            &configuration.locks,
+            &operator,
+            [operator.metadata.as_ref(), persona_metadata.as_ref()],
+        );
+        let mut subject = Subject::of(&operator);
+        if let Some(runtime) = &operator.runtime {
+            subject = subject.only(RUNTIME, runtime);
+        }
+        Known { slug: operator.id.clone(), operator, base, subject, traits }
+    }
+
+    /// A playbook, held against its locks and those that its author names.
+    pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
+        let mut touches = self.locks().check(text);
+        let beyond = traits::beyond(&playbook.lock_check, &self.traits);
+        if !beyond.is_empty() {
+            touches.extend(traits::ready(&beyond).check(text));
+        }
+        Candidate {
+            overlay: overlay(playbook, text),
+            status: playbook.status,
+            supersedes: playbook.supersedes.clone().unwrap_or_default(),
+            touches,
+        }
+    }
+
+    /// What overlays of advisory runs are held against.
+    pub fn locks(&self) -> Arc<Locks> {
+        traits::ready(&self.traits)
+    }
+
+    /// As overlays of advisory runs name it.
+    pub fn named(&self, scope: &Scope) -> String {
+        assembly::operator(scope, &self.slug)
+    }
+}
+
+/// A playbook as an overlay.
+fn overlay(playbook: &Playbook, text: &str) -> Overlay {
+    let written_ms = written_at(playbook).and_then(timestamp::read);
+    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<Iso>().ok());
+    Overlay {
+        id: playbook.slug.clone(),
+        origin: Origin::Playbook,
+        text: text.trim().to_owned(),
+        place: match (playbook.kind, &playbook.block) {
+            (Weaving::BlockReplacement, Some(block)) => Place::Block(block.clone()),
+            _ => Place::Added,
+        },
+        priority: priority(playbook),
+        written_ms,
+        expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::after(at, ttl)),
+    }
+}
+
+/// The operators of a scope; one that is refused is left out and named.
+fn operators(round: &Round<'_>, scope: &Scope, workspace: &Workspace) -> (Vec<Known>, Report) {
+    let mut report = Report::new();
+    let folder = match scope.folder() {
+        top if top.is_empty() => "operators".to_owned(),
+        tenant => format!("{tenant}/operators"),
+    };
+    let Ok(spot) = Spot::new(&folder) else { return (Vec::new(), report) };
+    let mut slugs = round.names(&spot);
+    slugs.sort();
+    let mut known = Vec::new();
+    for slug in slugs {
+        match weave::operating(round, scope, &format!("ws://operators/{slug}")) {
+            Ok(operating) => known.push(Known::new(operating, &workspace.host)),
+            Err(stop) => report.absorb(*stop.report),
+        }
+    }
+    (known, report)
+}

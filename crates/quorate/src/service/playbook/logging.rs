@@ -1,0 +1,43 @@
+//! `_log.md`: what was done to playbooks, in lines for people. Lines are only added, by whoever changes playbooks and by
+//! whoever weaves them; the ledger has the same as records.
+
+use std::io;
+use std::path::Path;
+
+use quorate_manifest::timestamp;
+use quorate_playbook::log::{self, Line};
+
+use super::change::Happened;
+use crate::service::disk::{self, Text};
+
+/// The log of a folder of playbooks.
+pub const LOG: &str = "_log.md";
+
+/// Adds a line for each event that has none yet. `scope` is the folder that nothing may be written outside of.
+///
+/// # Errors
+/// When it cannot be read or written.
+pub fn add(scope: &Path, folder: &Path, at_ms: i64, events: &[Happened]) -> io::Result<()> {
+    let path = folder.join(LOG);
+    let there = match disk::text(&path)? {
+        Text::There(text) => text,
+        Text::Missing => String::new(),
+    };
+    let at = timestamp::write(at_ms);
+    let lines = events
+        .iter()
+        .map(|one| Line { at: &at, event: &one.event, slug: &one.slug, words: &one.words }.to_string());
+    let new: Vec<String> = lines.filter(|line| !log::has(&there, line)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    // Appended, not written anew: somebody else may be adding a line at this moment.
+    let whole = log::append(&there, &new);
+    disk::append_below(scope, &path, whole.get(there.len()..).unwrap_or_default().as_bytes())
+}
+
+/// Whether it says something of a playbook already.
+pub fn says(folder: &Path, slug: &str, words: &str) -> bool {
+    let Ok(Text::There(there)) = disk::text(&folder.join(LOG)) else { return false };
+    there.lines().any(|line| line.contains(&format!("`{slug}`")) && line.contains(words))
+}

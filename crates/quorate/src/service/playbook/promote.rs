@@ -1,0 +1,234 @@
+//! Promote: a playbook in shadow passes a gate and is woven from then on (B6). What it supersedes is archived with it.
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::{Playbook, Status};
+use quorate_manifest::timestamp;
+use quorate_playbook::compose::Candidate;
+use quorate_playbook::curate::curate;
+use quorate_playbook::gate::GOVERNED;
+use quorate_playbook::index::priority;
+use serde_json::{Map, Value, json};
+
+use super::change::{Change, Happened, Keeping};
+use super::gate::{Asked, Passed};
+use super::versions::{Record, Step, gate_word};
+use crate::service::host::Host;
+use crate::service::stop::Stop;
+
+/// What a promotion came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The playbook.
+    pub slug: String,
+    /// What is told of the gate.
+    pub said: Option<String>,
+    /// The version that it is, if it was promoted.
+    pub promoted: Option<u32>,
+    /// Those that were archived for it.
+    pub archived: Vec<String>,
+    /// Why it was not, and warnings.
+    pub report: Report,
+}
+
+/// Promotes a playbook, if the gate lets it through.
+///
+/// # Errors
+/// When there is no such playbook, or something cannot be read or written. A gate that stays shut is an outcome.
+pub async fn promote(
+    keeping: &mut Keeping,
+    slug: &str,
+    gate: Gate,
+    asked: &mut dyn Asked,
+    by: &str,
+    host: &Host,
+) -> Result<Outcome, Stop> {
+    let environment = keeping.desk.environment.clone();
+    let now_ms = environment.clock.now_ms();
+    let book = find(keeping, slug)?.clone();
+    let record = Record::read(&environment, &keeping.library.root, &book)?;
+    record.faithful(&environment)?;
+    let mut report = Report::new();
+    preconditions(keeping, &book, gate, now_ms, &mut report);
+    let mut said = None;
+    let mut passed = None;
+    if !report.refused() {
+        match super::gate::open(keeping, &book, gate, asked, host).await? {
+            Ok(through) => {
+                said = Some(through.note.clone());
+                passed = Some(through);
+            }
+            Err(why) => {
+                let body = Body::new(format!(
+                    "the gate `{}` stays shut for `{slug}`: {}",
+                    gate_word(gate),
+                    why.message
+                ));
+                report.refuse(codes::PROMOTION_DENIED, body.help(why.help));
+            }
+        }
+    }
+    // Whoever asks the world may have taken long; times are those of the decision.
+    let now_ms = environment.clock.now_ms();
+    let mut change = Change::at(now_ms);
+    let Some(passed) = passed else {
+        let words = report.refusals.iter().map(|one| format!("{}: {}", one.code.as_str(), one.body.message));
+        let words = format!("not promoted: {}", words.collect::<Vec<_>>().join("; "));
+        let data = json!({"gate": gate_word(gate), "by": by});
+        change.events.push(Happened::new(PlaybookEvent::Rejected, slug, words, data));
+        keeping.commit(&change, host).await?;
+        return Ok(Outcome { slug: slug.to_owned(), said, promoted: None, archived: Vec::new(), report });
+    };
+    let (version, archived) =
+        write(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
+    keeping.contamination(&book.playbook, &mut change);
+    keeping.commit(&change, host).await?;
+    Ok(Outcome { slug: slug.to_owned(), said, promoted: Some(version), archived, report })
+}
+
+/// A playbook by its slug.
+///
+/// # Errors
+/// When there is none.
+pub fn find<'k>(keeping: &'k Keeping, slug: &str) -> Result<&'k Book, Stop> {
+    keeping.library.book(slug).ok_or_else(|| unknown(slug))
+}
+
+/// There is no such playbook.
+pub fn unknown(slug: &str) -> Stop {
+    let body = Body::new(format!("there is no playbook `{slug}`"));
+    Stop::not_found(codes::PLAYBOOK_UNKNOWN, body.help("`quorate playbook list` shows those that there are"))
+}
+
+/// What has to hold whatever the gate says.
+fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report: &mut Report) {
+    let playbook = &book.playbook;
+    let slug = &playbook.slug;
+    let mut deny = |message: String, help: String| {
+        report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
+    };
+    match playbook.status {
+        Status::Shadow => {}
+        Status::Active => deny(format!("`{slug}` is active already"), "nothing is to be done".to_owned()),
+        Status::Archived => deny(
+            format!("`{slug}` is archived"),
+            format!("`quorate playbook rollback {slug} --to N` brings a version back"),
+        ),
+    }
+    if priority(playbook) >= GOVERNED && gate != Gate::Governance {
+        deny(
+            format!(
+                "`{slug}` has priority {}, and from {GOVERNED} on only governance promotes",
+                priority(playbook)
+            ),
+            "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
+        );
+    }
+    let library = &keeping.library;
+    let matched = library.matched(playbook);
+    if matched.is_empty() {
+        deny(format!("`{slug}` is for nobody here"), "correct its targets with another proposal".to_owned());
+    }
+    let standing: Vec<(String, Vec<Candidate>)> =
+        matched.iter().map(|(known, _)| (known.slug.clone(), library.standing(known))).collect();
+    let most = library.workspace.host.playbooks.max_active;
+    let expired = matched
+        .first()
+        .and_then(|(known, _)| known.candidate(playbook, book.text()).overlay.expires_ms)
+        .is_some_and(|expires| expires <= now_ms);
+    if expired {
+        deny(format!("the time of `{slug}` is over"), "propose it again if it still holds".to_owned());
+    }
+    for (operator, all) in &standing {
+        let count = active_beside(all, playbook, now_ms);
+        if count >= most {
+            deny(
+                format!("`{operator}` has {count} active playbooks, and {most} are allowed"),
+                format!(
+                    "archive one first, or raise `max_active` in quorate.toml; `quorate weave {operator} --explain` shows them"
+                ),
+            );
+        }
+    }
+    for objection in curate(&library.affected(playbook, book.text(), &standing), now_ms) {
+        report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
+    }
+}
+
+/// How many playbooks are active for an operator beside one, once that has taken the place of what it supersedes.
+pub(super) fn active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
+    let superseded = playbook.supersedes.as_deref().unwrap_or_default();
+    let counts = |one: &&Candidate| {
+        one.status == Status::Active
+            && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+            && one.overlay.id != playbook.slug
+            && !superseded.contains(&one.overlay.id)
+    };
+    all.iter().filter(counts).count()
+}
+
+#[expect(clippy::too_many_arguments, reason = "one record that names everything that a promotion is made of")]
+fn write(
+    keeping: &Keeping,
+    playbook: &Playbook,
+    record: &Record,
+    gate: Gate,
+    passed: &Passed,
+    by: &str,
+    now_ms: i64,
+    change: &mut Change,
+) -> Result<(u32, Vec<String>), Stop> {
+    let environment = &keeping.desk.environment;
+    let at = timestamp::write(now_ms);
+    let slug = &playbook.slug;
+    let summary = format!("passed the gate {}: {}", gate_word(gate), passed.note);
+    let step = Step { kind: EntryKind::Promoted, summary: &cut(&summary), by, gate: Some(gate), at: &at };
+    let (files, version) = record.step(&step, None, |edit| {
+        edit.scalar("status", "active");
+        edit.scalar("updated_at", &at);
+        edit.push("evidence", &evidence(passed));
+    })?;
+    change.files.extend(files);
+    let mut archived = Vec::new();
+    let mut events = Vec::new();
+    for other in playbook.supersedes.iter().flatten() {
+        let Some(book) = keeping.library.book(other) else { continue };
+        if book.playbook.status == Status::Archived {
+            continue;
+        }
+        let record = Record::read(environment, &keeping.library.root, book)?;
+        record.faithful(environment)?;
+        let who = format!("{slug}@v{}", version.n);
+        let summary = format!("`{slug}` took its place");
+        let step = Step { kind: EntryKind::Superseded, summary: &summary, by: &who, gate: None, at: &at };
+        let (files, gone) = record.step(&step, None, |edit| {
+            edit.scalar("status", "archived");
+            edit.scalar("updated_at", &at);
+        })?;
+        change.files.extend(files);
+        let data =
+            json!({"version": gone.n, "sha256": sha256_hex(gone.text.as_bytes()), "superseded_by": slug});
+        events.push(Happened::new(PlaybookEvent::Archived, other, format!("superseded by `{slug}`"), data));
+        archived.push(other.clone());
+    }
+    let data = json!({
+        "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "gate": gate_word(gate), "by": by,
+        "evidence": passed.reference, "supersedes": archived,
+    });
+    change.events.push(Happened::new(PlaybookEvent::Promoted, slug, summary, data));
+    change.events.extend(events);
+    Ok((version.n, archived))
+}
+
+fn evidence(passed: &Passed) -> Map<String, Value> {
+    let entry = json!({"kind": passed.kind, "ref": passed.reference, "note": cut(&passed.note)});
+    entry.as_object().cloned().unwrap_or_default()
+}
+
+/// A text as a history has room for it.
+fn cut(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(900).collect()
+}

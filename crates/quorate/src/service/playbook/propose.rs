@@ -1,0 +1,282 @@
+//! Propose: a delta becomes a playbook in shadow, or is refused and logged (B5).
+//!
+//! It is held against every operator that it is for before a byte is written. Several deltas are taken one after the
+//! other, so that one that is refused keeps no other back.
+
+mod draft;
+
+use std::path::PathBuf;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
+use quorate_ledger::runs::Found;
+use quorate_manifest::playbook::Playbook;
+use quorate_manifest::playbook::edit::Edit;
+use quorate_manifest::playbook::evidence::EvidenceKind;
+use quorate_manifest::playbook::history::EntryKind;
+use quorate_manifest::timestamp;
+use quorate_playbook::bind::{Binding, Bound};
+use quorate_playbook::compose::Candidate;
+use quorate_playbook::curate::curate;
+use quorate_playbook::delta::{Delta, Deltas};
+use quorate_protocol::Json;
+use serde_json::json;
+
+use super::change::{Change, Happened, Keeping};
+use super::judge::Judge;
+use super::versions::Step;
+use crate::service::host::Host;
+use crate::service::modularity;
+use crate::service::stop::Stop;
+use draft::{Draft, Drafted};
+
+/// Something that is proposed.
+#[derive(Debug, Clone)]
+pub enum Proposal {
+    /// A manifest as somebody wrote it, and what they call its file.
+    Manifest {
+        /// The text.
+        text: String,
+        /// The file.
+        shown: String,
+    },
+    /// A delta.
+    Delta(Box<Delta>),
+}
+
+/// What a proposal came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The slug, as far as there is one.
+    pub slug: String,
+    /// Whether it was accepted.
+    pub accepted: Option<Accepted>,
+    /// Why not, and warnings.
+    pub report: Report,
+}
+
+/// A proposal that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its version.
+    pub version: u32,
+    /// The operators that it is for.
+    pub operators: Vec<String>,
+}
+
+/// Who proposes, and for whom where a delta does not say.
+#[derive(Debug, Clone)]
+pub struct Proposer {
+    /// Who.
+    pub by: String,
+    /// The operator that a delta is for which names nobody.
+    pub operator: Option<String>,
+}
+
+/// Reads proposals: a manifest with frontmatter, a delta, a list of deltas, or an object with `deltas`.
+///
+/// # Errors
+/// When it is none of these.
+pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
+    let bare = text.trim_start_matches('\u{feff}');
+    if bare.starts_with("---") {
+        return Ok(vec![Proposal::Manifest { text: text.to_owned(), shown: shown.to_owned() }]);
+    }
+    let invalid = |why: String| {
+        let body = Body::new(format!("{shown} is no delta: {why}"));
+        let help =
+            "write a playbook with frontmatter, or JSON like {\"deltas\": [{\"op\": \"add\", \"slug\": …}]}";
+        Stop::configuration(codes::DELTA_INVALID, body.help(help))
+    };
+    let value: Json = serde_json::from_str(bare).map_err(|error| invalid(error.to_string()))?;
+    let deltas = match value {
+        Json::Array(_) => json!({"deltas": value}),
+        Json::Object(ref object) if !object.contains_key("deltas") => json!({"deltas": [value]}),
+        other => other,
+    };
+    let deltas: Deltas = serde_json::from_value(deltas).map_err(|error| invalid(error.to_string()))?;
+    Ok(deltas.deltas.into_iter().map(|delta| Proposal::Delta(Box::new(delta))).collect())
+}
+
+/// Takes proposals.
+///
+/// # Errors
+/// When something cannot be written or read; what is refused is an outcome.
+pub async fn propose(
+    keeping: &mut Keeping,
+    proposals: &[Proposal],
+    proposer: &Proposer,
+    judge: Option<&Judge>,
+    host: &Host,
+) -> Result<Vec<Outcome>, Stop> {
+    let mut outcomes = Vec::new();
+    for proposal in proposals {
+        outcomes.push(one(keeping, proposal, proposer, judge, host).await?);
+    }
+    Ok(outcomes)
+}
+
+async fn one(
+    keeping: &mut Keeping,
+    proposal: &Proposal,
+    proposer: &Proposer,
+    judge: Option<&Judge>,
+    host: &Host,
+) -> Result<Outcome, Stop> {
+    let at_ms = keeping.desk.environment.clock.now_ms();
+    let mut draft = Draft { at: timestamp::write(at_ms), slug: String::new(), report: Report::new() };
+    let drafted = match proposal {
+        Proposal::Manifest { text, shown } => draft.of_manifest(keeping, text, shown, host),
+        Proposal::Delta(delta) => match &**delta {
+            Delta::Add(add) => draft.of_add(keeping, add, proposer, host),
+            Delta::Revise(revise) => draft.of_revision(keeping, revise, proposer),
+        },
+    }?;
+    let Draft { slug, mut report, at, .. } = draft;
+    let mut change = Change::at(at_ms);
+    let accepted = match drafted {
+        Some(drafted) => {
+            let affected = examine(keeping, &drafted, &mut report, at_ms).await?;
+            if let (false, Some(judge)) = (report.refused(), judge) {
+                judge.hear(keeping, &drafted.playbook, &drafted.text, &affected, &mut report).await?;
+            }
+            match report.refused() {
+                true => None,
+                false => Some(drafted.accept(keeping, proposer, &at, &affected, &mut change)?),
+            }
+        }
+        None => None,
+    };
+    if accepted.is_none() {
+        let codes: Vec<&str> = report.refusals.iter().map(|one| one.code.as_str()).collect();
+        let words = report.refusals.iter().map(|one| format!("{}: {}", one.code.as_str(), one.body.message));
+        let words = words.collect::<Vec<_>>().join("; ");
+        let data = json!({"codes": codes, "by": proposer.by});
+        let slug = if slug.is_empty() { "?" } else { &slug };
+        change.events.push(Happened::new(PlaybookEvent::Rejected, slug, words, data));
+    }
+    keeping.commit(&change, host).await?;
+    Ok(Outcome { slug, accepted, report })
+}
+
+impl Drafted {
+    /// Adds what is written to a change.
+    fn accept(
+        self,
+        keeping: &Keeping,
+        proposer: &Proposer,
+        at: &str,
+        affected: &[String],
+        change: &mut Change,
+    ) -> Result<Accepted, Stop> {
+        let kind = if self.manifest.is_some() { EntryKind::Created } else { EntryKind::Delta };
+        let step = Step { kind, summary: one_line(&self.summary), by: &proposer.by, gate: None, at };
+        let (created, text) = (self.playbook.created_at.is_none(), self.text.clone());
+        let is_new = self.manifest.is_some();
+        let (files, version) = self.record.step(&step, self.manifest.as_deref(), |edit: &mut Edit| {
+            if created {
+                edit.scalar("created_at", at);
+            }
+            edit.scalar("updated_at", at);
+            if !is_new {
+                edit.body(&format!("{text}\n"));
+            }
+            self.evidence.iter().for_each(|one| edit.push("evidence", one));
+        })?;
+        change.files.extend(files);
+        let slug = &self.playbook.slug;
+        let data = json!({
+            "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "operators": affected,
+            "by": proposer.by,
+        });
+        if is_new {
+            let words = format!("proposed by {}, for {}", proposer.by, affected.join(", "));
+            change.events.push(Happened::new(PlaybookEvent::Registered, slug, words, data.clone()));
+        }
+        let words = format!("version {} is in shadow: {}", version.n, one_line(&self.summary));
+        change.events.push(Happened::new(PlaybookEvent::Shadowed, slug, words, data));
+        keeping.contamination(&self.playbook, change);
+        Ok(Accepted { path: self.record.path, version: version.n, operators: affected.to_vec() })
+    }
+}
+
+/// Holds a draft against everybody whom it is for; gives their slugs.
+async fn examine(
+    keeping: &Keeping,
+    drafted: &Drafted,
+    report: &mut Report,
+    now_ms: i64,
+) -> Result<Vec<String>, Stop> {
+    let library = &keeping.library;
+    let playbook = &drafted.playbook;
+    let matched = library.matched(playbook);
+    if Binding::of(playbook).is_for_everybody() {
+        let body = Body::new("it names everybody, and nothing is learned from everybody");
+        let help = "name the operator or the role that it was learned from";
+        report.refuse(codes::DELTA_INVALID, body.help(help));
+    } else if matched.is_empty() {
+        let body = Body::new("no operator of this workspace is meant by its targets");
+        report.refuse(
+            codes::TARGET_UNRESOLVED,
+            body.help("`quorate check operators` shows those that there are"),
+        );
+    }
+    if let Some((word, _)) = modularity::named(&drafted.text).next() {
+        let body = Body::new(format!("it names what judges the agent's work: `{word}`"));
+        let help = "say what to do; an agent is not to know who judges it";
+        report.refuse(codes::DELTA_INVALID, body.help(help));
+    }
+    let standing: Vec<(String, Vec<Candidate>)> =
+        matched.iter().map(|(known, _)| (known.slug.clone(), library.standing(known))).collect();
+    for objection in curate(&library.affected(playbook, &drafted.text, &standing), now_ms) {
+        report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
+    }
+    for evidence in playbook.evidence.iter().filter(|one| one.kind == EvidenceKind::Run) {
+        if let Some(what) = hostile(keeping, &evidence.reference).await? {
+            let body = Body::new(format!("it was learned from run {}, in which {what}", evidence.reference));
+            report
+                .refuse(codes::DELTA_INVALID, body.help("learn it from runs that nobody has tampered with"));
+        }
+    }
+    Ok(matched.into_iter().map(|(known, _)| known.slug.clone()).collect())
+}
+
+/// Why nothing is to be learned from a run; `None` where it is none of this ledger's.
+async fn hostile(keeping: &Keeping, reference: &str) -> Result<Option<&'static str>, Stop> {
+    let id = reference.strip_prefix("runs/").unwrap_or(reference);
+    if !id.starts_with('r') || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return Ok(None);
+    }
+    let Found::One(run) = keeping.desk.store.find(id).await? else { return Ok(None) };
+    let records = keeping.desk.store.records(&run.run).await?;
+    Ok(records.iter().any(|one| one.is(Kind::Violation)).then_some("a locked trait was touched"))
+}
+
+impl Keeping {
+    /// One line for each operator that a pattern of a playbook matches for the first time (B10).
+    pub(super) fn contamination(&self, playbook: &Playbook, change: &mut Change) {
+        for (known, bound) in self.library.matched(playbook) {
+            if bound == Bound::Named {
+                continue;
+            }
+            let words = format!("a pattern of it matches `{}`", known.slug);
+            if !self.was_logged(&playbook.slug, &words) {
+                let data = json!({"operator": known.slug});
+                change.events.push(Happened::new(PlaybookEvent::Registered, &playbook.slug, words, data));
+            }
+        }
+    }
+}
+
+/// The first line of a summary, as a history has room for it.
+fn one_line(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(400) {
+        Some((end, _)) => &line[..end],
+        None if line.is_empty() => "changed",
+        None => line,
+    }
+}

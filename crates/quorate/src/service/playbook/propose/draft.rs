@@ -1,0 +1,249 @@
+//! A draft: a proposal as the playbook that it would be, read as every other one is, beside those that are there.
+
+use std::path::Path;
+
+use quorate_diagnostics::{Body, RefusalCode, Report, codes};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::playbook::targets::TargetKind;
+use quorate_manifest::playbook::{Playbook, Status, edit, load, shelf};
+use quorate_manifest::round::{Opened, Refs};
+use quorate_manifest::workspace::Spot;
+use quorate_playbook::delta::{Add, Revise};
+use quorate_protocol::Json;
+use quorate_protocol::locks::fold;
+use serde_json::{Map, json};
+
+use super::super::change::Keeping;
+use super::super::versions::Record;
+use super::Proposer;
+use crate::service::host::Host;
+use crate::service::manifests::Manifests;
+use crate::service::stop::{Class, Stop};
+
+/// A proposal on its way.
+pub(super) struct Draft {
+    /// When it is proposed, in RFC 3339.
+    pub(super) at: String,
+    /// The slug, as far as there is one.
+    pub(super) slug: String,
+    /// What it is refused for.
+    pub(super) report: Report,
+}
+
+/// A proposal that reads as a playbook.
+pub(super) struct Drafted {
+    /// Its manifest.
+    pub(super) playbook: Playbook,
+    /// The fragment.
+    pub(super) text: String,
+    /// The file that it is to be, and what it is now; of a new one there is nothing.
+    pub(super) record: Record,
+    /// The text of the new file, before its history; `None` for a revision.
+    pub(super) manifest: Option<String>,
+    /// What is different.
+    pub(super) summary: String,
+    /// What is added to its evidence.
+    pub(super) evidence: Vec<Map<String, Json>>,
+}
+
+impl Draft {
+    pub(super) fn of_manifest(
+        &mut self,
+        keeping: &Keeping,
+        text: &str,
+        shown: &str,
+        host: &Host,
+    ) -> Result<Option<Drafted>, Stop> {
+        let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
+        self.of_text(keeping, text, name, host)
+    }
+
+    pub(super) fn of_add(
+        &mut self,
+        keeping: &Keeping,
+        add: &Add,
+        proposer: &Proposer,
+        host: &Host,
+    ) -> Result<Option<Drafted>, Stop> {
+        let mut manifest = add.manifest(&self.at);
+        self.slug.clone_from(&add.slug);
+        if add.targets.is_none() && add.selector.is_none() {
+            let Some(operator) = &proposer.operator else {
+                let body = Body::new("the delta does not say whom it is for");
+                self.refuse(codes::DELTA_INVALID, body.help("give it `targets` or a `selector`"));
+                return Ok(None);
+            };
+            manifest.insert("targets".to_owned(), json!([{"kind": "operator", "ref": operator}]));
+        }
+        if add.evidence.is_none() {
+            let who = format!("{} at {}", proposer.by, self.at);
+            manifest.insert("evidence".to_owned(), json!([{"kind": "human", "ref": who}]));
+        }
+        let text = match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
+            Ok(text) => text,
+            Err(why) => {
+                let body = Body::new(format!("the delta cannot be written as a playbook: {why}"));
+                self.refuse(codes::PLAYBOOK_INVALID, body);
+                return Ok(None);
+            }
+        };
+        self.of_text(keeping, &text, &format!("{}.md", add.slug), host)
+    }
+
+    /// A manifest, checked as every other one is, beside those that are there.
+    fn of_text(
+        &mut self,
+        keeping: &Keeping,
+        text: &str,
+        name: &str,
+        host: &Host,
+    ) -> Result<Option<Drafted>, Stop> {
+        let library = &keeping.library;
+        let manifests = Manifests::open(&keeping.desk.environment, &library.root, Refs::Followed)?;
+        let round = manifests.round(host);
+        // Whoever is there first has the slug.
+        drop(shelf::open(&round, &library.scope));
+        let spot = Spot::new(&in_scope(library.scope.folder(), name)).map_err(|_| {
+            let body = Body::new(format!("`{name}` cannot be the name of a file here"));
+            Stop::new(Class::Usage, codes::USAGE, body)
+        })?;
+        let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
+            Opened::Layer(layer) if layer.doctype == Doctype::Playbook => layer,
+            Opened::Unknown(report) => {
+                self.report.absorb(report);
+                return Ok(None);
+            }
+            Opened::Layer(_) | Opened::Missing | Opened::Unreadable(_) => {
+                let body =
+                    Body::new(format!("{name} is no playbook")).help("it begins with `schema: playbooks/v1`");
+                self.refuse(codes::PLAYBOOK_INVALID, body);
+                return Ok(None);
+            }
+        };
+        let loaded = load::load(&round, &layer);
+        self.report.absorb(loaded.report);
+        let Some(playbook) = loaded.value else { return Ok(None) };
+        self.slug.clone_from(&playbook.slug);
+        match playbook.status {
+            Status::Shadow => {}
+            Status::Active => {
+                let body = Body::new("a proposal begins in shadow, and this one says `status: active`");
+                let body = body.at(layer.value_place("status"));
+                let help = "propose it with `status: shadow`; `quorate playbook promote` makes it active";
+                self.refuse(codes::PROMOTION_DENIED, body.help(help));
+            }
+            Status::Archived => {
+                let body = Body::new("a proposal begins in shadow, and this one says `status: archived`");
+                self.refuse(codes::DELTA_INVALID, body.at(layer.value_place("status")));
+            }
+        }
+        if playbook.history.as_ref().is_some_and(|entries| !entries.is_empty()) {
+            let body = Body::new("a proposal has no history yet, and this one brings one");
+            let help = "take `history` out; it is written for you";
+            self.refuse(codes::HISTORY_MUTATION, body.at(layer.key_place("history")).help(help));
+        }
+        let path = library.root.join(in_scope(library.scope.folder(), &place_of(&playbook)));
+        let summary = playbook.title.clone();
+        let record = Record { slug: playbook.slug.clone(), path, ..Record::default() };
+        let (text, body) = (text.to_owned(), layer.body().trim().to_owned());
+        Ok(Some(Drafted {
+            playbook,
+            text: body,
+            record,
+            manifest: Some(text),
+            summary,
+            evidence: Vec::new(),
+        }))
+    }
+
+    pub(super) fn of_revision(
+        &mut self,
+        keeping: &Keeping,
+        revise: &Revise,
+        proposer: &Proposer,
+    ) -> Result<Option<Drafted>, Stop> {
+        let library = &keeping.library;
+        self.slug.clone_from(&revise.slug);
+        let Some(book) = library.book(&revise.slug) else {
+            let body = Body::new(format!("there is no playbook `{}` that could be revised", revise.slug));
+            self.refuse(
+                codes::DELTA_INVALID,
+                body.help("`quorate playbook list` shows those that there are"),
+            );
+            return Ok(None);
+        };
+        if book.playbook.status != Status::Shadow {
+            let body =
+                Body::new(format!("`{}` is not in shadow, and only what is can be revised", revise.slug));
+            let help = format!("propose another one with `supersedes: [{}]`", revise.slug);
+            self.refuse(codes::PROMOTION_DENIED, body.help(help));
+            return Ok(None);
+        }
+        let is_for = |operator: &String| {
+            library.matched(&book.playbook).iter().any(|(known, _)| known.slug == *operator)
+        };
+        if let Some(operator) = proposer.operator.as_ref().filter(|operator| !is_for(operator)) {
+            let body = Body::new(format!(
+                "`{}` is not for `{operator}`, whose runs this was learned from",
+                revise.slug
+            ));
+            self.refuse(codes::DELTA_INVALID, body);
+            return Ok(None);
+        }
+        let record = Record::read(&keeping.desk.environment, &library.root, book)?;
+        record.faithful(&keeping.desk.environment)?;
+        if fold(revise.body.trim()) == fold(book.text()) {
+            self.refuse(codes::DELTA_INVALID, Body::new(format!("`{}` says that already", revise.slug)));
+            return Ok(None);
+        }
+        let evidence = match revise.evidence.clone() {
+            Some(Json::Array(all)) => all.into_iter().filter_map(|one| one.as_object().cloned()).collect(),
+            _ => vec![Map::from_iter([
+                ("kind".to_owned(), json!("human")),
+                ("ref".to_owned(), json!(format!("{} at {}", proposer.by, self.at))),
+            ])],
+        };
+        let playbook = book.playbook.clone();
+        let text = revise.body.trim().to_owned();
+        Ok(Some(Drafted {
+            playbook,
+            text,
+            record,
+            manifest: None,
+            summary: revise.summary.clone(),
+            evidence,
+        }))
+    }
+
+    fn refuse(&mut self, code: RefusalCode, body: Body) {
+        self.report.refuse(code, body);
+    }
+}
+
+/// Where a new playbook lies: by the one operator or role that it is for.
+fn place_of(playbook: &Playbook) -> String {
+    let slug = &playbook.slug;
+    let folder = match playbook.targets.as_deref() {
+        Some([only]) if playbook.selector.is_none() => {
+            let bare = only.reference.rsplit('/').next().unwrap_or_default();
+            let plain = !bare.is_empty()
+                && bare.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            let word = match only.kind {
+                TargetKind::Operator => "operator",
+                TargetKind::Role => "role",
+                TargetKind::Skill => "skill",
+                TargetKind::Runtime => "runtime",
+            };
+            plain.then(|| format!("{word}/{bare}/"))
+        }
+        _ => None,
+    };
+    format!("{}/{}{slug}.md", shelf::FOLDER, folder.unwrap_or_default())
+}
+
+fn in_scope(folder: impl AsRef<str>, path: &str) -> String {
+    match folder.as_ref() {
+        "" => path.to_owned(),
+        tenant => format!("{tenant}/{path}"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Repair: what was begun is finished, what was changed by hand is taken into the history, and the index is true again.
+//!
+//! Nothing is lost: a file that was changed while a change was being written stays as it is, and what it was meant to
+//! become stands in the history as a version. Whoever edits an active playbook by hand changes what agents are told, so
+//! it goes back to shadow and has to pass a gate again, unless only its title, tags or metadata are different.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_manifest::playbook::history::EntryKind;
+use quorate_manifest::playbook::shelf::{Book, HISTORY};
+use quorate_manifest::playbook::{Playbook, Status};
+use quorate_manifest::timestamp;
+use quorate_playbook::history;
+use serde_json::json;
+
+use super::change::{Change, File, Happened, Keeping, Now, PENDING, now};
+use super::inspect::{as_playbook, orphaned};
+use super::versions::{Record, Step};
+use crate::service::disk::{self, Text};
+use crate::service::host::Host;
+use crate::service::stop::Stop;
+use crate::service::workspace::shown;
+
+/// Repairs; says what was done, in words.
+///
+/// # Errors
+/// When something cannot be read or written, or a history is not whole.
+pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<String>, Stop> {
+    let environment = keeping.desk.environment.clone();
+    let mut done = Vec::new();
+    let folder = keeping.library.folder();
+    let pending = folder.join(PENDING);
+    match disk::text(&pending) {
+        Ok(Text::Missing) => {}
+        Ok(Text::There(text)) => {
+            let change: Change = serde_json::from_str(&text).map_err(|error| {
+                let body = Body::new(format!("{} cannot be read: {error}", shown(&environment, &pending)));
+                let help =
+                    "nothing of it was written yet if it is cut; remove it then, and look at `quorate check`";
+                Stop::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
+            })?;
+            for file in &change.files {
+                if now(file)? == Now::Other {
+                    done.push(format!(
+                        "{} was changed meanwhile and stays as it is",
+                        shown(&environment, &file.path)
+                    ));
+                }
+            }
+            keeping.finish(&change, host).await?;
+            done.push("finished what was begun".to_owned());
+        }
+        Err(error) => {
+            let body = Body::new(format!("cannot read {}: {error}", shown(&environment, &pending)));
+            return Err(Stop::configuration(codes::FILE_UNREADABLE, body));
+        }
+    }
+    for path in orphaned(&keeping.library, &folder) {
+        let text = match disk::text(&path) {
+            Ok(Text::There(text)) => text,
+            _ => continue,
+        };
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let versions = history::parse(&text).map_err(|broken| {
+            let body =
+                Body::new(format!("{} is not as it was written: {broken}", shown(&environment, &path)));
+            Stop::configuration(codes::HISTORY_MUTATION, body.help("put it back from a copy, or remove it"))
+        })?;
+        let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY), versions.last()) else { continue };
+        let mut change = Change::at(environment.clock.now_ms());
+        change.files.push(File::new(path.with_file_name(format!("{slug}.md")), "", last.text.clone()));
+        keeping.commit(&change, host).await?;
+        done.push(format!(
+            "put `{slug}` back as version {} has it; archive it if it is not to be woven",
+            last.n
+        ));
+    }
+    for book in keeping.library.shelf.books.clone() {
+        if let Some(what) = adopt(keeping, &book, by, host).await? {
+            done.push(what);
+        }
+    }
+    if !keeping.library.shelf.books.is_empty() && !keeping.write_index()? {
+        done.push("wrote the index anew".to_owned());
+    }
+    Ok(done)
+}
+
+/// Takes what somebody has changed by hand into the history.
+async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Result<Option<String>, Stop> {
+    let environment = keeping.desk.environment.clone();
+    let record = Record::read(&environment, &keeping.library.root, book)?;
+    let Some(last) = record.last().filter(|_| record.drifted()).cloned() else { return Ok(None) };
+    let (before, entries, fragment) = as_playbook(keeping, &last.text, host)?;
+    let is_same = essence(&before, &fragment) == essence(&book.playbook, book.text());
+    let steps_back = book.playbook.status == Status::Active && !is_same;
+    let now_ms = environment.clock.now_ms();
+    let at = timestamp::write(now_ms);
+    let summary = if steps_back { "changed by hand, and back in shadow" } else { "changed by hand" };
+    let step = Step { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
+    let (files, version) = record.step(&step, None, |edit| {
+        // Entries are only ever added, also by hand.
+        match &entries {
+            Some(entries) => edit.json("history", entries),
+            None => edit.remove("history"),
+        }
+        if steps_back {
+            edit.scalar("status", "shadow");
+        }
+        if !is_same {
+            edit.scalar("updated_at", &at);
+        }
+    })?;
+    let mut change = Change::at(now_ms);
+    change.files = files;
+    let event = match (steps_back, book.playbook.status) {
+        (false, Status::Active) => PlaybookEvent::Registered,
+        (_, Status::Archived) => PlaybookEvent::Archived,
+        _ => PlaybookEvent::Shadowed,
+    };
+    let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});
+    let slug = &book.playbook.slug;
+    change.events.push(Happened::new(event, slug, format!("version {}: {summary}", version.n), data));
+    keeping.commit(&change, host).await?;
+    Ok(Some(format!(
+        "took what was changed by hand in `{slug}` into its history, as version {}: {summary}",
+        version.n
+    )))
+}
+
+/// What a playbook is to agents.
+fn essence<'p>(playbook: &'p Playbook, text: &'p str) -> impl PartialEq + 'p {
+    let Playbook {
+        slug, targets, selector, kind, block, priority, lock_check, ttl, status, supersedes, ..
+    } = playbook;
+    ((slug, targets, selector, kind, block), (priority, lock_check, ttl, status, supersedes), text)
+}

@@ -1,0 +1,119 @@
+//! The locked traits of an operator (B4): those that every operator has, those of `quorate.toml`, its own and its
+//! persona's.
+//!
+//! Built-in traits are locked in everybody; `[locks.<id>]` with `operators` narrows one, and gives a trait more phrases.
+//! Manifests can only add (M13): `locks` names ids, and `metadata.quorate.locks` ids or whole traits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorate_manifest::host::Lock;
+use quorate_manifest::operator::Operator;
+use quorate_playbook::lock::{Locks, Trait, built_in, lexicon};
+use serde_json::{Map, Value};
+
+/// The locked traits of an operator, by id. `metadata` is that of its manifest and of its persona's.
+pub(super) fn of(
+    configured: &BTreeMap<String, Lock>,
+    operator: &Operator,
+    metadata: [Option<&Map<String, Value>>; 2],
+) -> Vec<Trait> {
+    let mut traits: BTreeMap<String, Trait> = BTreeMap::new();
+    for one in lexicon() {
+        let narrowed = configured.get(&one.id).is_some_and(|lock| !is_for(lock, &operator.id));
+        if !narrowed {
+            traits.insert(one.id.clone(), one.clone());
+        }
+    }
+    for (id, lock) in configured.iter().filter(|(_, lock)| is_for(lock, &operator.id)) {
+        add(&mut traits, id, lock.description.as_deref(), &lock.words, &lock.phrases);
+    }
+    for id in operator.locks.iter().flatten() {
+        add(&mut traits, id, None, &[], &[]);
+    }
+    for metadata in metadata.into_iter().flatten() {
+        let Some(locks) = metadata.get("quorate").and_then(|ours| ours.get("locks")) else { continue };
+        written(&mut traits, locks);
+    }
+    // What a manifest names and the configuration describes is described, also where it was meant for others alone.
+    let described: Vec<String> = traits.keys().cloned().collect();
+    for id in described {
+        if let Some(lock) = configured.get(&id) {
+            add(&mut traits, &id, lock.description.as_deref(), &lock.words, &lock.phrases);
+        }
+    }
+    traits.into_values().collect()
+}
+
+/// Traits ready to be looked for. Making them so takes milliseconds and most operators have the same, so what was made is
+/// kept.
+pub(in crate::service) fn ready(traits: &[Trait]) -> Arc<Locks> {
+    static READY: Mutex<Vec<Arc<Locks>>> = Mutex::new(Vec::new());
+    let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = ready.iter().find(|one| one.traits() == traits) {
+        return found.clone();
+    }
+    let new = Arc::new(Locks::new(traits.to_vec()));
+    ready.push(new.clone());
+    new
+}
+
+/// Traits that a playbook's author names beyond those of the operator.
+pub(super) fn beyond(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
+    let new = lock_check.iter().filter(|id| !known.iter().any(|one| one.id == **id));
+    let mut traits = BTreeMap::new();
+    new.for_each(|id| add(&mut traits, id, None, &[], &[]));
+    traits.into_values().collect()
+}
+
+fn is_for(lock: &Lock, operator: &str) -> bool {
+    lock.operators.as_ref().is_none_or(|all| all.iter().any(|one| one == operator || one == "*"))
+}
+
+/// A list of ids or traits, or traits by their ids.
+fn written(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
+    let mut one = |id: &str, value: &Value| {
+        let texts = |key: &str| -> Vec<String> {
+            let list = value.get(key).and_then(Value::as_array).into_iter().flatten();
+            list.filter_map(|one| one.as_str().map(str::to_owned)).collect()
+        };
+        add(traits, id, value.get("description").and_then(Value::as_str), &texts("words"), &texts("phrases"));
+    };
+    match locks {
+        Value::Array(all) => {
+            for value in all {
+                if let Some(id) = value.as_str().or_else(|| value.get("id")?.as_str()) {
+                    one(id, value);
+                }
+            }
+        }
+        Value::Object(all) => all.iter().for_each(|(id, value)| one(id, value)),
+        _ => {}
+    }
+}
+
+/// Adds to a trait what is not there yet. Nothing is ever taken away from one.
+fn add(
+    traits: &mut BTreeMap<String, Trait>,
+    id: &str,
+    description: Option<&str>,
+    words: &[String],
+    phrases: &[String],
+) {
+    let one = traits.entry(id.to_owned()).or_insert_with(|| match built_in(id) {
+        Some(known) => known.clone(),
+        None => {
+            Trait { id: id.to_owned(), description: String::new(), words: Vec::new(), phrases: Vec::new() }
+        }
+    });
+    if let Some(description) = description.filter(|text| !text.trim().is_empty()) {
+        one.description = description.to_owned();
+    }
+    for (list, more) in [(&mut one.words, words), (&mut one.phrases, phrases)] {
+        for text in more {
+            if !text.trim().is_empty() && !list.contains(text) {
+                list.push(text.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Versions of a playbook (B7): what its history file says, and whether the playbook still is what its last version was.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::playbook::edit::{Edit, Unusable};
+use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::shelf::{Book, HISTORY};
+use quorate_playbook::history::{self, Version};
+use serde_json::{Map, Value, json};
+
+use super::change::File;
+use crate::service::disk::{self, Text};
+use crate::service::environment::Environment;
+use crate::service::stop::Stop;
+use crate::service::workspace::shown;
+
+/// A playbook's file with all of its versions.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// Its slug.
+    pub slug: String,
+    /// The playbook's file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// The history's text; empty where there is none.
+    pub history: String,
+    /// The versions, the oldest first; none of a playbook that nothing was ever done to.
+    pub versions: Vec<Version>,
+    /// The highest version that the playbook's own `history` names; 0 for none.
+    pub named: u32,
+}
+
+/// What a version is made of.
+#[derive(Debug, Clone)]
+pub struct Step<'s> {
+    /// What is done.
+    pub kind: EntryKind,
+    /// In one line.
+    pub summary: &'s str,
+    /// Who does it.
+    pub by: &'s str,
+    /// The gate that was passed.
+    pub gate: Option<Gate>,
+    /// When, in RFC 3339.
+    pub at: &'s str,
+}
+
+impl Record {
+    /// Reads a playbook's file and its history.
+    ///
+    /// # Errors
+    /// When one of them cannot be read, or the history is not whole.
+    pub fn read(environment: &Environment, root: &Path, book: &Book) -> Result<Self, Stop> {
+        let path = root.join(book.spot.in_workspace());
+        let slug = book.playbook.slug.clone();
+        let history_path = beside(&path, &slug);
+        let read = |path: &Path| match disk::text(path) {
+            Ok(Text::There(text)) => Ok(text),
+            Ok(Text::Missing) => Ok(String::new()),
+            Err(error) => {
+                let body = Body::new(format!("cannot read {}: {error}", shown(environment, path)));
+                Err(Stop::configuration(codes::FILE_UNREADABLE, body))
+            }
+        };
+        let (text, history) = (read(&path)?, read(&history_path)?);
+        let versions = match history.is_empty() {
+            true => Vec::new(),
+            false => history::parse(&history).map_err(|broken| {
+                let shown = shown(environment, &history_path);
+                let body = Body::new(format!(
+                    "{shown} is not as it was written, at line {}: {}",
+                    broken.line, broken.why
+                ));
+                let help =
+                    "put it back from a copy or from version control; the ledger has every version, too";
+                Stop::configuration(codes::HISTORY_MUTATION, body.help(help))
+            })?,
+        };
+        Ok(Record { slug, path, text, history, versions, named: named(book) })
+    }
+
+    /// The last version; `None` where nothing was ever done to it.
+    pub fn last(&self) -> Option<&Version> {
+        self.versions.last()
+    }
+
+    /// Whether somebody has changed the file behind its history's back.
+    pub fn drifted(&self) -> bool {
+        self.last().is_some_and(|last| last.text != self.text)
+    }
+
+    /// Whether versions are gone that the playbook itself names: what it was, and which gate it passed, nobody can tell.
+    pub fn is_torn(&self) -> bool {
+        self.named > self.last().map_or(0, |last| last.n)
+    }
+
+    /// Refuses where somebody has.
+    ///
+    /// # Errors
+    /// `history_mutation`.
+    pub fn faithful(&self, environment: &Environment) -> Result<(), Stop> {
+        if !self.drifted() && !self.is_torn() {
+            return Ok(());
+        }
+        Err(Stop::configuration(codes::HISTORY_MUTATION, self.mutation(environment)))
+    }
+
+    /// What is to be said of a file that is not its last version.
+    pub fn mutation(&self, environment: &Environment) -> Body {
+        let n = self.last().map_or(0, |last| last.n);
+        let file = shown(environment, &self.path);
+        if self.is_torn() {
+            let history = shown(environment, &beside(&self.path, &self.slug));
+            let message = format!("{file} names version {} of itself, and {history} has {n}", self.named);
+            let help = "put the history back from a copy or from version control; or take `history` out of the \
+                playbook, which begins anew then";
+            return Body::new(message).help(help);
+        }
+        Body::new(format!("{file} is not as version {n} in its history has it"))
+            .help("`quorate playbook repair` takes the change into the history, or takes it back")
+    }
+
+    /// A version by its number.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn version(&self, n: u32) -> Result<&Version, Stop> {
+        self.versions.iter().find(|version| version.n == n).ok_or_else(|| {
+            let body = Body::new(format!("`{}` has no version {n}", self.slug));
+            let help = match self.last() {
+                Some(last) => format!("it has the versions 1 to {}", last.n),
+                None => "nothing was ever done to it by `quorate playbook`".to_owned(),
+            };
+            Stop::not_found(codes::FILE_UNREADABLE, body.help(help))
+        })
+    }
+
+    /// The number that the next version gets; a file that was written by hand is its own first version.
+    pub fn next(&self) -> u32 {
+        match self.last() {
+            Some(last) => last.n + 1,
+            None if self.text.is_empty() => 1,
+            None => 2,
+        }
+    }
+
+    /// The files of the next version. `edit` says what is different from the text as it is, or as `from` has it.
+    ///
+    /// # Errors
+    /// When the text cannot be edited.
+    pub fn step(
+        &self,
+        step: &Step<'_>,
+        from: Option<&str>,
+        edit: impl FnOnce(&mut Edit),
+    ) -> Result<(Vec<File>, Version), Stop> {
+        let n = self.next();
+        let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
+        edit(&mut editing);
+        editing.push("history", &self.entry(step, n));
+        let text = editing.finish().map_err(|why| self.unusable(&why))?;
+        self.with(step, n, text)
+    }
+
+    /// The files that hold a text as the next version.
+    fn with(&self, step: &Step<'_>, n: u32, text: String) -> Result<(Vec<File>, Version), Stop> {
+        let broken = |broken: history::Broken| {
+            let body = Body::new(format!("the history of `{}` cannot be added to: {broken}", self.slug));
+            Stop::configuration(codes::HISTORY_MUTATION, body)
+        };
+        let version = Version {
+            n,
+            at: step.at.to_owned(),
+            event: word(step.kind).to_owned(),
+            summary: step.summary.to_owned(),
+            by: Some(step.by.to_owned()),
+            text,
+        };
+        let mut history = self.history.clone();
+        if self.versions.is_empty() && !self.text.is_empty() {
+            let by_hand = Version {
+                n: 1,
+                event: word(EntryKind::Created).to_owned(),
+                summary: "as it was found".to_owned(),
+                by: None,
+                text: self.text.clone(),
+                ..version.clone()
+            };
+            history = history::append(&history, &self.slug, &by_hand).map_err(broken)?;
+        }
+        let history = history::append(&history, &self.slug, &version).map_err(broken)?;
+        let files = vec![
+            File::new(beside(&self.path, &self.slug), &self.history, history),
+            File::new(self.path.clone(), &self.text, version.text.clone()),
+        ];
+        Ok((files, version))
+    }
+
+    /// The entry of the playbook's own `history` for a version.
+    fn entry(&self, step: &Step<'_>, n: u32) -> Map<String, Value> {
+        let mut entry = json!({
+            "at": step.at, "kind": word(step.kind), "summary": step.summary,
+            "source": format!("{}{HISTORY}#v{n}", self.slug), "by": step.by,
+        });
+        if let Some(gate) = step.gate {
+            entry["gate"] = json!(gate_word(gate));
+        }
+        match entry {
+            Value::Object(entry) => entry,
+            _ => Map::new(),
+        }
+    }
+
+    fn unusable(&self, why: &Unusable) -> Stop {
+        let body = Body::new(format!("{} cannot be edited: {why}", self.path.display()));
+        Stop::configuration(codes::PLAYBOOK_INVALID, body.help("`quorate check` says what is wrong with it"))
+    }
+}
+
+/// The highest version that the entries of a playbook name. Sources that others write are none of ours.
+fn named(book: &Book) -> u32 {
+    let entries = book.playbook.history.iter().flatten();
+    let versions = entries.filter_map(|entry| {
+        let (file, n) = entry.source.as_deref()?.split_once("#v")?;
+        file.strip_suffix(HISTORY).filter(|slug| !slug.contains('/'))?;
+        n.parse().ok()
+    });
+    versions.max().unwrap_or(0)
+}
+
+/// Where a playbook's history lies.
+pub fn beside(path: &Path, slug: &str) -> PathBuf {
+    path.with_file_name(format!("{slug}{HISTORY}"))
+}
+
+/// The word of a kind of entries.
+pub fn word(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Created => "created",
+        EntryKind::Delta => "delta",
+        EntryKind::Promoted => "promoted",
+        EntryKind::Archived => "archived",
+        EntryKind::Superseded => "superseded",
+        EntryKind::LockViolation => "lock-violation",
+    }
+}
+
+/// The word of a gate.
+pub fn gate_word(gate: Gate) -> &'static str {
+    match gate {
+        Gate::AB => "a-b",
+        Gate::Scorer => "scorer",
+        Gate::Human => "human",
+        Gate::Governance => "governance",
+    }
+}

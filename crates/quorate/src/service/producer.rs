@@ -1,0 +1,28 @@
+//! Who has made what is judged. It is recorded with a run, for `quorate playbook` to learn from; nobody who judges is told,
+//! and the producer is not told who judges (C7).
+
+use quorate_protocol::Json;
+use serde_json::json;
+
+/// An operator that has made something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Producer {
+    /// Its slug.
+    pub operator: String,
+    /// The playbooks in shadow that were in its prompt then.
+    pub trying: Vec<String>,
+}
+
+impl Producer {
+    /// Who made it, as somebody says it: a slug or a ref. Nobody where nothing is said.
+    pub fn of(made_by: Option<&str>, trying: &[String]) -> Option<Self> {
+        let operator = made_by?;
+        let slug = operator.rsplit('/').next().unwrap_or(operator);
+        Some(Producer { operator: slug.to_owned(), trying: trying.to_vec() })
+    }
+
+    /// As it stands in `run.opened`.
+    pub fn json(&self) -> Json {
+        json!({"operator": self.operator, "trying": self.trying})
+    }
+}

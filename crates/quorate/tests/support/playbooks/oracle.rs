@@ -1,0 +1,245 @@
+//! What must hold of a workspace's playbooks after whatever was done, read from its files without the code under test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use quorate::service::check;
+use quorate::service::playbook::inspect;
+use quorate::service::playbook::library::Library;
+use quorate::service::weave::{self, Prompt, Who};
+use quorate::service::workspace::Places;
+use quorate_manifest::round::Refs;
+use quorate_playbook::history::{self, Version};
+use quorate_playbook::index::index;
+use quorate_playbook::weave::Why;
+use serde_json::Value;
+
+use super::world::{DAY_MS, World};
+
+/// What whoever weaves records, and no log has.
+const WOVEN: [&str; 2] = ["playbooks.composed", "playbook.skipped"];
+
+/// A playbook as its file says, line by line.
+#[derive(Debug, Clone)]
+pub struct Read {
+    pub slug: String,
+    pub status: String,
+    pub text: String,
+    pub versions: Vec<Version>,
+    is_block: bool,
+    expires_ms: Option<i64>,
+}
+
+impl Read {
+    pub fn of(path: &Path) -> Read {
+        let text = std::fs::read_to_string(path).expect("a file");
+        let field = |key: &str| {
+            let head = text.split("\n---").next().unwrap_or_default();
+            let found = head.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            found.map(|value| value.trim().trim_matches('"').to_owned())
+        };
+        let slug = field("slug").expect("a slug");
+        let history = path.with_file_name(format!("{slug}.history.md"));
+        let history = std::fs::read_to_string(history).unwrap_or_default();
+        let at = field("updated_at").or(field("created_at"));
+        let at = at.map(|at| quorate_manifest::timestamp::read(&at).expect("a time"));
+        let days = field("ttl").map(|ttl| {
+            let days = ttl.strip_prefix('P').and_then(|ttl| ttl.strip_suffix('D'));
+            days.and_then(|days| days.parse::<i64>().ok()).expect("days")
+        });
+        Read {
+            slug,
+            status: field("status").expect("a status"),
+            versions: history::parse(&history).expect("nobody has changed a history"),
+            is_block: field("block").is_some(),
+            expires_ms: at.zip(days).map(|(at, days)| at + days * DAY_MS),
+            text,
+        }
+    }
+
+    /// Whether it is what its history says.
+    pub fn is_faithful(&self) -> bool {
+        self.versions.last().is_none_or(|last| last.text == self.text)
+    }
+
+    /// The version that it has, or would get if it were taken in as it is.
+    pub fn version(&self) -> u32 {
+        self.versions.last().map_or(1, |last| last.n)
+    }
+
+    fn token(&self) -> String {
+        tokens(&self.text).into_iter().next_back().expect("every text has its token")
+    }
+}
+
+/// The tokens that stand in a text.
+pub fn tokens(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| word.starts_with("tok") && word.ends_with('x')).map(str::to_owned).collect()
+}
+
+/// The prompts of all operators.
+pub async fn prompts(world: &World) -> Vec<Prompt> {
+    let mut prompts = Vec::new();
+    for slug in &world.operators {
+        let request = weave::Request {
+            who: Who::Operator((*slug).to_owned()),
+            assembly: None,
+            skill: None,
+            runtime: None,
+            trying: None,
+            root: None,
+        };
+        let woven = weave::weave(&world.environment, &Places::default(), &request, &world.host).await;
+        prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first(), world.told())));
+    }
+    prompts
+}
+
+/// Their texts.
+pub fn texts(prompts: &[Prompt]) -> Vec<String> {
+    prompts.iter().map(|one| one.woven.prompt.clone()).collect()
+}
+
+/// What is remembered from one step to the next.
+#[derive(Default)]
+pub struct Memory {
+    histories: BTreeMap<String, Vec<Value>>,
+    active: BTreeMap<String, usize>,
+}
+
+/// Holds everything against what must be; gives the prompts.
+pub async fn holds(world: &mut World, memory: &mut Memory) -> Vec<Prompt> {
+    // The dear one, now and then: what is wrong stays wrong until somebody repairs it.
+    if world.chance.percent(35) {
+        in_checks(world);
+    }
+    let world = &*world;
+    let read: Vec<Read> = world.files().iter().map(|path| Read::of(path)).collect();
+    let prompts = prompts(world).await;
+    for (operator, prompt) in world.operators.iter().zip(&prompts) {
+        stands(world, operator, prompt, &read);
+    }
+    let library = Library::open(&world.environment, &Places::default(), None, &world.host);
+    let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first(), world.told()));
+    in_histories(world, memory, &read, &library);
+    in_index(world, &library);
+    for operator in &world.operators {
+        let now_ms = world.now_ms();
+        let counts = |one: &&Read| {
+            one.status == "active"
+                && one.expires_ms.is_none_or(|at| at > now_ms)
+                && world.bound.get(&one.slug).is_some_and(|who| who.contains(operator))
+        };
+        let count = read.iter().filter(counts).count();
+        // What people write by hand is theirs; nothing else goes past the cap.
+        let before = memory.active.insert((*operator).to_owned(), count).unwrap_or(count);
+        let by_hand = world.may_lag || !world.touched.is_empty();
+        assert!(by_hand || count <= world.cap.max(before), "{operator} has {count} active: {}", world.told());
+    }
+    prompts
+}
+
+/// B3, B6, B7: what is active, holds and is as its history has it stands there; nothing else does.
+fn stands(world: &World, operator: &str, prompt: &Prompt, read: &[Read]) {
+    let there = tokens(&prompt.woven.prompt);
+    let mut expected = BTreeSet::new();
+    for one in read {
+        let is_for = world.bound.get(&one.slug).is_some_and(|who| who.contains(&operator));
+        let holds = one.status == "active"
+            && one.is_faithful()
+            && one.expires_ms.is_none_or(|at| at > world.now_ms());
+        if !(is_for && holds) {
+            continue;
+        }
+        let skipped = prompt.woven.skipped.iter().find(|skipped| skipped.id == one.slug);
+        match skipped.map(|skipped| &skipped.why) {
+            None => drop(expected.insert(one.token())),
+            Some(Why::Replaced(other)) if one.is_block => {
+                assert!(prompt.woven.woven.iter().any(|used| used.id == *other), "{}", world.told());
+            }
+            Some(why) => panic!("{} is skipped: {why}\n  {}", one.slug, world.told()),
+        }
+    }
+    assert_eq!(there, expected, "the prompt of {operator}, after\n  {}", world.told());
+}
+
+/// B7: versions rebuild the file, and entries are only ever added.
+fn in_histories(world: &World, memory: &mut Memory, read: &[Read], library: &Library) {
+    for one in read {
+        let by_hand = world.touched.contains(&one.slug);
+        assert_eq!(one.is_faithful(), !by_hand, "{}, after\n  {}", one.slug, world.told());
+        if one.versions.is_empty() || by_hand {
+            continue;
+        }
+        let book =
+            library.book(&one.slug).unwrap_or_else(|| panic!("{}, after\n  {}", one.slug, world.told()));
+        let entries = book.layer.root.key("history").expect("it has a history").to_json();
+        let entries = entries.as_array().expect("a list").clone();
+        let before = memory.histories.insert(one.slug.clone(), entries.clone()).unwrap_or_default();
+        assert!(entries.starts_with(&before), "{}: {before:#?} {entries:#?}\n  {}", one.slug, world.told());
+        let sources = entries.iter().filter_map(|entry| entry["source"].as_str());
+        let named: Vec<&str> = sources.filter_map(|source| source.split("#v").nth(1)).collect();
+        let last = one.version().to_string();
+        assert_eq!(named.last(), Some(&&*last), "{}, after\n  {}", one.slug, world.told());
+    }
+}
+
+/// B5: the index is what the files say.
+fn in_index(world: &World, library: &Library) {
+    let there = std::fs::read_to_string(world.path("playbooks/_index.md")).unwrap_or_default();
+    if !world.may_lag {
+        let playbooks = library.shelf.books.iter().map(|book| &book.playbook);
+        assert_eq!(there, index(playbooks), "after\n  {}", world.told());
+    }
+}
+
+/// B5: what nobody has changed by hand is accepted; what somebody has is named.
+pub fn in_checks(world: &World) {
+    let paths: Vec<PathBuf> = vec![world.root().to_owned()];
+    let request = check::Request { paths, root: None, refs: Refs::Followed };
+    let outcome = check::check(&world.environment, &request, None);
+    let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first(), world.told()));
+    let refused: Vec<String> = outcome
+        .report
+        .refusals
+        .iter()
+        .map(|one| format!("{}: {}", one.code.as_str(), one.body.message))
+        .collect();
+    let mutated = refused.iter().filter(|one| one.contains("history_mutation")).count();
+    assert_eq!(mutated, world.touched.len(), "{refused:#?}, after\n  {}", world.told());
+    // Whoever flips a status by hand may have more said to them than that.
+    assert!(!world.touched.is_empty() || refused.is_empty(), "{refused:#?}, after\n  {}", world.told());
+}
+
+/// B5: what happened stands once in the log and once in the ledger.
+pub async fn in_log(world: &World) {
+    let log = std::fs::read_to_string(world.path("playbooks/_log.md")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("- ")).collect();
+    let library = Library::open(&world.environment, &Places::default(), None, &world.host).expect("it opens");
+    let records = match world.path(".quorate/ledger.db").is_file() {
+        true => inspect::log(&world.environment, &Places::default(), &library, None).await.expect("a ledger"),
+        false => Vec::new(),
+    };
+    let logged = records.iter().filter(|one| !WOVEN.contains(&&*one.kind));
+    let logged: Vec<(String, String)> = logged
+        .map(|one| {
+            let data = one.data.as_ref().expect("it is kept");
+            (one.kind.to_string(), data["slug"].as_str().expect("a slug").to_owned())
+        })
+        .collect();
+    let said: Vec<(String, String)> = lines
+        .iter()
+        .map(|line| {
+            let mut parts = line.split(" · ").skip(1).map(str::to_owned);
+            let kind = parts.next().expect("an event");
+            (kind, parts.next().expect("a slug").trim_matches('`').to_owned())
+        })
+        .collect();
+    assert_eq!(said, logged, "after\n  {}", world.told());
+}
+
+/// A playbook was deleted or written anew by hand: nothing is remembered of it.
+pub fn forget(memory: &mut Memory, slug: &str) {
+    memory.histories.remove(slug);
+}

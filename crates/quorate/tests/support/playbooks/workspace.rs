@@ -1,0 +1,108 @@
+//! A workspace with two operators for tests that run the binary, and what they look at in it.
+
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::support::{Place, Ran};
+
+/// Two operators: alice has a persona with a block, bob has none. `configuration` is `quorate.toml`.
+pub fn workspace(configuration: &str) -> Place {
+    let place = Place::with("quorate.toml", configuration);
+    place.write(
+        "personas/ada/PERSONA.md",
+        "---\nschema: persona/v1\ntitle: Ada\nname: ada\nversion: 1.0.0\ndescription: A librarian.\nvoice: {register: calm}\n---\n\
+         You are Ada, who helps people find what they are looking for in a library of many rooms.\n\n\
+         <!-- block: tone -->\nBe calm, and speak slowly when somebody is upset about a book that is lost, or late, or torn. \
+         Ask what happened before you say what follows from it, and never say whose fault it is.\n<!-- /block -->\n\n\
+         Say what you know, and say what you do not know. Nobody is ever in the way here.\n",
+    );
+    place.write(
+        "operators/alice/OPERATOR.md",
+        "---\nid: alice\nname: Alice\nrole: role/librarian\npersona: ws://personas/ada\n---\nUnused.\n",
+    );
+    place.write(
+        "operators/bob/OPERATOR.md",
+        "---\nid: bob\nname: Bob\nrole: role/engineer\n---\nYou are Bob, and you keep the machines of the library running.\n",
+    );
+    place
+}
+
+/// A delta for alice, with other keys in place of its own.
+pub fn delta(slug: &str, more: Value) -> Value {
+    let mut delta = json!({
+        "op": "add", "slug": slug, "title": format!("About {slug}."), "body": format!("Name the shelf when {slug} comes up."),
+        "targets": [{"kind": "operator", "ref": "alice"}],
+    });
+    for (key, value) in more.as_object().expect("an object") {
+        delta[key] = value.clone();
+    }
+    delta
+}
+
+/// Proposes it.
+pub fn propose(place: &Place, delta: &Value) -> Ran {
+    place.run_given(&["playbook", "propose", "-"], delta.to_string().as_bytes())
+}
+
+/// A playbook for alice that somebody has written by hand, in `playbooks/`.
+pub fn by_hand(place: &Place, slug: &str, head: &str, body: &str) {
+    let text = format!(
+        "---\nschema: playbooks/v1\nslug: {slug}\ntitle: About {slug}.\nkind: overlay\nlock_check: []\n\
+         evidence: [{{kind: run, ref: r1}}]\ntargets: [{{kind: operator, ref: alice}}]\n{head}\n---\n{body}\n"
+    );
+    place.write(&format!("playbooks/{slug}.md"), text);
+}
+
+/// A gate that always opens: its scorer likes whatever is new.
+pub const SCORER: &str = "[playbooks]\nscorer = [\"sh\", \"score.sh\"]\nmin_sample = 1\nerror_rate = 0.2\n";
+
+/// Writes the scorer.
+pub fn scorer(place: &Place, without: f64, with: f64) {
+    let text = format!("read line\nprintf '{{\"without\": {without}, \"with\": {with}}}\\n'\n");
+    place.write("score.sh", text);
+}
+
+/// Every file below a directory, by its path there.
+pub fn files(place: &Place, below: &str) -> BTreeMap<String, String> {
+    fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(root, &path, found);
+            } else {
+                let name = path.strip_prefix(root).expect("it lies below").to_string_lossy().into_owned();
+                let text = std::fs::read(&path).expect("a file");
+                found.insert(name, String::from_utf8_lossy(&text).into_owned());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(place.root(), &place.path(below), &mut found);
+    found
+}
+
+/// The lines of `_log.md`.
+pub fn log(place: &Place) -> Vec<String> {
+    let text = std::fs::read_to_string(place.path("playbooks/_log.md")).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect()
+}
+
+/// The records of the ledger that change playbooks, without those of whoever weaves.
+pub fn recorded(place: &Place) -> Vec<Value> {
+    if !place.path(".quorate/ledger.db").is_file() {
+        return Vec::new();
+    }
+    let said = place.run(&["playbook", "log", "--format", "json"]).expect(0).json();
+    let events = said["events"].as_array().expect("events").clone();
+    let weaves = |one: &Value| one["event"] == "playbooks.composed" || one["event"] == "playbook.skipped";
+    events.into_iter().filter(|one| !weaves(one)).collect()
+}
+
+/// Alice's prompt.
+pub fn prompt(place: &Place) -> String {
+    place.run(&["weave", "alice"]).expect(0).stdout
+}
