@@ -1,4 +1,4 @@
-//! What is measured inside a process: indexing a log, and looking up earlier verdicts in it. Says its numbers as
+//! What is measured inside a process: indexing a log, looking up earlier verdicts in it, and playbooks. Says its numbers as
 //! nanoseconds on standard output.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use quorate_ledger::Store;
 use quorate_ledger::council_log::{self, priors};
 
 use crate::log_lines::{TYPES, artifact_type};
-use crate::{Failure, process};
+use crate::{Failure, playbooks, process};
 
 /// The first argument of a process that measures itself.
 pub(super) const ARGUMENT: &str = "__inside";
@@ -31,6 +31,9 @@ pub(super) fn main(arguments: &[String]) -> ExitCode {
     let log = PathBuf::from(dir).join("council_log.jsonl");
     let measured = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from);
     let measured = measured.and_then(|runtime| match &**what {
+        one if one.starts_with(playbooks::OURS) => {
+            playbooks::inside(&one[playbooks::OURS.len()..], &PathBuf::from(dir))
+        }
         "index" => runtime.block_on(index(&ledger, &log)),
         _ => runtime.block_on(lookup(&ledger, &log)),
     });

@@ -15,6 +15,7 @@ mod locks;
 mod log_lines;
 mod manifests;
 mod place;
+mod playbooks;
 mod process;
 mod public_tool;
 mod single_review;
@@ -73,7 +74,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 10] = [
+    let steps: [(&str, Step); 11] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -84,6 +85,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("manifests", manifests::measure),
         ("locks", locks::measure),
         ("assemblies", assemblies::measure),
+        ("playbooks", playbooks::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use world::{DAY_MS, Says, World};
 
 /// How many lives the ordinary test run tries.
-const LIVES: Range<u64> = 0..150;
+const LIVES: Range<u64> = 0..100;
 
 /// What was done, by word, and how often.
 type Counts = BTreeMap<&'static str, u32>;
@@ -67,7 +67,7 @@ fn no_life_of_a_playbook_breaks_a_rule() {
     });
     let lives = seeds.end - seeds.start;
     println!("{lives} lives of playbooks in {:.1?}: {counts:?}", started.elapsed());
-    if lives >= 150 {
+    if lives >= 100 {
         let words = [
             "accepted",
             "refused",
@@ -81,7 +81,7 @@ fn no_life_of_a_playbook_breaks_a_rule() {
             "swept",
             "repaired",
         ];
-        assert!(words.iter().all(|word| counts.get(word).is_some_and(|n| *n > 5)), "{counts:?}");
+        assert!(words.iter().all(|word| counts.get(word).is_some_and(|n| *n > 2)), "{counts:?}");
     }
 }
 

@@ -14,7 +14,7 @@ use super::walk::Walk;
 /// Where chance begins.
 const SEED: u64 = 24;
 /// How often a document that fits is looked for.
-const TRIES: usize = 5_000;
+const TRIES: usize = 2_000;
 
 /// A bare and a full document of a schema, with every change at every place. For most changes of the full one only what
 /// is required stands beside what is changed, so that there is less to read.

@@ -77,6 +77,10 @@ fn sized(part: &Value, length: u64, chance: &mut Chance) -> String {
 
 /// A number that fits a part.
 pub(crate) fn number(part: &Value, chance: &mut Chance) -> Value {
+    let ends = ["minimum", "maximum"].map(|keyword| part.get(keyword).filter(|end| end.is_f64()));
+    if let [Some(least), Some(most)] = ends {
+        return if chance.below(2) == 0 { least.clone() } else { most.clone() };
+    }
     let edge = |keyword: &str| part.get(keyword).and_then(Value::as_i64);
     let least = edge("minimum").or(edge("exclusiveMinimum").map(|below| below + 1)).unwrap_or(-3);
     let most = edge("maximum").unwrap_or(1000);

@@ -241,7 +241,8 @@ async fn change(
                 _ => Subject::File(one.file.clone()),
             };
             let read = artifact::read(&subject, &keeping.desk.environment.directory)?;
-            let proposals = propose::read(&read.text, &read.shown)?;
+            let shown = if read.shown == "-" { "standard input" } else { &*read.shown };
+            let proposals = propose::read(&read.text, shown)?;
             take(keeping, &proposals, &by_hand(one.operator), host, format, terminal).await?
         }
         Verb::Reflect(one) => {

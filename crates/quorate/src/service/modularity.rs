@@ -1,6 +1,7 @@
 //! The modularity scan (C7): nothing that produces artifacts knows of the council that reviews them, so that either
 //! can be taken away.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -43,13 +44,14 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
         let bytes = disk::read_up_to(&one.path, super::artifact::LIMIT).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.join(relative).display().to_string();
-        // Of a playbook only the body is told to anybody.
-        let told = match frontmatter::split(&text) {
-            Ok(parts) if is_playbook(relative) => parts.body,
-            _ => 0..text.len(),
+        // Of a playbook only the body is told to anybody; of others, everything but `metadata`.
+        let untold = match frontmatter::split(&text) {
+            Ok(parts) if is_playbook(relative) => 0..parts.body.start,
+            Ok(parts) => metadata(&text[..parts.body.start]),
+            Err(_) => 0..0,
         };
-        for (hit, start) in named(&text[told.clone()]) {
-            let span = told.start + start..told.start + start + hit.len();
+        for (hit, start) in named(&text).filter(|(_, start)| !untold.contains(start)) {
+            let span = start..start + hit.len();
             let place = Place { file: file.as_str().into(), span, path: String::new() };
             let body = Body::new(format!("what produces artifacts names what reviews them: `{hit}`"));
             scanned.report.refuse(
@@ -60,6 +62,23 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
         scanned.report.source(file, text);
     }
     Ok(scanned)
+}
+
+/// Where the metadata of a frontmatter stands: from its key to the next one.
+fn metadata(frontmatter: &str) -> Range<usize> {
+    let mut at = 0;
+    let mut found: Option<Range<usize>> = None;
+    for line in frontmatter.split_inclusive('\n') {
+        let begins_a_key = !line.starts_with([' ', '\t', '\r', '\n', '#']);
+        match &mut found {
+            None if line.starts_with("metadata:") => found = Some(at..at + line.len()),
+            Some(_) if begins_a_key => break,
+            Some(range) => range.end = at + line.len(),
+            None => {}
+        }
+        at += line.len();
+    }
+    found.unwrap_or(0..0)
 }
 
 /// The words of a text that name the council, and where they begin.

@@ -70,6 +70,8 @@ pub struct Prompt {
     pub woven: Woven,
     /// What was computed in shadow and stands in no prompt.
     pub shadows: Vec<Shadow>,
+    /// The playbook in shadow that the prompt was asked for with.
+    pub trying: Option<String>,
     /// The overlays of assemblies that it was woven from, by id.
     pub overlays: Vec<overlay::Overlay>,
     /// The playbooks that are for it and not active, with their status.
@@ -138,7 +140,8 @@ pub async fn weave(
     }
     let sha256 = sha256_hex(woven.prompt.as_bytes());
     let (is_operator, base) = (matches!(request.who, Who::Operator(_)), sources.base().prompt());
-    Ok(Prompt { reference, is_operator, base, woven, shadows, overlays: advice, resting, sha256, report })
+    let (trying, overlays) = (request.trying.clone(), advice);
+    Ok(Prompt { reference, is_operator, base, woven, shadows, trying, overlays, resting, sha256, report })
 }
 
 /// The prompt with a playbook in shadow.
@@ -232,7 +235,13 @@ fn layer(round: &Round<'_>, scope: &Scope, reference: &str, doctype: Doctype) ->
 
 /// A ref as it is written in full.
 pub(super) fn full(written: &str, collection: &str) -> String {
-    if written.contains("://") { written.to_owned() } else { format!("ws://{collection}/{written}") }
+    if written.contains("://") {
+        return written.to_owned();
+    }
+    // As a shell completes it.
+    let bare = written.trim_end_matches('/');
+    let bare = bare.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).unwrap_or(bare);
+    format!("ws://{collection}/{bare}")
 }
 
 /// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no

@@ -81,10 +81,9 @@ impl There {
             if let Some(slug) = field("slug") {
                 there.taken.insert(slug.to_owned());
             }
-            if field("status") != Some("archived") {
-                there.said.extend(field("slug").map(str::to_owned));
-                there.bodies.extend(field("body").map(wording::key));
-            }
+            // Also what was archived: somebody had a reason.
+            there.said.extend(field("slug").map(str::to_owned));
+            there.bodies.extend(field("body").map(wording::key));
         }
         there
     }

@@ -1,8 +1,11 @@
 //! What `quorate playbook` prints.
 
+use std::cmp::Reverse;
+
 use quorate_diagnostics::render::{self as diagnostic, Look};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::Record as Recorded;
+use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_playbook::index::priority;
 use quorate_protocol::Json;
@@ -29,7 +32,7 @@ fn object(library: &Library, book: &Book, now_ms: i64) -> Json {
     json!({
         "slug": playbook.slug, "title": playbook.title, "status": status_word(playbook.status),
         "priority": priority(playbook), "operators": operators, "lock_check": playbook.lock_check,
-        "expired": is_over(book, now_ms), "file": book.spot.in_workspace(),
+        "expired": is_over(book, now_ms) && playbook.status != Status::Archived, "file": book.spot.in_workspace(),
     })
 }
 
@@ -45,7 +48,7 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
     }
     let row = |book: &Book| {
         let playbook = &book.playbook;
-        let status = match is_over(book, now_ms) {
+        let status = match is_over(book, now_ms) && playbook.status != Status::Archived {
             true => Paint::Absent.on("expired"),
             false => status_word(playbook.status).to_owned(),
         };
@@ -59,11 +62,17 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
             line(&playbook.title),
         ]
     };
-    let mut rows: Vec<(u8, Vec<String>)> =
-        books.iter().map(|book| (book.playbook.status as u8, row(book))).collect();
-    // Those that are woven first.
-    rows.sort_by_key(|(status, _)| [1, 0, 2].get(usize::from(*status)).copied().unwrap_or(3));
-    let rows = rows.into_iter().map(|(_, row)| row).collect();
+    let mut books: Vec<&Book> = books.iter().collect();
+    // Those that are woven first, and as they are.
+    books.sort_by_key(|book| {
+        let rank = match book.playbook.status {
+            Status::Active => 0,
+            Status::Shadow => 1,
+            Status::Archived => 2,
+        };
+        (rank, Reverse(priority(&book.playbook)), book.playbook.slug.clone())
+    });
+    let rows = books.into_iter().map(row).collect();
     finish(&table(&["playbook", "status", "priority", "operators", "title"], rows, 0, look.width), look)
 }
 
@@ -110,7 +119,9 @@ pub(in crate::cli) fn show(
             playbook.supersedes.iter().flatten().map(|one| line(one)).collect::<Vec<_>>().join(", "),
         ),
     ] {
-        out.push_str(&format!("{name:<11} {value}\n"));
+        if !value.is_empty() {
+            out.push_str(&format!("{name:<11} {value}\n"));
+        }
     }
     for one in &playbook.evidence {
         let note = one.note.as_deref().map_or(String::new(), |note| format!(": {}", line(note)));

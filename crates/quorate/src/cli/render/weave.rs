@@ -33,10 +33,13 @@ pub fn told(woven: &Prompt) -> String {
     for one in &woven.woven.skipped {
         text.push_str(&format!("skipped: {}: {}\n", line(&one.id), one.why));
     }
-    for (slug, status) in &woven.resting {
+    if let Some(slug) = &woven.trying {
+        text.push_str(&format!("trying:  {}, which nobody else is told\n", line(slug)));
+    }
+    for (slug, status) in woven.resting.iter().filter(|(slug, _)| woven.trying.as_ref() != Some(slug)) {
         text.push_str(&format!("skipped: {}: it is {status}\n", line(slug)));
     }
-    if woven.woven.woven.is_empty() {
+    if woven.woven.woven.is_empty() && woven.trying.is_none() {
         text.push_str("nothing is woven in\n");
     }
     text
@@ -73,7 +76,11 @@ pub fn json(woven: &Prompt) -> String {
         json!({key: one.id, "priority": one.priority, "block": block})
     });
     let skipped = woven.woven.skipped.iter().map(|one| (one.id.as_str(), one.why.to_string()));
-    let resting = woven.resting.iter().map(|(slug, status)| (slug.as_str(), format!("it is {status}")));
+    let resting = woven
+        .resting
+        .iter()
+        .filter(|(slug, _)| woven.trying.as_ref() != Some(slug))
+        .map(|(slug, status)| (slug.as_str(), format!("it is {status}")));
     let skipped = skipped.chain(resting).map(|(id, why)| json!({"id": id, "why": why}));
     let json = json!({
         if woven.is_operator { "operator" } else { "persona" }: woven.reference,
@@ -82,6 +89,7 @@ pub fn json(woven: &Prompt) -> String {
         "sha256": woven.sha256,
         "woven": used.collect::<Vec<_>>(),
         "skipped": skipped.collect::<Vec<_>>(),
+        "trying": woven.trying,
         "shadows": compose::shadows(&woven.shadows),
     });
     format!("{json:#}\n")

@@ -356,6 +356,8 @@ pub fn now(file: &File) -> Result<Now, Stop> {
         (Text::There(text), _) if text == file.text => Now::After,
         (Text::There(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => Now::Before,
         (Text::Missing, None) => Now::Before,
+        // A file that was emptied holds nothing that could be lost.
+        (Text::There(text), None) if text.is_empty() => Now::Before,
         _ => Now::Other,
     })
 }

@@ -191,10 +191,15 @@ pub(super) fn orphaned(library: &Library, folder: &Path) -> Vec<std::path::PathB
     let is_history = |path: &std::path::PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let beside = name.strip_suffix(HISTORY).map(|slug| path.with_file_name(format!("{slug}.md")));
-        // One that lies beside a file that is refused belongs to that file.
-        beside.is_some_and(|playbook| !playbook.exists()) && !known.contains(path)
+        // One that lies beside a file that is refused belongs to that file; one that is cut off is passed over as none.
+        beside.is_some_and(|playbook| !playbook.exists() || is_cut(&playbook)) && !known.contains(path)
     };
     found.filter(is_history).collect()
+}
+
+/// Whether a file has no frontmatter, or not all of it: whoever looks for playbooks passes it over.
+fn is_cut(path: &Path) -> bool {
+    matches!(disk::text(path), Ok(Text::There(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
 }
 
 /// The records about playbooks, the oldest first; of one, where a slug is given.

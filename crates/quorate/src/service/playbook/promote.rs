@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::change::{Change, Happened, Keeping};
 use super::gate::{Asked, Passed};
+use super::propose::superseding;
 use super::versions::{Record, Step, gate_word};
 use crate::service::host::Host;
 use crate::service::stop::Stop;
@@ -118,6 +119,20 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
             format!("`quorate playbook rollback {slug} --to N` brings a version back"),
         ),
     }
+    let weighty = |other: &&String| {
+        let other = keeping.library.book(other).map(|book| &book.playbook);
+        other.is_some_and(|other| other.status == Status::Active && priority(other) >= GOVERNED)
+    };
+    if let Some(other) = playbook.supersedes.iter().flatten().find(weighty)
+        && gate != Gate::Governance
+    {
+        deny(
+            format!(
+                "`{slug}` supersedes `{other}`, which only governance promotes, and so only it can replace"
+            ),
+            "promote it with `--gate governance`".to_owned(),
+        );
+    }
     if priority(playbook) >= GOVERNED && gate != Gate::Governance {
         deny(
             format!(
@@ -127,6 +142,10 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
             "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
         );
     }
+    superseding(&keeping.library, playbook, report);
+    let mut deny = |message: String, help: String| {
+        report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
+    };
     let library = &keeping.library;
     let matched = library.matched(playbook);
     if matched.is_empty() {

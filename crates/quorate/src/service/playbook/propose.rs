@@ -25,6 +25,7 @@ use serde_json::json;
 
 use super::change::{Change, Happened, Keeping};
 use super::judge::Judge;
+use super::library::Library;
 use super::versions::Step;
 use crate::service::host::Host;
 use crate::service::modularity;
@@ -229,6 +230,7 @@ async fn examine(
         let help = "say what to do; an agent is not to know who judges it";
         report.refuse(codes::DELTA_INVALID, body.help(help));
     }
+    superseding(library, playbook, report);
     let standing: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.standing(known))).collect();
     for objection in curate(&library.affected(playbook, &drafted.text, &standing), now_ms) {
@@ -242,6 +244,27 @@ async fn examine(
         }
     }
     Ok(matched.into_iter().map(|(known, _)| known.slug.clone()).collect())
+}
+
+/// What a playbook supersedes has to be there, and for nobody else: whoever it is taken from would otherwise lose it unseen.
+pub(super) fn superseding(library: &Library, playbook: &Playbook, report: &mut Report) {
+    let matched: Vec<&str> = library.matched(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
+    for slug in playbook.supersedes.iter().flatten() {
+        let Some(book) = library.book(slug) else {
+            let body = Body::new(format!("it supersedes `{slug}`, and there is no such playbook"));
+            report.refuse(
+                codes::DELTA_INVALID,
+                body.help("`quorate playbook list` shows those that there are"),
+            );
+            continue;
+        };
+        let others = library.matched(&book.playbook);
+        if let Some((other, _)) = others.iter().find(|(known, _)| !matched.contains(&&*known.slug)) {
+            let body =
+                Body::new(format!("it supersedes `{slug}`, which is for `{}`, and it is not", other.slug));
+            report.refuse(codes::DELTA_INVALID, body.help("name everybody whom the other one is for"));
+        }
+    }
 }
 
 /// Why nothing is to be learned from a run; `None` where it is none of this ledger's.

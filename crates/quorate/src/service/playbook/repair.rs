@@ -69,7 +69,18 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
         })?;
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY), versions.last()) else { continue };
         let mut change = Change::at(environment.clock.now_ms());
-        change.files.push(File::new(path.with_file_name(format!("{slug}.md")), "", last.text.clone()));
+        let file = path.with_file_name(format!("{slug}.md"));
+        let there = match disk::text(&file) {
+            Ok(Text::There(there)) => there,
+            _ => String::new(),
+        };
+        // What was cut off is put back; what somebody has written in its place is theirs.
+        if !last.text.starts_with(&there) {
+            let body = Body::new(format!("{} is no playbook any more", shown(&environment, &file)));
+            let help = "write its frontmatter anew, or remove the file: then it is put back as it was";
+            return Err(Stop::configuration(codes::HISTORY_MUTATION, body.help(help)));
+        }
+        change.files.push(File::new(file, &there, last.text.clone()));
         keeping.commit(&change, host).await?;
         done.push(format!(
             "put `{slug}` back as version {} has it; archive it if it is not to be woven",

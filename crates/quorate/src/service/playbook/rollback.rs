@@ -8,6 +8,7 @@ use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_manifest::timestamp;
+use quorate_playbook::bind::Binding;
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::curate;
 use quorate_playbook::history::Version;
@@ -15,6 +16,7 @@ use serde_json::json;
 
 use super::change::{Change, Happened, Keeping};
 use super::inspect::as_playbook;
+use super::library::Known;
 use super::promote::{active_beside, find};
 use super::versions::{Record, Step, word};
 use crate::service::host::Host;
@@ -53,28 +55,12 @@ pub async fn rollback(
     }
     let now_ms = environment.clock.now_ms();
     let mut change = Change::at(now_ms);
-    let mut others = Vec::new();
     let (status, new) = restore(keeping, &record, &version, by, &mut change, host)?;
     let me = format!("{slug}@v{new}");
     // Promotions that are taken back give room to those whose place they had taken.
-    for promoted in record.versions.iter().filter(|one| one.n > to && one.event == word(EntryKind::Promoted))
-    {
-        let theirs = format!("{slug}@v{}", promoted.n);
-        for other in keeping.library.shelf.books.clone() {
-            let other_record = Record::read(&environment, &keeping.library.root, &other)?;
-            let was_superseded = other_record.last().is_some_and(|last| {
-                last.event == word(EntryKind::Superseded) && last.by.as_deref() == Some(&theirs)
-            });
-            if !was_superseded || other.playbook.slug == slug {
-                continue;
-            }
-            other_record.faithful(&environment)?;
-            if let Some(before) = other_record.versions.iter().rev().nth(1).cloned() {
-                restore(keeping, &other_record, &before, &me, &mut change, host)?;
-                others.push(other.playbook.slug.clone());
-            }
-        }
-    }
+    let taken_back = promotions(&record).filter(|(n, _)| *n > to).map(|(_, named)| named).collect();
+    let (mut others, mut woven) = (Vec::new(), Vec::new());
+    woven.extend(give_room(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
     if status == Status::Active {
         for other in keeping.library.shelf.books.clone() {
             let names =
@@ -83,12 +69,57 @@ pub async fn rollback(
             if replaces && other.playbook.status == Status::Active && !others.contains(&other.playbook.slug) {
                 put_aside(keeping, &other, slug, &me, &mut change)?;
                 others.push(other.playbook.slug.clone());
+                // What else it had taken the place of comes back with this one.
+                let other = Record::read(&environment, &keeping.library.root, &other)?;
+                let in_force = promotions(&other).last().map(|(_, named)| named).into_iter().collect();
+                woven.extend(give_room(keeping, slug, in_force, &me, &mut change, &mut others, host)?);
             }
         }
-        may_be_woven(keeping, &version, &others, now_ms, host)?;
+        woven.push(version);
     }
+    let mut changed = others.clone();
+    changed.push(slug.to_owned());
+    may_be_woven(keeping, &woven, &changed, now_ms, host)?;
     keeping.commit(&change, host).await?;
     Ok(RolledBack { version: new, status: status_word(status), others })
+}
+
+/// The versions of a playbook that are promotions, and what those that were superseded by them call them.
+fn promotions(record: &Record) -> impl Iterator<Item = (u32, String)> {
+    let promoted = record.versions.iter().filter(|one| one.event == word(EntryKind::Promoted));
+    promoted.map(|one| (one.n, format!("{}@v{}", record.slug, one.n)))
+}
+
+/// Restores those that promotions had superseded, but for one; gives the versions of those that are active again.
+fn give_room(
+    keeping: &Keeping,
+    but: &str,
+    promotions: Vec<String>,
+    me: &str,
+    change: &mut Change,
+    others: &mut Vec<String>,
+    host: &Host,
+) -> Result<Vec<Version>, Stop> {
+    let mut woven = Vec::new();
+    let environment = &keeping.desk.environment;
+    let books = keeping.library.shelf.books.iter();
+    for book in books.filter(|book| book.playbook.slug != but) {
+        let record = Record::read(environment, &keeping.library.root, book)?;
+        let is_one = record.last().is_some_and(|last| {
+            let by = last.by.as_ref().is_some_and(|by| promotions.contains(by));
+            by && last.event == word(EntryKind::Superseded)
+        });
+        if !is_one || others.contains(&record.slug) {
+            continue;
+        }
+        record.faithful(environment)?;
+        if let Some(before) = record.versions.iter().rev().nth(1).cloned() {
+            let (status, _) = restore(keeping, &record, &before, me, change, host)?;
+            woven.extend((status == Status::Active).then_some(before));
+            others.push(record.slug);
+        }
+    }
+    Ok(woven)
 }
 
 /// Restores a version of a playbook as its newest one.
@@ -142,39 +173,42 @@ fn put_aside(keeping: &Keeping, book: &Book, slug: &str, me: &str, change: &mut 
     Ok(())
 }
 
-/// What passed a gate once may have become too much, or touch what was locked since.
+/// What passed a gate once may have become too much, or touch what was locked since. `changed` are all playbooks that the
+/// rollback is about, `woven` the versions of those that are active after it.
 fn may_be_woven(
     keeping: &Keeping,
-    version: &Version,
-    others: &[String],
+    woven: &[Version],
+    changed: &[String],
     now_ms: i64,
     host: &Host,
 ) -> Result<(), Stop> {
     let library = &keeping.library;
-    let (playbook, _, text) = as_playbook(keeping, &version.text, host)?;
-    let matched = library.matched(&playbook);
-    let standing: Vec<(String, Vec<Candidate>)> = matched
-        .iter()
-        .map(|(known, _)| {
+    let woven = woven.iter().map(|version| as_playbook(keeping, &version.text, host));
+    let woven: Vec<_> = woven.collect::<Result<_, _>>()?;
+    for (playbook, _, text) in &woven {
+        let matched = library.matched(playbook);
+        let standing = |known: &Known| {
             let mut all = library.standing(known);
-            all.retain(|one| !others.contains(&one.overlay.id));
+            all.retain(|one| !changed.contains(&one.overlay.id));
+            let with = woven.iter().filter(|(one, ..)| Binding::of(one).binds(&known.subject).is_some());
+            all.extend(with.map(|(one, _, text)| known.candidate(one, text)));
             (known.slug.clone(), all)
-        })
-        .collect();
-    let most = library.workspace.host.playbooks.max_active;
-    if let Some((operator, _)) =
-        standing.iter().find(|(_, all)| active_beside(all, &playbook, now_ms) >= most)
-    {
-        let body = Body::new(format!("`{operator}` has {most} active playbooks already"));
-        return Err(Stop::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
-    }
-    match curate(&library.affected(&playbook, &text, &standing), now_ms).into_iter().next() {
-        Some(objection) => {
-            let body = Body::new(objection.to_string()).help(objection.help());
-            Err(Stop::configuration(objection.code(), body))
+        };
+        let standing: Vec<(String, Vec<Candidate>)> =
+            matched.iter().map(|(known, _)| standing(known)).collect();
+        let most = library.workspace.host.playbooks.max_active;
+        let full = standing.iter().find(|(_, all)| active_beside(all, playbook, now_ms) >= most);
+        if let Some((operator, _)) = full {
+            let body = Body::new(format!("`{operator}` has {most} active playbooks already"));
+            return Err(Stop::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
-        None => Ok(()),
+        let objections = curate(&library.affected(playbook, text, &standing), now_ms);
+        if let Some(objection) = objections.into_iter().next() {
+            let body = Body::new(objection.to_string()).help(objection.help());
+            return Err(Stop::configuration(objection.code(), body));
+        }
     }
+    Ok(())
 }
 
 /// The word of a status.

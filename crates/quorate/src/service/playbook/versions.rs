@@ -119,7 +119,7 @@ impl Record {
             return Body::new(message).help(help);
         }
         Body::new(format!("{file} is not as version {n} in its history has it"))
-            .help("`quorate playbook repair` takes the change into the history, or takes it back")
+            .help("`quorate playbook repair` takes the change into the history")
     }
 
     /// A version by its number.
@@ -133,7 +133,7 @@ impl Record {
                 Some(last) => format!("it has the versions 1 to {}", last.n),
                 None => "nothing was ever done to it by `quorate playbook`".to_owned(),
             };
-            Stop::not_found(codes::FILE_UNREADABLE, body.help(help))
+            Stop::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
         })
     }
 

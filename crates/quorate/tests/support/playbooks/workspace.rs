@@ -58,7 +58,7 @@ pub fn by_hand(place: &Place, slug: &str, head: &str, body: &str) {
 }
 
 /// A gate that always opens: its scorer likes whatever is new.
-pub const SCORER: &str = "[playbooks]\nscorer = [\"sh\", \"score.sh\"]\nmin_sample = 1\nerror_rate = 0.2\n";
+pub const SCORER: &str = "[playbooks]\nscorer = [\"sh\", \"score.sh\"]\nmin_sample = 2\nerror_rate = 0.2\n";
 
 /// Writes the scorer.
 pub fn scorer(place: &Place, without: f64, with: f64) {
@@ -85,10 +85,12 @@ pub fn files(place: &Place, below: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// The lines of `_log.md`.
+/// The lines of `_log.md` about changes, without those of whoever weaves.
 pub fn log(place: &Place) -> Vec<String> {
     let text = std::fs::read_to_string(place.path("playbooks/_log.md")).unwrap_or_default();
-    text.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect()
+    let weaves =
+        |line: &str| line.contains(" · playbooks.composed · ") || line.contains(" · playbook.skipped · ");
+    text.lines().filter(|line| line.starts_with("- ") && !weaves(line)).map(str::to_owned).collect()
 }
 
 /// The records of the ledger that change playbooks, without those of whoever weaves.
@@ -105,4 +107,13 @@ pub fn recorded(place: &Place) -> Vec<Value> {
 /// Alice's prompt.
 pub fn prompt(place: &Place) -> String {
     place.run(&["weave", "alice"]).expect(0).stdout
+}
+
+/// Holds `quorate check` against what it has to refuse: it says all of these.
+#[track_caller]
+pub fn refuses(place: &Place, all: &[&str]) {
+    let ran = place.run(&["check", "."]).expect(1);
+    for said in all {
+        assert!(ran.stdout.contains(said), "`{said}` is not said: {ran:?}");
+    }
 }

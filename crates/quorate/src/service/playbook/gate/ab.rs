@@ -3,7 +3,10 @@
 //! Which is which says whoever hands in what was made: `quorate review draft.md --made-by alice --trying SLUG`, with the
 //! prompt of `quorate weave alice --trying SLUG`. Both kinds count from when the playbook has said what it says
 //! now, in the order in which they were handed in. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD), and what a person decided beside it counts in
-//! its place; advice is worth the less the more severe it is. What came to nothing does not count.
+//! its place; advice is worth the less the more severe it is. What came to nothing does
+//! not count, and a text counts once on each side.
+
+use std::collections::BTreeSet;
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -58,6 +61,7 @@ pub async fn find(keeping: &Keeping, book: &Book, terms: Terms) -> Result<(Findi
     runs.retain(|run| run.opened_ms >= since && run.verdict.is_some());
     runs.reverse();
     let (mut with, mut without, mut last) = (Vec::new(), Vec::new(), None);
+    let mut seen = BTreeSet::new();
     for run in runs {
         let records = keeping.desk.store.records(&run.run).await?;
         let Ok(history) = History::of(&run.run, records) else { continue };
@@ -71,13 +75,13 @@ pub async fn find(keeping: &Keeping, book: &Book, terms: Terms) -> Result<(Findi
             .flatten()
             .filter_map(Json::as_str)
             .collect();
-        if trying.contains(&&**slug) {
-            with.push(worth);
-        } else if trying.is_empty() {
-            without.push(worth);
-        } else {
+        let is_with = trying.contains(&&**slug);
+        // The same text judged twice is no second outcome.
+        let artifact = history.opened.get("artifact_sha256").and_then(Json::as_str).unwrap_or_default();
+        if (!is_with && !trying.is_empty()) || !seen.insert((is_with, artifact.to_owned())) {
             continue;
         }
+        (if is_with { &mut with } else { &mut without }).push(worth);
         last = Some(run.run.to_string());
     }
     Ok((compare(&with, &without, terms), last))

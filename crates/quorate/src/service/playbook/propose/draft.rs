@@ -54,6 +54,20 @@ impl Draft {
         shown: &str,
         host: &Host,
     ) -> Result<Option<Drafted>, Stop> {
+        let path = keeping.desk.environment.directory.join(shown);
+        if let Some(book) = keeping.library.shelf.books.iter().find(|book| {
+            let there = keeping.library.root.join(book.spot.in_workspace());
+            std::fs::canonicalize(&path)
+                .ok()
+                .is_some_and(|path| std::fs::canonicalize(there).ok() == Some(path))
+        }) {
+            self.slug.clone_from(&book.playbook.slug);
+            let body = Body::new(format!("`{}` lies among the playbooks already", book.playbook.slug));
+            let help =
+                format!("`quorate playbook promote {} --gate …` makes one in shadow active", self.slug);
+            self.refuse(codes::SLUG_DUPLICATE, body.help(help));
+            return Ok(None);
+        }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
         self.of_text(keeping, text, name, host)
     }
