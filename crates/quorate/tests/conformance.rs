@@ -56,6 +56,40 @@ fn every_public_example_is_accepted() {
 }
 
 #[test]
+fn the_public_playbooks_are_woven_for_whom_they_are() {
+    // B2, B3, B4: nothing that is locked in everybody keeps one of them out.
+    let Some(examples) = examples() else { return };
+    let place = Place::with("quorate.toml", "");
+    copy(&examples.join("aip-12"), &place, "playbooks/");
+    place.write("skills/research/auth-debugging/SKILL.md", "Debug.");
+    for (slug, role) in [
+        ("alice", "clerk"),
+        ("ada", "companion"),
+        ("eve", "engineer"),
+        ("rob", "researcher"),
+        ("mia", "marketing-assistant"),
+    ] {
+        let head = format!("---\nid: {slug}\nname: {slug}\nrole: role/{role}\n---\n");
+        let body = "You help people, every day, and answer in whole sentences.\n";
+        place.write(&format!("operators/{slug}/OPERATOR.md"), head + body);
+    }
+    for (operator, expected) in [
+        ("ada", &["slow-pace-on-crisis", "acknowledge-before-redirecting", "quote-evidence-inline"][..]),
+        ("alice", &["alice-prefers-bullet-summaries"]),
+        ("eve", &["check-token-expiry-first"]),
+        ("rob", &["cite-source-when-naming-frameworks"]),
+        // One is archived, and the time of the other is over.
+        ("mia", &[]),
+    ] {
+        let json = place.run(&["weave", operator, "--format", "json"]).expect(0).json();
+        let woven = json["woven"].as_array().unwrap().iter();
+        let woven: Vec<&str> = woven.map(|one| one["playbook"].as_str().unwrap()).collect();
+        assert_eq!(woven, expected, "{operator}: {json}");
+    }
+    place.run(&["check", "."]).expect(0);
+}
+
+#[test]
 fn the_chain_of_acme_resolves_and_its_fourth_member_is_refused() {
     let Some(examples) = examples() else { return };
     let place = Place::new();

@@ -133,10 +133,15 @@ fn unresolved(round: &Round<'_>, from: &Spot, kind: TargetKind, written: &str) -
         TargetKind::Operator => Some(format!("no operator is called `{bare}` or has that role")),
         TargetKind::Role if has_role() => None,
         TargetKind::Role => Some(format!("no operator has the role `{bare}`")),
-        TargetKind::Skill if round.resolves(from, &format!("ws://skills/{bare}")).is_ok() => None,
+        // A skill may lie in a folder of skills, so what stands before the slash may be a part of its name.
+        TargetKind::Skill if [bare, named].iter().any(|one| is_skill(round, from, one)) => None,
         TargetKind::Skill => Some(format!("there is no skill `{bare}`")),
         TargetKind::Runtime => None,
     }
+}
+
+fn is_skill(round: &Round<'_>, from: &Spot, slug: &str) -> bool {
+    round.resolves(from, &format!("ws://skills/{slug}")).is_ok()
 }
 
 /// Whether an operator of a file's scope has a slug. Other than a ref that leads nowhere, a role is expected here: what

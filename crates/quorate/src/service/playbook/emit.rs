@@ -22,8 +22,9 @@ pub async fn of_run(keeping: &Keeping, prefix: &str) -> Result<Vec<Proposal>, St
     let run = keeping.desk.find(prefix).await?.run;
     let history = keeping.desk.history(&run).await?;
     let fragments = history.outcome().and_then(|outcome| outcome.get("fragments").cloned());
-    let (Some(setup), Some(Json::Array(fragments))) = (overlays::setup(&history), fragments) else {
-        let body = Body::new(format!("run {run} is no advisory run that came to something"));
+    let fragments = fragments.as_ref().and_then(Json::as_array).filter(|all| !all.is_empty());
+    let (Some(setup), Some(fragments)) = (overlays::setup(&history), fragments) else {
+        let body = Body::new(format!("run {run} is no advisory run that has advised anything"));
         let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
         return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
     };

@@ -140,10 +140,14 @@ async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Res
     )))
 }
 
-/// What a playbook is to agents.
+/// What a playbook is to agents. Git may have changed its line ends, which is nothing to anybody.
 fn essence<'p>(playbook: &'p Playbook, text: &'p str) -> impl PartialEq + 'p {
     let Playbook {
         slug, targets, selector, kind, block, priority, lock_check, ttl, status, supersedes, ..
     } = playbook;
-    ((slug, targets, selector, kind, block), (priority, lock_check, ttl, status, supersedes), text)
+    (
+        (slug, targets, selector, kind, block),
+        (priority, lock_check, ttl, status, supersedes),
+        text.replace("\r\n", "\n"),
+    )
 }
