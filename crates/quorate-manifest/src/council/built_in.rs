@@ -1,6 +1,7 @@
 //! The built-in council: what reviews when no `council.yaml` is there.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use super::tiers::TierRules;
 use super::{Council, CrossRead, Deliberator, FailFast, Logging, Protocol, Rounds, Watch, prompts};
@@ -8,6 +9,12 @@ use crate::tree::open::sha256_hex;
 
 /// Four deliberators and an adjudicator with the embedded prompts, two rounds, no runtime, no tier rules.
 pub fn built_in() -> Council {
+    // Its prompts are hashed once, not for every command of a program that gives several.
+    static BUILT_IN: LazyLock<Council> = LazyLock::new(build);
+    BUILT_IN.clone()
+}
+
+fn build() -> Council {
     let embedded = |name| prompts::find(name).expect("every embedded prompt is found by its name");
     let roster = prompts::all().map(|(name, _)| name).filter(|name| *name != prompts::ADJUDICATOR);
     Council {
