@@ -99,9 +99,7 @@ fn a_death_between_any_two_writes_is_repaired() {
         let plan = left.read("playbooks/_pending.json");
         let change: Value = serde_json::from_str(&plan).expect("it is whole");
         let after = copy(&left);
-        let here =
-            |place: &Place| plan.replace(&*left.root().to_string_lossy(), &place.root().to_string_lossy());
-        after.write("playbooks/_pending.json", here(&after));
+        // It is finished wherever the workspace lies by then.
         after.run(&["playbook", "repair"]).expect(0);
         let whole = but_log(&after);
         // Done at one go it comes to the same, but for times.
@@ -115,11 +113,10 @@ fn a_death_between_any_two_writes_is_repaired() {
         let steps = writes.len() + 3;
         for step in 0..=steps {
             let place = copy(&before);
-            place.write("playbooks/_pending.json", here(&place));
+            place.write("playbooks/_pending.json", &plan);
             for write in writes.iter().take(step) {
                 let path = write["path"].as_str().expect("a path");
-                let name = path.strip_prefix(&*left.root().to_string_lossy()).expect("it is in there");
-                place.write(name.trim_start_matches('/'), write["text"].as_str().expect("a text"));
+                place.write(path, write["text"].as_str().expect("a text"));
             }
             let copied = |from: &Place, name: &str| {
                 place.write(name, std::fs::read(from.path(name)).expect("it is there"))

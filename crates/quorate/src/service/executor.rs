@@ -8,6 +8,7 @@ use quorate_adapters::default_registry;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::ports::executor::{Executor, Refused, Servers, Settings};
 use quorate_kernel::registry::{Constructor, Registry};
+use quorate_kernel::seat::Seat;
 use quorate_manifest::council::Council;
 use quorate_manifest::host::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
@@ -32,6 +33,24 @@ pub struct Chosen {
     pub retries: u32,
     /// What the fingerprint is over.
     pub settings: Json,
+}
+
+impl Chosen {
+    /// A seat for it, without a role.
+    pub fn seat(self) -> Seat {
+        Seat {
+            executor: self.executor,
+            executor_name: self.name,
+            timeout: self.timeout,
+            retries: self.retries,
+            role: "".into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+            marks: Map::new(),
+            speaking: None,
+        }
+    }
 }
 
 /// The MCP servers of a configuration, as adapters get them.

@@ -10,7 +10,6 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::seat::Seat;
 use quorate_protocol::{Json, Name};
-use serde_json::Map;
 
 use super::change::Keeping;
 use crate::service::executor;
@@ -37,18 +36,7 @@ impl Asking {
         let patterns = &workspace.council.logging.redact_patterns;
         let redactor = Redactor::new(patterns)
             .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
-        let seat = Seat {
-            executor: chosen.executor,
-            executor_name: chosen.name,
-            timeout: chosen.timeout,
-            retries: chosen.retries,
-            role: "".into(),
-            persona: None,
-            context: Vec::new(),
-            weight: None,
-            marks: Map::new(),
-            speaking: None,
-        };
+        let seat = chosen.seat();
         let alone = Alone {
             stream: STREAM.into(),
             ledger: keeping.desk.store.clone(),

@@ -94,6 +94,27 @@ impl Change {
     pub fn at(at_ms: i64) -> Self {
         Change { id: entropy::hex(&entropy::bytes::<8>()), at_ms, files: Vec::new(), events: Vec::new() }
     }
+
+    /// With paths from a folder on, so that the folder may be moved before it is finished.
+    fn below(&self, folder: &Path) -> Self {
+        let mut change = self.clone();
+        for file in &mut change.files {
+            if let Ok(path) = file.path.strip_prefix(folder) {
+                file.path = path.to_owned();
+            }
+        }
+        change
+    }
+
+    /// As it was written in a folder.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(text: &str, folder: &Path) -> Result<Self, serde_json::Error> {
+        let mut change: Change = serde_json::from_str(text)?;
+        change.files.iter_mut().for_each(|file| file.path = folder.join(&file.path));
+        Ok(change)
+    }
 }
 
 /// Playbooks that this process alone may change.
@@ -167,7 +188,7 @@ impl Keeping {
                 ));
             }
         }
-        let pending = serde_json::to_string_pretty(change).unwrap_or_default();
+        let pending = serde_json::to_string_pretty(&change.below(&self.scope_dir())).unwrap_or_default();
         self.put(&folder.join(PENDING), &pending)?;
         self.finish(change, host).await
     }
@@ -242,7 +263,8 @@ impl Keeping {
             .map_err(|error| self.unwritable(path, &error))
     }
 
-    fn scope_dir(&self) -> PathBuf {
+    /// The folder of the scope.
+    pub(super) fn scope_dir(&self) -> PathBuf {
         self.library.root.join(self.library.scope.folder())
     }
 

@@ -34,7 +34,7 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
     match disk::text(&pending) {
         Ok(Text::Missing) => {}
         Ok(Text::There(text)) => {
-            let change: Change = serde_json::from_str(&text).map_err(|error| {
+            let change = Change::read(&text, &keeping.scope_dir()).map_err(|error| {
                 let body = Body::new(format!("{} cannot be read: {error}", shown(&environment, &pending)));
                 let help =
                     "nothing of it was written yet if it is cut; remove it then, and look at `quorate check`";

@@ -393,17 +393,6 @@ impl Seats for Seated<'_> {
             chosen = executor::by_name_with(registry, host, name, None, without);
         }
         let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first()))?;
-        Ok(Seat {
-            executor: chosen.executor,
-            executor_name: chosen.name,
-            timeout: chosen.timeout,
-            retries: chosen.retries,
-            role: "".into(),
-            persona: None,
-            context: Vec::new(),
-            weight: None,
-            marks: Map::new(),
-            speaking: None,
-        })
+        Ok(chosen.seat())
     }
 }
