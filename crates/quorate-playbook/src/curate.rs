@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use quorate_diagnostics::{RefusalCode, codes};
+use quorate_manifest::playbook::Status;
 use quorate_protocol::locks::fold;
 
 use crate::base::Base;
@@ -167,7 +168,7 @@ pub fn curate(affected: &[Affected<'_>], now_ms: i64) -> Vec<Objection> {
         let text = fold(one.proposed.overlay.text.trim());
         let same = one.standing.iter().find(|other| {
             other.overlay.id != one.proposed.overlay.id
-                && other.status != quorate_manifest::playbook::Status::Archived
+                && other.status != Status::Archived
                 && !one.proposed.supersedes.contains(&other.overlay.id)
                 && other.overlay.place == one.proposed.overlay.place
                 && fold(other.overlay.text.trim()) == text
@@ -181,15 +182,22 @@ pub fn curate(affected: &[Affected<'_>], now_ms: i64) -> Vec<Objection> {
     objections
 }
 
-/// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes.
+/// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes. What is active
+/// already stands beside whatever else is: somebody may have made that active again by hand.
 fn lengths(one: &Affected<'_>, now_ms: i64) -> (usize, usize) {
-    let active = |other: &&Candidate| {
-        other.status == quorate_manifest::playbook::Status::Active && other.touches.is_empty()
-    };
-    let before: Vec<Overlay> =
-        one.standing.iter().filter(active).map(|other| other.overlay.clone()).collect();
-    let gone = |id: &String| one.proposed.supersedes.contains(id) || *id == one.proposed.overlay.id;
-    let mut after: Vec<Overlay> = before.iter().filter(|other| !gone(&other.id)).cloned().collect();
+    let id = &one.proposed.overlay.id;
+    let is_active = one.proposed.status == Status::Active;
+    let active = |other: &&Candidate| other.status == Status::Active && other.touches.is_empty();
+    let others: Vec<&Overlay> = one
+        .standing
+        .iter()
+        .filter(active)
+        .map(|other| &other.overlay)
+        .filter(|other| other.id != *id)
+        .collect();
+    let goes = |other: &&Overlay| !is_active && one.proposed.supersedes.contains(&other.id);
+    let before: Vec<Overlay> = others.iter().copied().cloned().collect();
+    let mut after: Vec<Overlay> = others.into_iter().filter(|other| !goes(other)).cloned().collect();
     after.push(one.proposed.overlay.clone());
     let length = |overlays: &[Overlay]| weave(one.base, overlays, now_ms).prompt.chars().count();
     (length(&before), length(&after))

@@ -9,7 +9,7 @@ use quorate_manifest::host::Configuration;
 use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::shelf::{Book, FOLDER};
-use quorate_manifest::playbook::{Playbook, Weaving};
+use quorate_manifest::playbook::{Playbook, Status, Weaving};
 use quorate_manifest::round::{Refs, Round};
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::{Scope, Spot};
@@ -24,6 +24,7 @@ use quorate_protocol::assembly;
 
 use super::catalogue::Catalogue;
 use super::traits;
+use super::versions::Record;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
@@ -45,6 +46,7 @@ pub struct Library {
     pub operators: Vec<Known>,
     /// What is wrong with operators.
     pub report: Report,
+    environment: Environment,
 }
 
 /// An operator.
@@ -77,7 +79,15 @@ impl Library {
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
         let round = manifests.round(host);
         let (operators, report) = operators(&round, &scope, &workspace);
-        Ok(Library { shelf: Catalogue::open(&round, &scope), root, scope, workspace, operators, report })
+        Ok(Library {
+            shelf: Catalogue::open(&round, &scope),
+            root,
+            scope,
+            workspace,
+            operators,
+            report,
+            environment: environment.clone(),
+        })
     }
 
     /// The folder of the playbooks.
@@ -96,9 +106,14 @@ impl Library {
         self.operators.iter().filter_map(|known| Some((known, binding.binds(&known.subject)?))).collect()
     }
 
-    /// What is for an operator, held against its locks.
+    /// What is for an operator, held against its locks. What says that it is active and is not what its history says is
+    /// told to nobody, and does not count.
     pub fn standing(&self, known: &Known) -> Vec<Candidate> {
-        let bound = self.shelf.bound(&[known]).into_iter();
+        let counts = |book: &Book| {
+            let record = || Record::read(&self.environment, &self.root, book);
+            book.playbook.status != Status::Active || record().is_ok_and(|one| one.is_faithful())
+        };
+        let bound = self.shelf.bound(&[known]).into_iter().filter(|(book, _)| counts(book));
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()
     }
 

@@ -96,12 +96,17 @@ impl Record {
         self.named > self.last().map_or(0, |last| last.n)
     }
 
-    /// Refuses where somebody has.
+    /// Whether it is what its history says.
+    pub fn is_faithful(&self) -> bool {
+        !self.drifted() && !self.is_torn()
+    }
+
+    /// Refuses where it is not.
     ///
     /// # Errors
     /// `history_mutation`.
     pub fn faithful(&self, environment: &Environment) -> Result<(), Stop> {
-        if !self.drifted() && !self.is_torn() {
+        if self.is_faithful() {
             return Ok(());
         }
         Err(Stop::configuration(codes::HISTORY_MUTATION, self.mutation(environment)))
