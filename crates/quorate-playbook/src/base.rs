@@ -84,6 +84,11 @@ impl Base {
         self.blocks().any(|one| one == block)
     }
 
+    /// What stands in a block by itself.
+    pub fn text_of(&self, block: &str) -> Option<&str> {
+        self.parts.iter().find(|part| part.block.as_deref() == Some(block)).map(|part| part.text.as_str())
+    }
+
     /// The prompt as it is by itself.
     pub fn prompt(&self) -> String {
         self.with(&BTreeMap::new())

@@ -43,7 +43,7 @@ pub struct Add {
     pub block: Option<String>,
     /// What is woven first, from 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
+    pub priority: Option<Value>,
     /// The locked traits that it leaves alone.
     #[serde(default)]
     pub lock_check: Vec<String>,

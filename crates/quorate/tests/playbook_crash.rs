@@ -187,7 +187,7 @@ fn a_plan_leads_out_of_no_workspace() {
     let path = outside.path("victim.md");
     let plan = json!({"id": "ab", "at_ms": 0, "files": [{"path": path, "was": null, "text": "Got you."}], "events": []});
     place.write("playbooks/_pending.json", plan.to_string());
-    place.run(&["playbook", "repair"]).expect(5).says("file_unwritable");
+    place.run(&["playbook", "repair"]).expect(5).says("playbook_unfinished");
     assert!(!path.exists());
 }
 

@@ -78,6 +78,29 @@ pub fn text(path: &Path) -> std::io::Result<Text> {
     }
 }
 
+/// Whether bytes can be put at a path below a folder; makes nothing.
+///
+/// # Errors
+/// Why not.
+pub fn can_put_below(folder: &Path, path: &Path) -> std::io::Result<()> {
+    let there = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
+    if !std::fs::canonicalize(there)?.starts_with(std::fs::canonicalize(folder)?) {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "it leads out of the workspace",
+        ));
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_file() => {
+            Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file"))
+        }
+        Ok(found) if found.permissions().readonly() => {
+            Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Puts bytes at a path below a folder, all at once and to stay, whether there is a file already or not; its directories
 /// are made. A link that leads out of the folder is not followed.
 ///
@@ -85,6 +108,7 @@ pub fn text(path: &Path) -> std::io::Result<Text> {
 /// When it cannot be written, or would lie elsewhere.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
 pub fn put_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    can_put_below(folder, path)?;
     let dir = path.parent().unwrap_or(folder);
     std::fs::create_dir_all(dir)?;
     let dir = std::fs::canonicalize(dir)?;
@@ -95,17 +119,8 @@ pub fn put_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()
         ));
     }
     let file = dir.join(path.file_name().unwrap_or_default());
-    match std::fs::symlink_metadata(&file) {
-        Ok(there) if there.file_type().is_file() => {
-            let permissions = there.permissions();
-            if permissions.readonly() {
-                return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
-            }
-            put(&dir, &file, bytes, Some(permissions))
-        }
-        Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file")),
-        Err(_) => put(&dir, &file, bytes, None),
-    }
+    let permissions = std::fs::symlink_metadata(&file).ok().map(|there| there.permissions());
+    put(&dir, &file, bytes, permissions)
 }
 
 /// Appends bytes to a file below a folder, to stay; one that is not there is made.

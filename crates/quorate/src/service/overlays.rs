@@ -124,7 +124,7 @@ fn overlay(
 }
 
 /// A text as an agent can be told it: no control characters but line breaks and tabs, none that turn its direction.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns_direction(*c))).collect()
 }
 

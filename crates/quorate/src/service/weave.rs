@@ -12,6 +12,7 @@ use quorate_manifest::layer::Layer;
 use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::persona;
 use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::shelf::FOLDER;
 use quorate_manifest::round::{Read, Reference, Refs, Round};
 use quorate_manifest::workspace::{Scope, Spot};
 use quorate_playbook::base::Base;
@@ -19,7 +20,7 @@ use quorate_playbook::bind::{RUNTIME, SKILL};
 use quorate_playbook::compose::{Candidate, Composed, Shadow};
 use quorate_playbook::weave::Woven;
 use quorate_protocol::overlay;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::compose::{self, Sources};
 use super::environment::Environment;
@@ -27,6 +28,7 @@ use super::host::Host;
 use super::manifests::{Manifests, missing, root_of};
 use super::overlays;
 use super::playbook::catalogue::Catalogue;
+use super::playbook::change::unfinished;
 use super::playbook::library::Known;
 use super::stop::{Class, Stop};
 use super::workspace::{self, Places, Workspace, absolute};
@@ -111,13 +113,24 @@ pub async fn weave(
         Who::Persona(_) => Catalogue::default(),
     };
     let known: Vec<&Known> = known.iter().collect();
+    if let Some(body) = unfinished(environment, &root.join(scope.folder()).join(FOLDER)) {
+        report.refuse(codes::PLAYBOOK_UNFINISHED, body);
+    }
     let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
     let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
         || sources.candidates().iter().any(|one| !one.touches.is_empty());
-    let store = match workspace.ledger.is_file() || is_to_be_recorded {
-        true => Some(Store::open(&workspace.ledger).await?.store),
-        false => None,
+    let store = match (workspace.ledger.is_file(), is_to_be_recorded) {
+        (true, _) => Some(Store::open(&workspace.ledger).await?.store),
+        // Where no ledger can be made, the prompt is the same.
+        (false, true) => match Store::open(&workspace.ledger).await {
+            Ok(opened) => Some(opened.store),
+            Err(error) => {
+                report.warn(codes::WEAVE_UNRECORDED, unrecorded(&error.to_string()));
+                None
+            }
+        },
+        (false, false) => None,
     };
     let mut advice = Vec::new();
     if let Some(store) = &store {
@@ -129,7 +142,9 @@ pub async fn weave(
     if let Some(store) = store {
         let noted = if is_to_be_recorded { sources.note(&store, &composed, now_ms).await } else { Ok(()) };
         store.close().await;
-        noted?;
+        if let Err(stop) = noted {
+            report.warn(codes::WEAVE_UNRECORDED, unrecorded(&stop.first()));
+        }
     }
     let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::resting(one.status)?));
     let resting = sources.candidates().iter().filter_map(status).collect();
@@ -142,6 +157,12 @@ pub async fn weave(
     let (is_operator, base) = (matches!(request.who, Who::Operator(_)), sources.base().prompt());
     let (trying, overlays) = (request.trying.clone(), advice);
     Ok(Prompt { reference, is_operator, base, woven, shadows, trying, overlays, resting, sha256, report })
+}
+
+/// What is woven for somebody who only looks is woven all the same.
+fn unrecorded(why: &str) -> Body {
+    Body::new(format!("what was computed in shadow or kept out by a lock is not recorded: {why}"))
+        .help("name a ledger that can be written to with `--ledger`")
 }
 
 /// The prompt with a playbook in shadow.
@@ -192,8 +213,8 @@ pub(super) struct Operating {
     pub(super) operator: Operator,
     /// Its prompt: its persona's, or for want of one its own body.
     pub(super) base: Base,
-    /// What its persona says below `metadata`.
-    pub(super) persona_metadata: Option<Map<String, Value>>,
+    /// What each layer of its persona says of locks, below `metadata.quorate.locks`.
+    pub(super) persona_locks: Vec<Value>,
     /// Warnings.
     pub(super) report: Report,
 }
@@ -203,16 +224,27 @@ pub(super) fn operating(round: &Round<'_>, scope: &Scope, reference: &str) -> Re
     let layer = layer(round, scope, reference, Doctype::Operator)?;
     let loaded = operator::load::load(round, &layer);
     let Some(operator) = loaded.value else { return Err(Stop::report(Class::Configuration, loaded.report)) };
+    let folder = reference.rsplit('/').next().unwrap_or(reference);
+    if operator.id != folder {
+        let body =
+            Body::new(format!("the operator's `id` is `{}`, and its folder is `{folder}`", operator.id));
+        let body =
+            body.at(layer.value_place("id")).help("give both the same name: locks and playbooks go by it");
+        let mut report = loaded.report;
+        report.source(layer.shown.clone(), layer.text.clone());
+        report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
+        return Err(Stop::report(Class::Configuration, report));
+    }
     let mut report = loaded.report;
-    let (base, persona_metadata) = match &operator.persona {
-        None => (Base::body(layer.body().trim()), None),
+    let (base, persona_locks) = match &operator.persona {
+        None => (Base::body(layer.body().trim()), Vec::new()),
         Some(persona) => {
-            let (base, more, metadata) = base(round, scope, &full(persona, "personas"))?;
+            let (base, more, locks) = base(round, scope, &full(persona, "personas"))?;
             report.absorb(more);
-            (base, metadata)
+            (base, locks)
         }
     };
-    Ok(Operating { operator, base, persona_metadata, report })
+    Ok(Operating { operator, base, persona_locks, report })
 }
 
 /// The manifest that a ref leads to.
@@ -260,15 +292,23 @@ pub(super) fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf,
     }
 }
 
-/// A persona's own prompt, warnings, and what it says below `metadata`.
-pub(super) type Own = (Base, Report, Option<Map<String, Value>>);
+/// A persona's own prompt, warnings, and what each of its layers says of locks.
+pub(super) type Own = (Base, Report, Vec<Value>);
 
 /// The persona's own prompt.
 pub(super) fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<Own, Stop> {
     let layer = layer(round, scope, reference, Doctype::Persona)?;
     let loaded = persona::load::load(round, &layer);
     match loaded.value {
-        Some(persona) => Ok((Base::persona(&persona), loaded.report, persona.persona.metadata)),
+        Some(persona) => {
+            // Merged, a view could take its parent's away; a lock can only be added.
+            let of = |layer: &Arc<Layer>| {
+                let locks = layer.root.key("metadata")?.key("quorate")?.key("locks")?;
+                Some(locks.to_json())
+            };
+            let locks = persona.chain.layers.iter().filter_map(of).collect();
+            Ok((Base::persona(&persona), loaded.report, locks))
+        }
         None => Err(Stop::report(Class::Configuration, loaded.report)),
     }
 }

@@ -210,7 +210,7 @@ pub(in crate::cli) fn reflected(reflected: &Reflected) -> String {
 pub(in crate::cli) fn proposals(proposals: &[Proposal]) -> String {
     let deltas = proposals.iter().filter_map(|one| match one {
         Proposal::Delta(delta) => Some(json!(delta)),
-        Proposal::Manifest { .. } => None,
+        Proposal::Manifest { .. } | Proposal::Unreadable { .. } => None,
     });
     format!("{:#}\n", json!({"deltas": deltas.collect::<Vec<_>>()}))
 }

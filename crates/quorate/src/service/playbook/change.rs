@@ -188,6 +188,15 @@ impl Keeping {
                 ));
             }
         }
+        // What cannot be written is said before anything is begun.
+        for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX)]) {
+            disk::can_put_below(&self.scope_dir(), &path).map_err(|error| {
+                let path = shown(&self.desk.environment, &path);
+                let body = Body::new(format!("cannot write {path}: {error}"));
+                let help = "make it writable, and try again; nothing was begun";
+                Stop::configuration(codes::FILE_UNWRITABLE, body.help(help))
+            })?;
+        }
         let pending = serde_json::to_string_pretty(&change.below(&self.scope_dir())).unwrap_or_default();
         self.put(&folder.join(PENDING), &pending)?;
         self.finish(change, host).await

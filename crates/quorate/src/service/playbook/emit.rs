@@ -50,7 +50,7 @@ pub async fn of_run(keeping: &Keeping, prefix: &str) -> Result<Vec<Proposal>, St
             targets: Some(json!(targets)),
             selector: None,
             block: None,
-            priority: priority.map(|n| n.min(quorate_playbook::weave::ADVISORY_CAP)),
+            priority: priority.map(|n| json!(n.min(quorate_playbook::weave::ADVISORY_CAP))),
             lock_check: Vec::new(),
             ttl: None,
             evidence: Some(json!([{

@@ -140,12 +140,8 @@ impl Library {
 impl Known {
     /// An operator with its locks.
     pub(in crate::service) fn new(operating: Operating, configuration: &Configuration) -> Self {
-        let Operating { operator, base, persona_metadata, .. } = operating;
-        let traits = traits::of(
-            &configuration.locks,
-            &operator,
-            [operator.metadata.as_ref(), persona_metadata.as_ref()],
-        );
+        let Operating { operator, base, persona_locks, .. } = operating;
+        let traits = traits::of(&configuration.locks, &operator, &persona_locks);
         let mut subject = Subject::of(&operator);
         if let Some(runtime) = &operator.runtime {
             subject = subject.only(RUNTIME, runtime);

@@ -142,6 +142,14 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
             "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
         );
     }
+    if let Some((block, id, operator)) = carried(keeping, playbook)
+        && gate != Gate::Governance
+    {
+        deny(
+            format!("`{slug}` replaces `{block}`, which carries the locked trait `{id}` of `{operator}`"),
+            "promote it with `--gate governance`, or say it as an overlay".to_owned(),
+        );
+    }
     superseding(&keeping.library, playbook, report);
     let mut deny = |message: String, help: String| {
         report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
@@ -177,6 +185,21 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
     }
 }
 
+/// Blocks that carry traits: what they say is lost with them, and no word of what replaces them shows that.
+const CARRIED: [(&str, &[&str]); 2] =
+    [("voice", &["voice-register"]), ("boundaries", &["safety-boundary", "refuse-harm"])];
+
+/// The block that a playbook replaces, the locked trait that it carries, and whose that is.
+fn carried(keeping: &Keeping, playbook: &Playbook) -> Option<(String, String, String)> {
+    let block = playbook.block.as_ref()?;
+    let (_, ids) = CARRIED.iter().find(|(name, _)| name == block)?;
+    let matched = keeping.library.matched(playbook);
+    matched.iter().find_map(|(known, _)| {
+        let id = known.traits.iter().find(|one| ids.contains(&&*one.id))?;
+        Some((block.clone(), id.id.clone(), known.slug.clone()))
+    })
+}
+
 /// How many playbooks are active for an operator beside one, once that has taken the place of what it supersedes.
 pub(super) fn active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
     let superseded = playbook.supersedes.as_deref().unwrap_or_default();
@@ -210,7 +233,7 @@ fn write(
         edit.scalar("updated_at", &at);
         edit.push("evidence", &evidence(passed));
     })?;
-    change.files.extend(files);
+    let promoted = files;
     let mut archived = Vec::new();
     let mut events = Vec::new();
     for other in playbook.supersedes.iter().flatten() {
@@ -233,6 +256,8 @@ fn write(
         events.push(Happened::new(PlaybookEvent::Archived, other, format!("superseded by `{slug}`"), data));
         archived.push(other.clone());
     }
+    // After what it supersedes: whoever dies in between leaves neither woven, not both.
+    change.files.extend(promoted);
     let data = json!({
         "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "gate": gate_word(gate), "by": by,
         "evidence": passed.reference, "supersedes": archived,

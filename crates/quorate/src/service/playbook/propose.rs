@@ -7,6 +7,7 @@ mod draft;
 
 use std::path::PathBuf;
 
+use quorate_diagnostics::text::turns_direction;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
@@ -19,7 +20,7 @@ use quorate_manifest::timestamp;
 use quorate_playbook::bind::{Binding, Bound};
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::curate;
-use quorate_playbook::delta::{Delta, Deltas};
+use quorate_playbook::delta::Delta;
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -44,6 +45,13 @@ pub enum Proposal {
     },
     /// A delta.
     Delta(Box<Delta>),
+    /// What is no delta, and why; its slug as far as there is one.
+    Unreadable {
+        /// The slug.
+        slug: String,
+        /// Why.
+        why: String,
+    },
 }
 
 /// What a proposal came to.
@@ -94,12 +102,23 @@ pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
     };
     let value: Json = serde_json::from_str(bare).map_err(|error| invalid(error.to_string()))?;
     let deltas = match value {
-        Json::Array(_) => json!({"deltas": value}),
-        Json::Object(ref object) if !object.contains_key("deltas") => json!({"deltas": [value]}),
-        other => other,
+        Json::Array(all) => all,
+        Json::Object(mut object) => match object.remove("deltas") {
+            Some(Json::Array(all)) => all,
+            Some(_) => return Err(invalid("`deltas` is no list".to_owned())),
+            None => vec![Json::Object(object)],
+        },
+        _ => return Err(invalid("it is no object and no list".to_owned())),
     };
-    let deltas: Deltas = serde_json::from_value(deltas).map_err(|error| invalid(error.to_string()))?;
-    Ok(deltas.deltas.into_iter().map(|delta| Proposal::Delta(Box::new(delta))).collect())
+    // One that cannot be read keeps no other back.
+    let one = |value: Json| {
+        let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
+        match serde_json::from_value::<Delta>(value) {
+            Ok(delta) => Proposal::Delta(Box::new(delta)),
+            Err(error) => Proposal::Unreadable { slug, why: error.to_string() },
+        }
+    };
+    Ok(deltas.into_iter().map(one).collect())
 }
 
 /// Takes proposals.
@@ -135,6 +154,12 @@ async fn one(
             Delta::Add(add) => draft.of_add(keeping, add, proposer, host),
             Delta::Revise(revise) => draft.of_revision(keeping, revise, proposer),
         },
+        Proposal::Unreadable { slug, why } => {
+            draft.slug.clone_from(slug);
+            let body = Body::new(format!("it is no delta: {why}"));
+            draft.report.refuse(codes::DELTA_INVALID, body.help("docs/playbooks.md says what a delta has"));
+            Ok(None)
+        }
     }?;
     let Draft { slug, mut report, at, .. } = draft;
     let mut change = Change::at(at_ms);
@@ -214,7 +239,17 @@ async fn examine(
     let library = &keeping.library;
     let playbook = &drafted.playbook;
     let matched = library.matched(playbook);
-    if Binding::of(playbook).is_for_everybody() {
+    let hidden =
+        |text: &str| text.chars().any(|c| (c.is_control() && !"\n\r\t".contains(c)) || turns_direction(c));
+    if hidden(&playbook.title) || hidden(&drafted.text) || playbook.title.contains(['\n', '\r']) {
+        let body = Body::new(
+            "it has characters that are not seen and that a terminal would obey, or a title of several lines",
+        );
+        report.refuse(codes::DELTA_INVALID, body.help("write it in plain text"));
+    }
+    let by_pattern = matched.iter().all(|(_, bound)| *bound == Bound::Matched);
+    let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
+    if Binding::of(playbook).is_for_everybody() || is_everybody {
         let body = Body::new("it names everybody, and nothing is learned from everybody");
         let help = "name the operator or the role that it was learned from";
         report.refuse(codes::DELTA_INVALID, body.help(help));

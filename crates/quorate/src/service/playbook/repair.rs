@@ -4,6 +4,8 @@
 //! become stands in the history as a version. Whoever edits an active playbook by hand changes what agents are told, so
 //! it goes back to shadow and has to pass a gate again, unless only its title, tags or metadata are different.
 
+use std::path::{Component, Path};
+
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
@@ -40,6 +42,14 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
                     "nothing of it was written yet if it is cut; remove it then, and look at `quorate check`";
                 Stop::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
             })?;
+            // Who can plant a plan must not make somebody else write anything but playbooks with it.
+            if let Some(file) = change.files.iter().find(|file| !is_of_playbooks(&folder, &file.path)) {
+                let (plan, file) = (shown(&environment, &pending), shown(&environment, &file.path));
+                let body =
+                    Body::new(format!("{plan} wants {file} written, which is none of the playbooks' files"));
+                let help = "it was not written by `quorate`: look at it, and remove it";
+                return Err(Stop::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
+            }
             for file in &change.files {
                 if now(file)? == Now::Other {
                     done.push(format!(
@@ -98,6 +108,14 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
     Ok(done)
 }
 
+/// Whether a path is that of a playbook or of a history.
+fn is_of_playbooks(folder: &Path, path: &Path) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.to_string_lossy().starts_with('.'));
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let below = path.strip_prefix(folder).is_ok_and(|below| below.components().all(plain));
+    below && name.ends_with(".md") && !name.starts_with('_')
+}
+
 /// Takes what somebody has changed by hand into the history.
 async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Result<Option<String>, Stop> {
     let environment = keeping.desk.environment.clone();
@@ -140,14 +158,17 @@ async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Res
     )))
 }
 
-/// What a playbook is to agents. Git may have changed its line ends, which is nothing to anybody.
-fn essence<'p>(playbook: &'p Playbook, text: &'p str) -> impl PartialEq + 'p {
-    let Playbook {
-        slug, targets, selector, kind, block, priority, lock_check, ttl, status, supersedes, ..
-    } = playbook;
-    (
-        (slug, targets, selector, kind, block),
-        (priority, lock_check, ttl, status, supersedes),
-        text.replace("\r\n", "\n"),
-    )
+/// What a playbook is to agents: all of it but what is for people to read. Git may have changed its line ends, which is
+/// nothing to anybody.
+fn essence(playbook: &Playbook, text: &str) -> (Playbook, String) {
+    let told = Playbook {
+        title: String::new(),
+        tags: None,
+        metadata: None,
+        history: None,
+        evidence: Vec::new(),
+        entry: None,
+        ..playbook.clone()
+    };
+    (told, text.replace("\r\n", "\n"))
 }

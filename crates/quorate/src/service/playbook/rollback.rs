@@ -18,7 +18,7 @@ use super::change::{Change, Happened, Keeping};
 use super::inspect::as_playbook;
 use super::library::Known;
 use super::promote::{active_beside, find};
-use super::versions::{Record, Step, word};
+use super::versions::{Record, Step};
 use crate::service::host::Host;
 use crate::service::stop::{Class, Stop};
 
@@ -57,8 +57,8 @@ pub async fn rollback(
     let mut change = Change::at(now_ms);
     let (status, new) = restore(keeping, &record, &version, by, &mut change, host)?;
     let me = format!("{slug}@v{new}");
-    // Promotions that are taken back give room to those whose place they had taken.
-    let taken_back = promotions(&record).filter(|(n, _)| *n > to).map(|(_, named)| named).collect();
+    // What is taken back gives room to those whose place it had taken.
+    let taken_back = named_after(&record, to);
     let (mut others, mut woven) = (Vec::new(), Vec::new());
     woven.extend(give_room(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
     if status == Status::Active {
@@ -71,7 +71,7 @@ pub async fn rollback(
                 others.push(other.playbook.slug.clone());
                 // What else it had taken the place of comes back with this one.
                 let other = Record::read(&environment, &keeping.library.root, &other)?;
-                let in_force = promotions(&other).last().map(|(_, named)| named).into_iter().collect();
+                let in_force = named_after(&other, 0);
                 woven.extend(give_room(keeping, slug, in_force, &me, &mut change, &mut others, host)?);
             }
         }
@@ -84,17 +84,18 @@ pub async fn rollback(
     Ok(RolledBack { version: new, status: status_word(status), others })
 }
 
-/// The versions of a playbook that are promotions, and what those that were superseded by them call them.
-fn promotions(record: &Record) -> impl Iterator<Item = (u32, String)> {
-    let promoted = record.versions.iter().filter(|one| one.event == word(EntryKind::Promoted));
-    promoted.map(|one| (one.n, format!("{}@v{}", record.slug, one.n)))
+/// What others call the versions of a playbook after one where they were changed by them.
+fn named_after(record: &Record, to: u32) -> Vec<String> {
+    let after = record.versions.iter().filter(|one| one.n > to);
+    after.map(|one| format!("{}@v{}", record.slug, one.n)).collect()
 }
 
-/// Restores those that promotions had superseded, but for one; gives the versions of those that are active again.
+/// Takes back what versions of one playbook had done to others, but for one; gives the versions of those that are active
+/// again.
 fn give_room(
     keeping: &Keeping,
     but: &str,
-    promotions: Vec<String>,
+    versions: Vec<String>,
     me: &str,
     change: &mut Change,
     others: &mut Vec<String>,
@@ -105,10 +106,7 @@ fn give_room(
     let books = keeping.library.shelf.books.iter();
     for book in books.filter(|book| book.playbook.slug != but) {
         let record = Record::read(environment, &keeping.library.root, book)?;
-        let is_one = record.last().is_some_and(|last| {
-            let by = last.by.as_ref().is_some_and(|by| promotions.contains(by));
-            by && last.event == word(EntryKind::Superseded)
-        });
+        let is_one = record.last().and_then(|last| last.by.as_ref()).is_some_and(|by| versions.contains(by));
         if !is_one || others.contains(&record.slug) {
             continue;
         }

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorate_manifest::host::Lock;
 use quorate_manifest::operator::Operator;
 use quorate_playbook::lock::{Locks, Trait, built_in, lexicon};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// The locked traits of an operator, by id. `metadata` is that of its manifest and of its persona's.
+/// The locked traits of an operator, by id. `persona_locks` is what the layers of its
+/// persona say of locks.
 pub(super) fn of(
     configured: &BTreeMap<String, Lock>,
     operator: &Operator,
-    metadata: [Option<&Map<String, Value>>; 2],
+    persona_locks: &[Value],
 ) -> Vec<Trait> {
     let mut traits: BTreeMap<String, Trait> = BTreeMap::new();
     for one in lexicon() {
@@ -31,10 +32,8 @@ pub(super) fn of(
     for id in operator.locks.iter().flatten() {
         add(&mut traits, id, None, &[], &[]);
     }
-    for metadata in metadata.into_iter().flatten() {
-        let Some(locks) = metadata.get("quorate").and_then(|ours| ours.get("locks")) else { continue };
-        written(&mut traits, locks);
-    }
+    let own = operator.metadata.as_ref().and_then(|metadata| metadata.get("quorate")?.get("locks"));
+    persona_locks.iter().chain(own).for_each(|locks| written(&mut traits, locks));
     // What a manifest names and the configuration describes is described, also where it was meant for others alone.
     let described: Vec<String> = traits.keys().cloned().collect();
     for id in described {
@@ -70,20 +69,33 @@ fn is_for(lock: &Lock, operator: &str) -> bool {
     lock.operators.as_ref().is_none_or(|all| all.iter().any(|one| one == operator || one == "*"))
 }
 
-/// A list of ids or traits, or traits by their ids.
+/// A list of ids or traits, traits by their ids, or one id. What can be meant as a lock is one: nothing is let go because
+/// it is written in another shape.
 fn written(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
-    let mut one = |id: &str, value: &Value| {
-        let texts = |key: &str| -> Vec<String> {
-            let list = value.get(key).and_then(Value::as_array).into_iter().flatten();
-            list.filter_map(|one| one.as_str().map(str::to_owned)).collect()
-        };
-        add(traits, id, value.get("description").and_then(Value::as_str), &texts("words"), &texts("phrases"));
+    let texts = |value: Option<&Value>| -> Vec<String> {
+        match value {
+            Some(Value::String(one)) => vec![one.clone()],
+            Some(Value::Array(all)) => all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+            _ => Vec::new(),
+        }
+    };
+    let mut one = |id: &str, value: &Value| match value {
+        // Of a trait by its id, a bare text or list is its phrases.
+        Value::Array(_) => add(traits, id, None, &[], &texts(Some(value))),
+        _ => {
+            let description = value.get("description").and_then(Value::as_str);
+            add(traits, id, description, &texts(value.get("words")), &texts(value.get("phrases")));
+        }
     };
     match locks {
+        Value::String(id) => one(id, locks),
         Value::Array(all) => {
             for value in all {
-                if let Some(id) = value.as_str().or_else(|| value.get("id")?.as_str()) {
+                let named = || ["id", "name", "trait"].iter().find_map(|key| value.get(key)?.as_str());
+                if let Some(id) = value.as_str().or_else(named) {
                     one(id, value);
+                } else if let Some(all) = value.as_object() {
+                    all.iter().for_each(|(id, value)| one(id, value));
                 }
             }
         }

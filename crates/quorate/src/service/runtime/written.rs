@@ -12,6 +12,7 @@ use quorate_manifest::runtime::participants::Participant;
 use quorate_manifest::runtime::{self as manifest};
 use quorate_manifest::workspace::Spot;
 use quorate_playbook::base::Base;
+use quorate_playbook::bind::RUNTIME;
 
 use super::{Request, outside};
 use crate::service::compose::Sources;
@@ -95,6 +96,7 @@ pub(super) fn read(
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
     let workspace = workspace::load(environment, places, &dir)?;
     let telling = Telling {
+        runtime: &runtime.id,
         environment,
         root: &root,
         round: &round,
@@ -123,6 +125,8 @@ pub(super) fn read(
 
 /// What is needed to say what a participant is told.
 struct Telling<'a> {
+    /// The manifest's id.
+    runtime: &'a str,
     environment: &'a Environment,
     root: &'a Path,
     round: &'a Round<'a>,
@@ -188,6 +192,9 @@ impl Telling<'_> {
             }
         }
         told.base = base.clone();
+        for one in &mut known {
+            one.subject = one.subject.clone().with(RUNTIME, self.runtime);
+        }
         if !known.is_empty() {
             let catalogue = catalogue.get_or_insert_with(|| {
                 let mut catalogue = Catalogue::open(round, spot.scope());

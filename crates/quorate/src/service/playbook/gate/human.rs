@@ -1,9 +1,11 @@
 //! `human`: a person reads what would change, and says yes or no.
 
 use quorate_manifest::playbook::shelf::Book;
+use quorate_playbook::index::priority;
 
 use super::super::change::Keeping;
 use super::{Asked, Passed, Shut};
+use crate::service::overlays::plain;
 
 /// Asks.
 ///
@@ -24,28 +26,46 @@ pub fn open(keeping: &Keeping, book: &Book, asked: &mut dyn Asked) -> Result<Pas
     Ok(Passed { kind: "human", reference: answer.by, note })
 }
 
-/// What is to be decided, for a person or an assembly: what it is, for whom, and what would be different.
+/// What is to be decided, for a person or an assembly: what becomes of it first, in words of ours; then what it says, in
+/// which nothing can pass for ours.
 pub fn shown(keeping: &Keeping, book: &Book) -> String {
     let playbook = &book.playbook;
     let matched = keeping.library.matched(playbook);
     let operators: Vec<&str> = matched.iter().map(|(known, _)| &*known.slug).collect();
     let mut text = format!("# Weave `{}` into the prompts of {}\n\n", playbook.slug, operators.join(", "));
-    text.push_str(&format!("{}\n\n", playbook.title.trim()));
+    let superseded = playbook.supersedes.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
     text.push_str(&format!(
-        "Resolution: it becomes active, at priority {}{}.\n\n",
-        quorate_playbook::index::priority(playbook),
-        playbook
-            .supersedes
-            .as_ref()
-            .filter(|all| !all.is_empty())
-            .map_or(String::new(), |all| { format!(", in place of {}", all.join(", ")) })
+        "Resolution: `{}` becomes active, at priority {}",
+        playbook.slug,
+        priority(playbook)
     ));
-    text.push_str("## What agents would be told\n\n");
-    book.text().lines().for_each(|line| text.push_str(&format!("> {line}\n")));
-    text.push_str("\n## What it was learned from\n\n");
+    if !superseded.is_empty() {
+        text.push_str(&format!(", in place of {superseded}"));
+    }
+    if let Some(block) = &playbook.block {
+        text.push_str(&format!(", and stands in place of the block `{block}`"));
+    }
+    text.push_str(".\n\n## What agents would be told\n\n");
+    quote(&mut text, book.text());
+    if let Some(block) = &playbook.block {
+        for (known, _) in &matched {
+            let own = known.base.text_of(block).unwrap_or_default();
+            text.push_str(&format!("\n## What `{}` is told there now\n\n", known.slug));
+            quote(&mut text, own);
+        }
+    }
+    text.push_str("\n## What its author says of it\n\n");
+    quote(&mut text, &playbook.title);
     for one in &playbook.evidence {
         let note = one.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
-        text.push_str(&format!("- {}{note}\n", one.reference));
+        quote(&mut text, &format!("learned from {}{note}", one.reference).replace(['\n', '\r'], " "));
     }
     text
+}
+
+/// Adds a text of somebody's as a quotation, without what a terminal would obey.
+fn quote(text: &mut String, quoted: &str) {
+    for line in plain(quoted).lines() {
+        text.push_str(&format!("> {line}\n"));
+    }
 }

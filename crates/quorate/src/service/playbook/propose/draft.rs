@@ -18,7 +18,7 @@ use super::super::versions::Record;
 use super::Proposer;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::Stop;
 
 /// A proposal on its way.
 pub(super) struct Draft {
@@ -117,10 +117,14 @@ impl Draft {
         let round = manifests.round(host);
         // Whoever is there first has the slug.
         drop(shelf::open(&round, &library.scope));
-        let spot = Spot::new(&in_scope(library.scope.folder(), name)).map_err(|_| {
+        let Ok(spot) = Spot::new(&in_scope(library.scope.folder(), name)) else {
             let body = Body::new(format!("`{name}` cannot be the name of a file here"));
-            Stop::new(Class::Usage, codes::USAGE, body)
-        })?;
+            self.refuse(
+                codes::PLAYBOOK_INVALID,
+                body.help("a slug has lower-case letters, digits and dashes"),
+            );
+            return Ok(None);
+        };
         let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
             Opened::Layer(layer) if layer.doctype == Doctype::Playbook => layer,
             Opened::Unknown(report) => {
