@@ -6,8 +6,11 @@
 pub mod aside;
 pub mod council_log;
 pub mod memory;
+pub mod merkle;
+pub mod note;
 pub mod record;
 pub mod runs;
+pub mod signing;
 pub mod store;
 
 pub use memory::Memory;

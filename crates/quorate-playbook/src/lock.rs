@@ -4,8 +4,14 @@
 //! # The rule
 //!
 //! A text is read folded (as in `quorate_protocol::locks`), letter for lookalike letter, once with markup taken out and
-//! once with its signs as spaces. It falls into paragraphs and list items; an item is read together with the line that
-//! its list stands under, if that line acts. A sentence ends at `.`, `!`, `?` and `;`.
+//! once with its signs as spaces. It falls into paragraphs, headings and list items; an item is read together with the
+//! line that its list stands under, if that line acts. A sentence ends at `.`, `!`, `?` and `;`.
+//!
+//! A verb without its object (`# Skip`, `Skip the following.`, `Drop;`) is read with the sentence or the block after it,
+//! and on as long as each could be one more object: it is short, begins with no verb and states nothing. What says
+//! something of lines that follow (`these can wait:`) is read after them, and what begins with `skip them` or
+//! `not needed` after a line that only names a trait. A block is also read by itself; only an item under a line that
+//! says that something follows is read no other way.
 //!
 //! A trait has *words* that stand for it (`warmth`) and *phrases* that betray it by themselves (`be cold`), both in
 //! their inflections. For each, what acts on it in its sentence is counted:
@@ -23,6 +29,7 @@
 
 mod direction;
 mod grammar;
+mod lead;
 mod lexicon;
 mod text;
 mod words;
@@ -36,6 +43,7 @@ use quorate_protocol::locks as protocol;
 
 use direction::Reading;
 use grammar::Grammar;
+use lead::Lead;
 
 pub use lexicon::{built_in, lexicon};
 
@@ -112,6 +120,10 @@ impl Locks {
                 grammar.word(at, word);
             }
             for phrase in &one.phrases {
+                if text::is_plain(phrase) {
+                    grammar.phrase(at, phrase);
+                    continue;
+                }
                 let folded = text::folded(phrase);
                 if folded.is_ascii() && folded.contains(|c: char| c.is_ascii_alphanumeric()) {
                     grammar.phrase(at, phrase);
@@ -163,8 +175,12 @@ impl Locks {
 
     fn read(&self, text: &str, found: &mut BTreeMap<usize, Touch>) {
         let mut known: Option<(String, bool)> = None;
+        let (mut lead, mut topic): (Option<Lead>, Option<String>) = (None, None);
+        let mut below = false;
         for block in text::blocks(text) {
-            let mut body = text::folded(&block.body);
+            let own = text::folded(&block.body);
+            let mut body = own.clone();
+            let is_item = block.intro.is_some();
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
                 if known.as_ref().is_none_or(|(known, _)| *known != intro) {
                     let folded = text::folded(&intro);
@@ -175,23 +191,46 @@ impl Locks {
                     body = format!("{} {body}", text::folded(&intro));
                 }
             }
-            let read = self.reading(&body);
-            for spot in &read.spots {
-                if found.contains_key(&spot.at) {
-                    continue;
-                }
-                if let Some(by) = read.betrayed(spot) {
-                    let said = read.said(spot.start, spot.end).to_owned();
-                    let by = match by {
-                        Some(by) => By::Diminished { word: said, by: by.to_owned() },
-                        None => By::Phrase(said),
-                    };
-                    let (start, end) = read.clause(spot, EXCERPT);
-                    let excerpt = given(text, &body[start..end]);
-                    found.insert(spot.at, Touch { id: self.traits[spot.at].id.clone(), excerpt, by });
+            let alone = self.reading(&own);
+            let points = is_item && lead.as_ref().is_some_and(|lead| lead.points);
+            let hung = lead.take_if(|lead| (!block.is_heading || below) && (points || alone.hangs(lead)));
+            if let Some(topic) = topic.take().filter(|_| alone.answers()) {
+                self.touch(text, &format!("{topic}: {own}"), found);
+            }
+            if let Some(hung) = &hung {
+                let joined = hung.with(&own);
+                self.touch(text, &joined, found);
+                // An item under `never do the following` says nothing by itself.
+                if points && !hung.is_said {
+                    body = joined;
                 }
             }
+            let read = self.touch(text, &body, found);
+            topic = read.topic();
+            lead = read.lead().or(hung.filter(|_| !block.is_heading));
+            below = block.is_heading;
         }
+    }
+
+    /// Notes what a folded block betrays.
+    fn touch<'a>(&'a self, text: &str, body: &'a str, found: &mut BTreeMap<usize, Touch>) -> Reading<'a> {
+        let read = self.reading(body);
+        for spot in &read.spots {
+            if found.contains_key(&spot.at) {
+                continue;
+            }
+            if let Some(by) = read.betrayed(spot) {
+                let said = read.said(spot.start, spot.end).to_owned();
+                let by = match by {
+                    Some(by) => By::Diminished { word: said, by: by.to_owned() },
+                    None => By::Phrase(said),
+                };
+                let (start, end) = read.clause(spot, EXCERPT);
+                let excerpt = given(text, &body[start..end]);
+                found.insert(spot.at, Touch { id: self.traits[spot.at].id.clone(), excerpt, by });
+            }
+        }
+        read
     }
 
     fn reading<'a>(&'a self, folded: &'a str) -> Reading<'a> {

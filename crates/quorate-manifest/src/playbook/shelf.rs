@@ -70,14 +70,24 @@ pub fn open(round: &Round<'_>, scope: &Scope) -> Shelf {
 /// The files of a scope that are playbooks, sorted.
 pub fn spots(round: &Round<'_>, scope: &Scope) -> Vec<Spot> {
     let mut found = Vec::new();
-    if let Ok(folder) = Spot::new(&match scope.folder() {
-        top if top.is_empty() => FOLDER.to_owned(),
-        tenant => format!("{tenant}/{FOLDER}"),
-    }) {
+    if let Some(folder) = folder(scope) {
         walk(round, &folder, DEPTH, &mut found);
     }
     found.sort();
     found
+}
+
+/// Whether a scope has anything in the folder of its playbooks.
+pub fn is_there(round: &Round<'_>, scope: &Scope) -> bool {
+    folder(scope).is_some_and(|folder| !round.files(&folder).is_empty() || !round.names(&folder).is_empty())
+}
+
+fn folder(scope: &Scope) -> Option<Spot> {
+    let folder = match scope.folder() {
+        top if top.is_empty() => FOLDER.to_owned(),
+        tenant => format!("{tenant}/{FOLDER}"),
+    };
+    Spot::new(&folder).ok()
 }
 
 fn walk(round: &Round<'_>, folder: &Spot, depth: usize, found: &mut Vec<Spot>) {

@@ -13,15 +13,15 @@ const WINDOW: usize = 40;
 
 /// Something that acts on words: a word or a sequence.
 #[derive(Debug, Clone, Copy)]
-struct Acting {
+pub(super) struct Acting {
     ops: u16,
-    form: Form,
-    start: usize,
-    end: usize,
+    pub(super) form: Form,
+    pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 impl Acting {
-    fn is(&self, op: Op) -> bool {
+    pub(super) fn is(&self, op: Op) -> bool {
         self.ops & (1 << op as u16) != 0
     }
 }
@@ -43,11 +43,11 @@ pub(super) struct Spot {
 /// A block, read.
 pub(super) struct Reading<'a> {
     grammar: &'a Grammar,
-    text: &'a str,
-    tokens: Vec<Token>,
+    pub(super) text: &'a str,
+    pub(super) tokens: Vec<Token>,
     /// Where each token's part of a sentence begins.
     parts: Vec<usize>,
-    acts: Vec<Acting>,
+    pub(super) acts: Vec<Acting>,
     /// By token: the index of what acts there, plus one.
     act_at: Vec<u32>,
     /// The words and phrases of traits, by place.
@@ -90,6 +90,7 @@ impl<'a> Reading<'a> {
             spots: Vec::new(),
         };
         read.find();
+        read.rejoin();
         read
     }
 
@@ -117,6 +118,7 @@ impl<'a> Reading<'a> {
                 (ahead == 0 || matches!(token.gap, Gap::None | Gap::Comma)).then_some(token.id)
             };
             let mut best: Option<Acting> = None;
+            let mut here = 0;
             let from = self.spots.len();
             let spots = &mut self.spots;
             self.grammar.sequences(ids, |means, len| match means {
@@ -126,7 +128,13 @@ impl<'a> Reading<'a> {
                 Means::Phrase(of) => {
                     spots.push(Spot { at: of, is_phrase: true, form: Form::Base, start: at, end: at + len });
                 }
-                Means::Harmless => masked = masked.max(at + len),
+                Means::Ending(of) => {
+                    if tokens.get(at + len).is_none_or(|next| next.gap != Gap::None) {
+                        let end = at + len;
+                        spots.push(Spot { at: of, is_phrase: true, form: Form::Base, start: at, end });
+                    }
+                }
+                Means::Harmless => here = here.max(at + len),
                 Means::Acts(op, form) => {
                     let new = Acting { ops: 1 << op as u16, form, start: at, end: at + len };
                     match &mut best {
@@ -141,44 +149,46 @@ impl<'a> Reading<'a> {
                 self.acts.push(best);
                 self.act_at[best.start..best.end].fill(self.acts.len() as u32);
             }
+            masked = masked.max(here);
             // What is hidden by a longer sequence is no word of a trait: `identity provider`, `tone down`.
             let covered = self.act(at).filter(|act| act.end - act.start > 1 && !act.is(Op::Keeper));
             let hidden = masked.max(covered.map_or(0, |act| act.end));
             let mut kept = from;
             for place in from..self.spots.len() {
                 let spot = self.spots[place];
-                if spot.is_phrase || spot.end > hidden {
+                if if spot.is_phrase { spot.end >= here } else { spot.end > hidden } {
                     self.spots[kept] = spot;
                     kept += 1;
                 }
             }
             self.spots.truncate(kept);
         }
-        // A word in a phrase of its trait is that phrase's.
-        self.spots.sort_by_key(|spot| (spot.start, !spot.is_phrase));
+        // A word or a phrase within a phrase of its trait is that phrase's.
+        self.spots.sort_by_key(|spot| (spot.start, !spot.is_phrase, std::cmp::Reverse(spot.end)));
         let mut phrases: BTreeMap<usize, usize> = BTreeMap::new();
         self.spots.retain(|spot| {
             let end = phrases.entry(spot.at).or_default();
+            let is_own = spot.end > *end;
             if spot.is_phrase {
                 *end = spot.end.max(*end);
             }
-            spot.is_phrase || spot.end > *end
+            is_own
         });
     }
 
-    fn is(&self, at: usize, bit: u32) -> bool {
+    pub(super) fn is(&self, at: usize, bit: u32) -> bool {
         self.tokens.get(at).is_some_and(|token| self.grammar.is(token.id, bit))
     }
 
-    fn act(&self, at: usize) -> Option<&Acting> {
+    pub(super) fn act(&self, at: usize) -> Option<&Acting> {
         self.act_at.get(at).filter(|act| **act > 0).map(|act| &self.acts[*act as usize - 1])
     }
 
-    fn acts_as(&self, at: usize, op: Op) -> bool {
+    pub(super) fn acts_as(&self, at: usize, op: Op) -> bool {
         self.act(at).is_some_and(|act| act.start == at && act.is(op))
     }
 
-    fn is_content(&self, at: usize) -> bool {
+    pub(super) fn is_content(&self, at: usize) -> bool {
         self.act(at).is_none()
             && !self.is(at, flag::FUNCTION | flag::FILLER | flag::SUBORDINATE | flag::AND | flag::OR)
     }
@@ -441,7 +451,7 @@ impl<'a> Reading<'a> {
         self.is(at, flag::SUBORDINATE | flag::BUT) || (divides && (starts || acts))
     }
 
-    fn ends_with_pronoun(&self, at: usize) -> bool {
+    pub(super) fn ends_with_pronoun(&self, at: usize) -> bool {
         self.act(at).is_some_and(|act| act.form == Form::Base && self.is(act.end, flag::PRONOUN))
     }
 }

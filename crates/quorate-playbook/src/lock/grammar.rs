@@ -58,6 +58,8 @@ pub(super) enum Means {
     Word(usize, Form),
     /// A phrase that betrays a trait.
     Phrase(usize),
+    /// The same, where its clause ends with it.
+    Ending(usize),
     /// Something that acts on words.
     Acts(Op, Form),
     /// What only looks like a trait's word.
@@ -84,6 +86,7 @@ pub(super) mod flag {
     pub(in super::super) const FOR: u32 = 32768;
     pub(in super::super) const CONSIDER: u32 = 65536;
     pub(in super::super) const ASK: u32 = 131_072;
+    pub(in super::super) const POINTER: u32 = 262_144;
 }
 
 /// How far a sequence may run over fillers between two of its words.
@@ -127,6 +130,9 @@ pub(super) struct Grammar {
     /// By word: the node of a sequence that begins with it, or nothing.
     roots: Vec<u32>,
     nodes: Vec<Node>,
+    /// By the first word of a phrase: its forms as a verb. By its last: its plural, if it has one.
+    verbs: HashMap<Box<str>, Vec<u32>>,
+    plurals: HashMap<Box<str>, Option<u32>>,
 }
 
 impl Grammar {
@@ -138,6 +144,8 @@ impl Grammar {
             flags: vec![0],
             roots: vec![0],
             nodes: vec![Node::default()],
+            verbs: HashMap::new(),
+            plurals: HashMap::new(),
         };
         made.articles = ["the", "a", "an"].map(|word| made.id(word));
         for (list, bit) in [
@@ -150,6 +158,8 @@ impl Grammar {
             (words::THIRD, flag::THIRD),
             (words::NOUNS_TO, flag::NOUN_TO),
             (words::ASK, flag::ASK),
+            (words::POINTERS, flag::POINTER | flag::FUNCTION),
+            (words::POINTED, flag::POINTER),
             ("and, then", flag::AND),
             ("or, nor", flag::OR),
             ("but, yet, however, though, although", flag::BUT),
@@ -198,8 +208,9 @@ impl Grammar {
         self.insert_each(entry, &|form| form != Form::Manner, true, &|form| Means::Word(at, form));
     }
 
-    /// Adds a phrase. Its first word is inflected as a verb, its last as a noun.
+    /// Adds a phrase. Its first word is inflected as a verb, its last as a noun. One with a full stop ends its clause.
     pub(super) fn phrase(&mut self, at: usize, entry: &str) {
+        let means = if entry.ends_with('.') { Means::Ending(at) } else { Means::Phrase(at) };
         let tokens = text::words(entry);
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
         let mut ids = self.known_by(&tokens);
@@ -207,20 +218,40 @@ impl Grammar {
         let firsts: Vec<u32> = if first == "be" && tokens.len() > 1 {
             listed(words::BEING).map(|word| self.id(word)).collect()
         } else {
-            let fits = |form: &(String, Form)| form.1 != Form::Manner;
-            forms(first).into_iter().filter(fits).map(|form| self.id(&form.0)).collect()
+            self.as_verb(first)
         };
         if tokens.len() > 1 {
-            let plural = [last, "s"].concat();
-            ends.extend(forms(last).iter().filter(|form| form.0 == plural).map(|form| self.id(&form.0)));
+            ends.extend(self.plural(last));
         }
         for end in ends {
             *ids.last_mut().unwrap_or(&mut 0) = end;
             for first in &firsts {
                 ids[0] = *first;
-                self.insert(&ids, Means::Phrase(at));
+                self.insert(&ids, means);
             }
         }
+    }
+
+    /// The forms of a word as a verb.
+    fn as_verb(&mut self, word: &str) -> Vec<u32> {
+        if let Some(known) = self.verbs.get(word) {
+            return known.clone();
+        }
+        let fits = |form: &(String, Form)| form.1 != Form::Manner;
+        let ids: Vec<u32> = forms(word).into_iter().filter(fits).map(|form| self.id(&form.0)).collect();
+        self.verbs.insert(word.into(), ids.clone());
+        ids
+    }
+
+    /// The plural of a word, where it has one.
+    fn plural(&mut self, word: &str) -> Option<u32> {
+        if let Some(known) = self.plurals.get(word) {
+            return *known;
+        }
+        let plural = [word, "s"].concat();
+        let id = forms(word).iter().any(|form| form.0 == plural).then(|| self.id(&plural));
+        self.plurals.insert(word.into(), id);
+        id
     }
 
     /// Inserts a sequence in the forms of its first word, or of its last.

@@ -2,6 +2,7 @@
 //!
 //! Words betray nothing alone; a diminishing word has to stand by them. Phrases betray unless they are negated. Both are
 //! found in their inflected forms, and a phrase that begins with `be` also under `sound`, `act`, `stay` and their like.
+//! A phrase with a full stop ends its clause; `a|b` stands for either.
 
 use std::sync::LazyLock;
 
@@ -78,7 +79,26 @@ const TABLE: [[&str; 4]; 8] = [
          cook books, dupe,
          bamboozle, hoodwink, distort, misrepresent, play down risk, play down problem, downplay risk,
          downplay problem,
-         say whatever, tell them whatever, tell customer whatever, tell user whatever",
+         say whatever, tell them whatever, tell customer whatever, tell user whatever,
+         make one|some|something up,
+         make figure|number|source|citation|quote|fact|reason|date|name|price|answer up,
+         make it|them up., make it up if|when|where|and|as, make up one|some|it|them|price|date|name|detail,
+         come up with one|number|figure|source|quote, invent|concoct one|some|it|them|something,
+         invent price|date|name|detail|statistic|result,
+         conjure up one|figure|number|source|fact, pull one|figure|number out of,
+         guess and present|state|report it as fact|certain|true,
+         present|state|sell|give|report|write|quote it|one|them|guess as fact|certain|true,
+         pass it|them|guess|guesses off as, present|state|sell|report guess|guesses|assumption|rumour|rumor as,
+         as established fact, as though|if it were fact, as though|if it was fact, as though|if you knew,
+         as though|if you had checked, as though|if you were sure|certain,
+         guess confidently, guess with confidence, guess and do not say, guess without saying,
+         exist when|although|though|while it|they does|do not., exist whether or not it|they does|do,
+         exist even if|when|though they do not.,
+         exist whether it|they does|do or not, is one even if|though|when there is none|not,
+         even if|when|though it does|did|has|had|was|will|can not., even if|when|though none exists,
+         even if|when|though no such, even if|when|though nothing of sort, although|though it does not exist,
+         cite|quote|link|name|mention source|sources|document|documents|page|pages that|which does|do not
+         exist",
     ],
     [
         "voice-register",
@@ -130,6 +150,58 @@ const TABLE: [[&str; 4]; 8] = [
          had no limits,
          step outside boundary, step outside limits, step outside your limits, test your limits,
          push boundary,
+         ignore|disregard|forget|override|overrule|discard|dismiss|cancel everything|anything|all|whatever|what
+         above.,
+         ignore|disregard|forget|override|discard everything|anything|all|what
+         stands|is|was|came|comes|stood|written|said above.,
+         ignore|disregard|forget|override|discard|dismiss all of above.,
+         ignore|disregard|forget|override|discard above.,
+         ignore|disregard|forget|override|discard everything|anything|all|what above this
+         line|point|message|sentence|paragraph,
+         ignore|disregard|forget|override|discard everything|anything|all|what so far|before.,
+         ignore|disregard|forget everything|anything|all|what came|comes|stands|stood|was|is|said
+         before|earlier|previously,
+         ignore|disregard|forget everything|anything|all|what you were|have|was|know|learned|learnt|read,
+         ignore|disregard|forget|override|discard your|original|initial|above|system|old
+         instruction|prompt|orders,
+         ignore|disregard|forget|override|discard your previous|earlier|prior|original|initial|system|old
+         instruction|prompt|orders,
+         ignore|disregard|forget|override|discard instruction|instructions|text|prompt|orders|rules above.,
+         ignore|disregard|forget|override previous|earlier|prior prompt|orders|message|messages|text,
+         do not follow|obey|heed|mind everything|anything|all|whatever|what|instructions above|before|stands,
+         do not follow|obey|heed your|earlier|previous|prior|original instructions|orders,
+         do not follow|obey|heed your earlier|previous|prior|original instructions|orders,
+         precedence|priority over everything|anything|all|whatever|what above|before|earlier|previously|you,
+         precedence|priority over everything|all|what stands|came|comes|stood above|before|earlier,
+         precedence|priority over all|your|any other|earlier|previous|prior|original|system
+         instructions|rules|prompt|orders,
+         precedence|priority over your|earlier|previous|prior|original|system instructions|rules|prompt|orders,
+         override|supersede|replace|outrank|trump|annul everything|all|whatever|what above|before|earlier,
+         override|supersede|replace everything|all|what stands|came|comes|said above|before,
+         supersede|outrank|annul|void your|earlier|previous|prior|original|system|all|any
+         instructions|rules|prompt|orders,
+         supersede|override|replace all|your|any earlier|previous|prior|original
+         instructions|rules|prompt|orders,
+         your|earlier|previous|prior|original|initial|above|old instructions|orders|prompt no longer
+         apply|applies|count|counts|hold|holds|bind|binds|matter|matters|valid,
+         your|earlier|previous|prior|original|initial|above|old instructions|orders|prompt are|is no longer
+         valid|binding|in,
+         your|earlier|previous|prior|original|initial|above|old instructions|orders|prompt do|does|need not
+         apply|count|hold|bind|matter,
+         your|earlier|previous|prior|original|initial|above|old instructions|orders|prompt are|is|been
+         void|cancelled|revoked|suspended|lifted|superseded|overridden|obsolete|replaced,
+         instructions|rules|everything|all|what above no longer
+         applies|apply|counts|count|holds|hold|matters|valid,
+         instructions|rules|everything|all|what above do|does not apply|count|hold|matter,
+         treat|consider|regard everything|all|instructions|rules above as,
+         instructions|rules|everything|all above is|are
+         void|obsolete|invalid|cancelled|canceled|revoked|superseded|overridden|wrong,
+         instructions|everything|all above is|are no longer valid|binding|in,
+         stands|said|written above no longer applies|apply|counts|count|holds|matters|valid,
+         stands|said|written above does|is not apply|count|hold|matter|binding|valid,
+         only what follows counts|applies|matters|holds,
+         obey|follow only what|instructions follows|follow|below|stands,
+         end of system prompt|instructions|message, new system prompt|message, system override,
          take gloves off, rules do not apply, rules no longer apply, policy does not apply,
          policies do not apply",
     ],
@@ -139,7 +211,31 @@ const TABLE: [[&str; 4]; 8] = [
         "identity, your identity, persona, your persona, who you are, your character, your own name,
          your real name,
          your name, sense of self, being ai, being an assistant",
-        "you are now a, you are now an, you are now different, you are now called, you are now my,
+        "you are now, from now|here on you act|behave|answer|speak|go|respond as|by|to,
+        from now|here on you will be,
+         from now|here on you shall be, from now|here on act|behave|answer|speak|respond as,
+         from now|here on call,
+         from this point|moment|day on you are, starting|as of|from now|today you are,
+         henceforth|hereafter you are|act|answer|go,
+         henceforth|hereafter act|answer|be|behave as, you are henceforth|hereafter, you shall be|become,
+         you have become, you have been renamed|replaced, you will be called|known|named,
+         you shall be called|known,
+         you are called|named|renamed|known, your new name, your name is, your name becomes, your name will be,
+         your name shall be,
+         answer to name, answer to the name, go by name, go by the name, rename yourself, respond to name,
+         your new role|self|character|personality, you are actually|secretly|truly a|an|the|not|called|human,
+         you are dan, act|behave|answer|speak|respond|pose|present|introduce as dan|another|different,
+         act|behave|answer as if|though you were a|an|another|human|someone|somebody|different,
+         behave like|as another|different|someone|somebody,
+         be|become another|different assistant|model|person|bot|ai|character,
+         act|answer|speak|respond like another|different assistant|model|person|bot|ai|character,
+         consider yourself a|an|the|no, think of yourself as, imagine you|yourself are|as|a,
+         imagine that you are,
+         introduce|present yourself as, identify yourself as,
+         assume|adopt|take|play role|persona|character|identity of,
+         assume|adopt role|character|name, become dan, stop being yourself|assistant|claude,
+         switch to persona|character|identity, you are no assistant,
+         you are now a, you are now an, you are now different, you are now called, you are now my,
          you are no longer,
          you are not an ai, you are not ai, you are really a, you are human, you are a human,
          from now on you are,
@@ -292,14 +388,25 @@ pub(super) const HARMLESS: &str = "
     safety level, safety copy, food safety, safety report, safety training,
     style guidelines, formatting guidelines, age restriction, shipping restriction, export restriction,
     greeting card, mercy hospital, caring for, courtesy car, courtesy copy,
-    like to, kind regards, tact switch";
+    like to, kind regards, tact switch,
+    make it up to, made it up to, making it up to,
+    you are now ready, you are now able, you are now connected, you are now logged, you are now signed,
+    you are now registered, you are now subscribed, you are now unsubscribed, you are now verified,
+    you are now enrolled,
+    you are now in, you are now on, you are now at, you are now done, you are now set, you are now being,
+    you are now talking, you are now chatting, you are now speaking, you are now leaving, you are now entering,
+    you are now eligible, you are now entitled, you are now part, you are now expected, you are now allowed,
+    from now on you will be able, from now on you will be asked, from now on you will be told,
+    you will be called back, your name is on, your name is in, your name is not, your name is at,
+    your name is shown,
+    your name is printed, your name is missing, you are called upon, you are called by, you are known to";
 
 static LEXICON: LazyLock<Vec<Trait>> = LazyLock::new(|| {
     let one = |[id, description, words, phrases]: &[&'static str; 4]| Trait {
         id: (*id).to_owned(),
         description: (*description).to_owned(),
-        words: listed(words).map(str::to_owned).collect(),
-        phrases: listed(phrases).map(str::to_owned).collect(),
+        words: listed(words).flat_map(choices).collect(),
+        phrases: listed(phrases).flat_map(choices).collect(),
     };
     TABLE.iter().map(one).collect()
 });
@@ -312,6 +419,23 @@ pub fn lexicon() -> &'static [Trait] {
 /// A built-in trait by its id.
 pub fn built_in(id: &str) -> Option<&'static Trait> {
     lexicon().iter().find(|one| one.id == id)
+}
+
+/// The entries that one with choices stands for: `make it|them up`.
+fn choices(entry: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for word in entry.split_whitespace() {
+        let stop = if word.ends_with('.') { "." } else { "" };
+        let mut longer = Vec::new();
+        for start in &all {
+            for one in word.trim_end_matches('.').split('|') {
+                let space = if start.is_empty() { "" } else { " " };
+                longer.push([start, space, one, stop].concat());
+            }
+        }
+        all = longer;
+    }
+    all
 }
 
 /// The entries of a list that is divided by commas.

@@ -40,6 +40,8 @@ pub(super) struct Block {
     pub(super) intro: Option<String>,
     /// What it says.
     pub(super) body: String,
+    /// Whether it is a heading.
+    pub(super) is_heading: bool,
 }
 
 /// The longest line that is taken for what a list stands under, in bytes.
@@ -67,13 +69,15 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
                 _ => None,
             };
             intro = under.or(intro);
-            all.push(Block { intro: Some(intro.clone().unwrap_or_default()), body: said.to_owned() });
+            let intro = Some(intro.clone().unwrap_or_default());
+            all.push(Block { intro, body: said.to_owned(), is_heading: false });
             open = true;
         } else if heading.len() < shown.len() {
             intro = None;
             all.push(Block {
                 intro: None,
                 body: format!("{}:", heading.trim().trim_end_matches(['#', ':'])),
+                is_heading: true,
             });
             open = false;
         } else if open {
@@ -83,7 +87,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
             }
         } else {
             intro = None;
-            all.push(Block { intro: None, body: shown.to_owned() });
+            all.push(Block { intro: None, body: shown.to_owned(), is_heading: false });
             open = true;
         }
     }
@@ -168,8 +172,9 @@ fn latin(text: &str) -> Cow<'_, str> {
 }
 
 /// Contractions, which are read as the words that they stand for.
-const CONTRACTED: [(&str, [&str; 2]); 18] = [
+const CONTRACTED: [(&str, [&str; 2]); 19] = [
     ("dont", ["do", "not"]),
+    ("youre", ["you", "are"]),
     ("doesnt", ["does", "not"]),
     ("didnt", ["did", "not"]),
     ("isnt", ["is", "not"]),
@@ -191,8 +196,18 @@ const CONTRACTED: [(&str, [&str; 2]); 18] = [
 
 /// The words of an entry of a list, as they would be read in a text.
 pub(super) fn words(entry: &str) -> Vec<String> {
+    if is_plain(entry) {
+        let words = entry.trim_end_matches('.').split_whitespace();
+        return words.flat_map(|word| contracted(word.to_owned())).collect();
+    }
     let text = folded(entry);
     raw(&text).into_iter().flat_map(|(_, _, word)| contracted(word)).collect()
+}
+
+/// Whether an entry is in small letters already, as nearly all of ours are: folding thousands of them takes its time.
+pub(super) fn is_plain(entry: &str) -> bool {
+    let words = entry.strip_suffix('.').unwrap_or(entry);
+    !words.is_empty() && words.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ')
 }
 
 fn contracted(word: String) -> Vec<String> {

@@ -219,6 +219,12 @@ pub(super) const THIRD: &str = "
 pub(super) const ASK: &str = "ask, asks, asked, want, wants, tell, tells, request, requests, demand,
     demands, beg, begs, try, tries, invite, invites, urge, urges";
 
+/// What points at the lines that follow, and is no object of its own.
+pub(super) const POINTERS: &str = "following, follows, below, listed";
+
+/// What else does, where the line has nothing else.
+pub(super) const POINTED: &str = "list, items, points, entries, things, next, topics, elements";
+
 /// Nouns that a `to` belongs to, so that it does not begin a purpose: `drop the attempt to be warm`.
 pub(super) const NOUNS_TO: &str = "
     attempt, attempts, effort, efforts, urge, need, duty, habit, temptation, promise, obligation, pressure,

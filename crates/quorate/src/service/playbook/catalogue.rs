@@ -10,6 +10,7 @@ use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::Bindings;
 
 use super::library::Known;
+use super::traits;
 
 /// The playbooks of a scope, and whom they are for.
 #[derive(Debug, Default)]
@@ -24,6 +25,10 @@ pub struct Catalogue {
 impl Catalogue {
     /// Loads the playbooks of a scope.
     pub fn open(round: &Round<'_>, scope: &Scope) -> Self {
+        // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
+        if shelf::is_there(round, scope) {
+            traits::make_ready();
+        }
         shelf::open(round, scope).into()
     }
 

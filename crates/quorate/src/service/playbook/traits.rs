@@ -57,6 +57,15 @@ pub(in crate::service) fn ready(traits: &[Trait]) -> Arc<Locks> {
     new
 }
 
+/// Makes the traits that most operators have ready beside whatever else is done meanwhile.
+pub(super) fn make_ready() {
+    drop(std::thread::spawn(|| {
+        let mut traits = lexicon().to_vec();
+        traits.sort_by(|one, other| one.id.cmp(&other.id));
+        ready(&traits)
+    }));
+}
+
 /// Traits that a playbook's author names beyond those of the operator.
 pub(super) fn beyond(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
     let new = lock_check.iter().filter(|id| !known.iter().any(|one| one.id == **id));

@@ -1,0 +1,92 @@
+//! Proofs from a store that cannot be asked in the middle of one: first what a proof reads, as a list to fetch in any
+//! way, then the proof from what was fetched.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::Hash;
+use super::leaves::{Leaves, kept};
+use super::subtree::{Subtree, pieces};
+
+/// Hashes that a proof reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Read {
+    /// The level: 0 for leaves.
+    pub level: u32,
+    /// The first index at that level.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// What is read for the roots of ranges of leaves, where the levels that `keeps` names are kept. The ranges of a proof
+/// come from [`super::inclusion_ranges`] and [`super::consistency_ranges`]; a root's range is all of its leaves.
+///
+/// How much that is depends on what is kept: with nothing but leaves, it is all of them.
+pub fn reads(ranges: impl IntoIterator<Item = Range<u64>>, keeps: impl Fn(u32) -> bool) -> Vec<Read> {
+    let subtrees = ranges.into_iter().flat_map(pieces);
+    let mut reads: Vec<Read> = subtrees
+        .map(|subtree| {
+            let level = kept(subtree.level, &keeps);
+            let Range { start, end } = subtree.at(level);
+            Read { level, first: start, count: end - start }
+        })
+        .collect();
+    reads.sort_unstable();
+    reads.dedup_by(|next, one| {
+        let adjoins = next.level == one.level && next.first == one.first + one.count;
+        if adjoins {
+            one.count += next.count;
+        }
+        adjoins || next == one
+    });
+    reads
+}
+
+/// Hashes that were fetched, as a source of proofs.
+#[derive(Debug, Clone, Default)]
+pub struct Fetched {
+    size: u64,
+    kept: u64,
+    hashes: BTreeMap<Subtree, Hash>,
+}
+
+/// A hash that a proof needs was not fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the hash of subtree {index} of level {level} is not there")]
+pub struct Absent {
+    /// Its level.
+    pub level: u32,
+    /// Its index at that level.
+    pub index: u64,
+}
+
+impl Fetched {
+    /// Nothing yet, of a tree of this size, with the same kept levels as [`reads`] was told.
+    pub fn new(size: u64, keeps: impl Fn(u32) -> bool) -> Self {
+        let kept = (0..u64::BITS).filter(|&level| keeps(level)).fold(1, |kept, level| kept | 1 << level);
+        Fetched { size, kept, hashes: BTreeMap::new() }
+    }
+
+    /// Takes the hash of a subtree; at level 0 that is a leaf.
+    pub fn insert(&mut self, subtree: Subtree, hash: Hash) {
+        self.hashes.insert(subtree, hash);
+    }
+}
+
+impl Leaves for Fetched {
+    type Error = Absent;
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn keeps(&self, level: u32) -> bool {
+        level < u64::BITS && self.kept >> level & 1 == 1
+    }
+
+    fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Absent> {
+        let hash = |index| self.hashes.get(&Subtree { level, index }).copied().ok_or(Absent { level, index });
+        indices.map(hash).collect()
+    }
+}

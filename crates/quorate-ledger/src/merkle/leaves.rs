@@ -1,0 +1,119 @@
+//! Where hashes are read when a root or a proof is made, and how subtrees that are kept stand in for their leaves.
+
+use std::ops::Range;
+
+use super::subtree::{Subtree, pieces};
+use super::{Frontier, Hash};
+
+/// A source of leaf hashes, and of the hashes of complete subtrees as far as they are kept.
+///
+/// Leaves are level 0 and always there. A source that keeps each eighth level (see [`super::STRIDE`]) needs one more
+/// hash for 255 leaves, and any proof reads a few hundred hashes from it, however large the tree is.
+pub trait Leaves {
+    /// Why hashes cannot be read.
+    type Error;
+
+    /// How many leaves there are.
+    fn size(&self) -> u64;
+
+    /// Whether the roots of complete subtrees of this level are kept, every one of them up to [`Leaves::size`].
+    fn keeps(&self, level: u32) -> bool {
+        level == 0
+    }
+
+    /// Hashes of complete subtrees in their order. Asked only at kept levels, at most [`AT_ONCE`] at once and within
+    /// the size.
+    ///
+    /// # Errors
+    /// When the hashes cannot be read.
+    fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Self::Error>;
+}
+
+/// How many hashes are asked for at once.
+pub const AT_ONCE: u64 = 256;
+
+/// Why no root or proof can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Error<Source> {
+    /// There are not so many leaves.
+    #[error("the tree has {size} leaves, and {asked} are asked for")]
+    Beyond {
+        /// How many leaves are asked for.
+        asked: u64,
+        /// How many there are.
+        size: u64,
+    },
+    /// The prefix has more leaves than the whole.
+    #[error("a tree of {new} leaves has no prefix of {old}")]
+    Backwards {
+        /// The size of the prefix.
+        old: u64,
+        /// The size of the whole.
+        new: u64,
+    },
+    /// The source gave another number of hashes than it was asked for.
+    #[error("{given} hashes of level {level} came where {asked} were asked for")]
+    Short {
+        /// The level.
+        level: u32,
+        /// How many were asked for.
+        asked: u64,
+        /// How many came.
+        given: usize,
+    },
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] Source),
+}
+
+/// The root of the tree of the first `size` leaves.
+///
+/// # Errors
+/// [`Error`] where there are not so many leaves or they cannot be read.
+pub fn root<Source: Leaves>(source: &Source, size: u64) -> Result<Hash, Error<Source::Error>> {
+    within(source, size)?;
+    range_root(source, 0..size)
+}
+
+/// Holds a size against the source's.
+pub(super) fn within<Source: Leaves>(source: &Source, asked: u64) -> Result<(), Error<Source::Error>> {
+    let size = source.size();
+    if asked > size { Err(Error::Beyond { asked, size }) } else { Ok(()) }
+}
+
+/// The root of the tree of a range of leaves.
+pub(super) fn range_root<Source: Leaves>(
+    source: &Source,
+    leaves: Range<u64>,
+) -> Result<Hash, Error<Source::Error>> {
+    let mut peaks = Vec::new();
+    for piece in pieces(leaves) {
+        peaks.push(subtree_root(source, piece)?);
+    }
+    // From the right: the pieces are a frontier of their own.
+    Ok(peaks.into_iter().rev().reduce(|right, left| super::node(&left, &right)).unwrap_or(super::EMPTY))
+}
+
+/// The root of a complete subtree, from the highest level that is kept.
+fn subtree_root<Source: Leaves>(source: &Source, subtree: Subtree) -> Result<Hash, Error<Source::Error>> {
+    let level = kept(subtree.level, |level| source.keeps(level));
+    let Range { start, end } = subtree.at(level);
+    // A complete tree over complete subtrees is built like any other.
+    let mut over = Frontier::new();
+    let mut first = start;
+    while first < end {
+        let next = end.min(first.saturating_add(AT_ONCE));
+        let hashes = source.hashes(level, first..next)?;
+        if hashes.len() as u64 != next - first {
+            return Err(Error::Short { level, asked: next - first, given: hashes.len() });
+        }
+        hashes.into_iter().for_each(|hash| over.push(hash));
+        first = next;
+    }
+    Ok(over.root())
+}
+
+/// The highest kept level that is not above a level. Leaves are always kept.
+pub(super) fn kept(level: u32, keeps: impl Fn(u32) -> bool) -> u32 {
+    (1..=level).rev().find(|&one| keeps(one)).unwrap_or(0)
+}

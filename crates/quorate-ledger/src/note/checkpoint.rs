@@ -1,0 +1,165 @@
+//! Checkpoints (c2sp.org/tlog-checkpoint): a note whose text names a log, its size and its root, a line each, and
+//! perhaps extension lines.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::key::{Signer, Verifier};
+use super::signed::{Malformed, Note, Unverified};
+use crate::merkle::{Hash, TreeHead};
+
+/// What a log says of its tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    origin: String,
+    tree: TreeHead,
+    extensions: Vec<String>,
+}
+
+/// A checkpoint of which it is known who signed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened<'a> {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Those of the known keys that signed it; at least one. Whether one of them speaks for this origin, whoever trusts
+    /// them for something decides.
+    pub by: Vec<&'a Verifier>,
+}
+
+/// Why a text is no checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadCheckpoint {
+    /// Fewer than three lines, an empty line, or no line end at the end.
+    #[error("a checkpoint is three or more lines, none of them empty, each with its end")]
+    Lines,
+    /// A control character.
+    #[error("the checkpoint has a control character")]
+    Control,
+    /// The second line is no size.
+    #[error("the size is not a decimal number of 64 bits without leading zeros")]
+    Size,
+    /// The third line is no root.
+    #[error("the root is not the base64 of 32 bytes")]
+    Root,
+}
+
+/// Why bytes are no checkpoint that may be believed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unopened {
+    /// They are no signed note.
+    #[error(transparent)]
+    Note(#[from] Malformed),
+    /// None of the known keys signed it, or one did not that is named.
+    #[error(transparent)]
+    Signature(#[from] Unverified),
+    /// The note's text is no checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] BadCheckpoint),
+}
+
+impl Checkpoint {
+    /// What the log `origin` says of its tree. The origin is one line; a name like
+    /// `example.com/ledger`, the same as the signer's, is best.
+    ///
+    /// # Errors
+    /// [`BadCheckpoint`] where the origin is empty or not one line.
+    pub fn new(origin: &str, tree: TreeHead) -> Result<Self, BadCheckpoint> {
+        line(origin)?;
+        Ok(Checkpoint { origin: origin.to_owned(), tree, extensions: Vec::new() })
+    }
+
+    /// Adds an extension line. The specification advises against them: nobody who watches a log can check them, and newer
+    /// witnesses do not sign them.
+    ///
+    /// # Errors
+    /// [`BadCheckpoint`] where it is empty or not one line.
+    pub fn with_extension(mut self, extension: &str) -> Result<Self, BadCheckpoint> {
+        line(extension)?;
+        self.extensions.push(extension.to_owned());
+        Ok(self)
+    }
+
+    /// Reads a note's text.
+    ///
+    /// # Errors
+    /// [`BadCheckpoint`] at the first thing that does not fit.
+    pub fn parse(text: &str) -> Result<Self, BadCheckpoint> {
+        let mut lines = text.strip_suffix('\n').ok_or(BadCheckpoint::Lines)?.split('\n');
+        let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
+            return Err(BadCheckpoint::Lines);
+        };
+        [origin, size, root].into_iter().try_for_each(line)?;
+        let checkpoint = Checkpoint::new(origin, TreeHead { size: number(size)?, root: hash(root)? })?;
+        lines.try_fold(checkpoint, Checkpoint::with_extension)
+    }
+
+    /// Reads a signed checkpoint and holds its signatures against known keys.
+    ///
+    /// # Errors
+    /// [`Unopened`] where it is none, or must not be believed.
+    pub fn open<'a>(note: &[u8], known: &'a [Verifier]) -> Result<Opened<'a>, Unopened> {
+        let note = Note::parse(note)?;
+        let by = note.verify(known)?;
+        let checkpoint = Checkpoint::parse(note.text())?;
+        Ok(Opened { checkpoint, by })
+    }
+
+    /// The log.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Its tree's size and root.
+    pub fn tree(&self) -> &TreeHead {
+        &self.tree
+    }
+
+    /// The extension lines.
+    pub fn extensions(&self) -> &[String] {
+        &self.extensions
+    }
+
+    /// The checkpoint as a note with this key's signature. A log signs no checkpoint that contradicts one that it signed
+    /// before: whoever calls this has made sure of that.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is longer than a note that is read.
+    pub fn sign(&self, signer: &Signer) -> Result<Note, Malformed> {
+        let mut note = Note::new(&self.to_string())?;
+        note.sign(signer)?;
+        Ok(note)
+    }
+}
+
+/// The text that is signed.
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Checkpoint { origin, tree: TreeHead { size, root }, extensions } = self;
+        writeln!(f, "{origin}\n{size}\n{}", STANDARD.encode(root))?;
+        extensions.iter().try_for_each(|extension| writeln!(f, "{extension}"))
+    }
+}
+
+/// Whether a text may stand as a line.
+fn line(text: &str) -> Result<(), BadCheckpoint> {
+    if text.is_empty() || text.contains('\n') {
+        Err(BadCheckpoint::Lines)
+    } else if text.bytes().any(|byte| byte < b' ') {
+        Err(BadCheckpoint::Control)
+    } else {
+        Ok(())
+    }
+}
+
+fn number(text: &str) -> Result<u64, BadCheckpoint> {
+    let number: u64 = text.parse().map_err(|_| BadCheckpoint::Size)?;
+    // One number has one text: no sign, no leading zeros.
+    if number.to_string() == text { Ok(number) } else { Err(BadCheckpoint::Size) }
+}
+
+fn hash(text: &str) -> Result<Hash, BadCheckpoint> {
+    let bytes = STANDARD.decode(text).map_err(|_| BadCheckpoint::Root)?;
+    bytes.try_into().map_err(|_| BadCheckpoint::Root)
+}

@@ -1,0 +1,155 @@
+//! The keys of notes: a name, an Ed25519 key, and the four bytes by which signature lines name the two together.
+//!
+//! A verifier's text is `<name>+<key id, 8 hexadecimal digits>+<base64 of the type and the key>`.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quorate_kernel::entropy::hex;
+use sha2::{Digest, Sha256};
+
+use crate::signing::{PublicKey, SecretKey};
+
+/// The signature type of Ed25519.
+const ED25519: u8 = 0x01;
+
+/// A key that signs notes, under a name.
+#[derive(Debug)]
+pub struct Signer {
+    key: SecretKey,
+    verifier: Verifier,
+}
+
+/// A key that verifies notes, under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verifier {
+    name: String,
+    id: [u8; 4],
+    key: PublicKey,
+}
+
+/// A text that is no key's name: empty, or with spaces, plus signs or control characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a key's name is not empty and has no spaces, plus signs or control characters")]
+pub struct BadName;
+
+/// Why a text is no verifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadVerifier {
+    /// Not three parts joined by plus signs, the second of 8 hexadecimal digits in lower case, the third base64.
+    #[error("a verifier key is <name>+<8 hexadecimal digits>+<base64>")]
+    Form,
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// Another type of signature.
+    #[error("its signature type is {kind:#04x}, and only Ed25519 (0x01) is verified")]
+    Type {
+        /// The type.
+        kind: u8,
+    },
+    /// No 32 bytes, or no usable public key.
+    #[error("it has no usable Ed25519 public key")]
+    Key,
+    /// The key id is not that of the name and the key.
+    #[error("its key id belongs to another name or key")]
+    Id,
+}
+
+impl Signer {
+    /// A key under a name.
+    ///
+    /// # Errors
+    /// [`BadName`] where the name is none.
+    pub fn new(name: &str, key: SecretKey) -> Result<Self, BadName> {
+        let verifier = Verifier::new(name, key.public())?;
+        Ok(Signer { key, verifier })
+    }
+
+    /// Who verifies what it signs.
+    pub fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// Signs a note's text.
+    pub(super) fn sign(&self, text: &str) -> [u8; 64] {
+        self.key.sign_message(text.as_bytes())
+    }
+}
+
+impl Verifier {
+    /// A public key under a name.
+    ///
+    /// # Errors
+    /// [`BadName`] where the name is none.
+    pub fn new(name: &str, key: PublicKey) -> Result<Self, BadName> {
+        if !is_name(name) {
+            return Err(BadName);
+        }
+        let hash = Sha256::new()
+            .chain_update(name)
+            .chain_update([b'\n', ED25519])
+            .chain_update(key.as_bytes())
+            .finalize();
+        let id = [hash[0], hash[1], hash[2], hash[3]];
+        Ok(Verifier { name: name.to_owned(), id, key })
+    }
+
+    /// Reads a verifier's text, as its [`Display`](fmt::Display) writes it.
+    ///
+    /// # Errors
+    /// [`BadVerifier`] where it is anything but that.
+    pub fn from_text(text: &str) -> Result<Self, BadVerifier> {
+        // A name has no plus sign, and base64 may have some.
+        let mut parts = text.splitn(3, '+');
+        let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(BadVerifier::Form);
+        };
+        let bytes = STANDARD.decode(encoded).map_err(|_| BadVerifier::Form)?;
+        let (&kind, key) = bytes.split_first().ok_or(BadVerifier::Form)?;
+        if kind != ED25519 {
+            return Err(BadVerifier::Type { kind });
+        }
+        let key = key.try_into().map_err(|_| BadVerifier::Key)?;
+        let key = PublicKey::from_bytes(key).map_err(|_| BadVerifier::Key)?;
+        let verifier = Verifier::new(name, key)?;
+        if hex(&verifier.id) != id {
+            return Err(BadVerifier::Id);
+        }
+        Ok(verifier)
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The key id: the first four bytes of SHA-256 over name, line end, type and key. An identifier, no protection.
+    pub fn id(&self) -> [u8; 4] {
+        self.id
+    }
+
+    /// The key.
+    pub fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// Whether bytes are its signature over a note's text.
+    pub(super) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
+        signature.try_into().is_ok_and(|signature| self.key.verifies(text.as_bytes(), signature))
+    }
+}
+
+impl fmt::Display for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut typed = vec![ED25519];
+        typed.extend(self.key.as_bytes());
+        write!(f, "{}+{}+{}", self.name, hex(&self.id), STANDARD.encode(typed))
+    }
+}
+
+/// Whether a text may name a key.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|one| one.is_whitespace() || one == '+' || one < ' ')
+}

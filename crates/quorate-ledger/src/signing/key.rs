@@ -1,0 +1,283 @@
+//! Keys: made from the operating system's chance or from their text, and named by what they are.
+//!
+//! A key is Ed25519 (RFC 8032). In a file its secret is one line, `quorate:ed25519:seed:` and the 32 bytes of the seed in
+//! standard base64 (RFC 4648, section 4); the public key is `quorate:ed25519:public:` and its 32 bytes alike. The prefix
+//! tells one from the other at a glance, and a scan for leaked secrets finds the one that matters.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
+use quorate_kernel::entropy::{self, hex};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+const SEED: &str = "quorate:ed25519:seed:";
+const PUBLIC: &str = "quorate:ed25519:public:";
+
+/// How long 32 bytes are in base64.
+const ENCODED: usize = 44;
+
+/// A secret key. Its memory is overwritten when it is dropped, it is not copied, and it prints as its public half.
+pub struct SecretKey(SigningKey);
+
+/// A public key that strict verification takes: never one of the few points under which one signature fits many
+/// messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+/// A key's name: the first 16 bytes of SHA-256 over its public text, as 32 hexadecimal digits. It follows from the key,
+/// so nobody can give a key another's name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId([u8; 16]);
+
+/// Why a text is no key. It never repeats the text, which may be a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadKey {
+    /// Another prefix, or none.
+    #[error("it does not start with `{expected}`")]
+    Prefix {
+        /// What it would start with.
+        expected: &'static str,
+    },
+    /// The rest is not the base64 of 32 bytes.
+    #[error("after its prefix there is not the base64 of 32 bytes")]
+    Encoding,
+    /// 32 bytes that are no public key, or one under which a signature fits many messages.
+    #[error("its 32 bytes are no usable Ed25519 public key")]
+    Point,
+    /// Not 32 hexadecimal digits in lower case.
+    #[error("a key's name is 32 hexadecimal digits in lower case")]
+    Name,
+}
+
+impl SecretKey {
+    /// A new key from the operating system's chance.
+    ///
+    /// # Panics
+    /// When the operating system has no randomness to give.
+    pub fn generate() -> Self {
+        SecretKey::from_seed(&Zeroizing::new(entropy::bytes()))
+    }
+
+    /// The key of a seed, which is RFC 8032's private key.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        SecretKey(SigningKey::from_bytes(seed))
+    }
+
+    /// Reads a key's text, with or without one line end.
+    ///
+    /// # Errors
+    /// [`BadKey`] where it is anything but that.
+    pub fn from_text(text: &str) -> Result<Self, BadKey> {
+        let line = text.strip_suffix('\n').unwrap_or(text);
+        Ok(SecretKey::from_seed(&*decode(SEED, line)?))
+    }
+
+    /// The key's text, one line without its end. It is the secret itself.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        // Sized once: a text that grew would leave a copy of its beginning behind.
+        let mut text = Zeroizing::new(String::with_capacity(SEED.len() + ENCODED));
+        encode(SEED, self.0.as_bytes(), &mut text);
+        text
+    }
+
+    /// Its public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// Signs a message as it stands. Whoever calls it makes sure that no message of one kind is one of another's.
+    pub(crate) fn sign_message(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretKey").field("public", &self.public()).finish_non_exhaustive()
+    }
+}
+
+impl PublicKey {
+    /// Takes the 32 bytes of RFC 8032.
+    ///
+    /// # Errors
+    /// [`BadKey::Point`] where they are no usable key.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, BadKey> {
+        let key = VerifyingKey::from_bytes(bytes).map_err(|_| BadKey::Point)?;
+        if key.is_weak() { Err(BadKey::Point) } else { Ok(PublicKey(key)) }
+    }
+
+    /// Its 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    /// Reads a public key's text, as its [`Display`](fmt::Display) writes it, with or without one line end.
+    ///
+    /// # Errors
+    /// [`BadKey`] where it is anything but that.
+    pub fn from_text(text: &str) -> Result<Self, BadKey> {
+        let line = text.strip_suffix('\n').unwrap_or(text);
+        PublicKey::from_bytes(&*decode(PUBLIC, line)?)
+    }
+
+    /// Its name.
+    pub fn id(&self) -> KeyId {
+        let hash: [u8; 32] = Sha256::digest(self.to_string().as_bytes()).into();
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash[..16]);
+        KeyId(id)
+    }
+
+    /// Whether the signature is this key's over the message, strictly: one encoding of each signature, and no points of
+    /// small order.
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        let signature = ed25519_dalek::Signature::from_bytes(signature);
+        self.0.verify_strict(message, &signature).is_ok()
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(PUBLIC.len() + ENCODED);
+        encode(PUBLIC, self.as_bytes(), &mut text);
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl KeyId {
+    /// Reads a key's name.
+    ///
+    /// # Errors
+    /// [`BadKey::Name`] where it is none.
+    pub fn from_text(text: &str) -> Result<Self, BadKey> {
+        let mut id = [0; 16];
+        let digits = text.as_bytes();
+        if digits.len() != 32 || !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(BadKey::Name);
+        }
+        for (byte, two) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = two.iter().fold(0, |byte, digit| byte << 4 | nibble(*digit));
+        }
+        Ok(KeyId(id))
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyId({self})")
+    }
+}
+
+fn nibble(digit: u8) -> u8 {
+    if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
+}
+
+/// Appends a prefix and 32 bytes. Nothing of them stays on the stack.
+fn encode(prefix: &str, bytes: &[u8; 32], text: &mut String) {
+    let mut encoded = Zeroizing::new([0; ENCODED]);
+    let length = STANDARD.encode_slice(bytes, &mut *encoded).expect("32 bytes are 44 letters of base64");
+    text.push_str(prefix);
+    text.extend(encoded[..length].iter().copied().map(char::from));
+}
+
+/// Reads 32 bytes after a prefix: base64 in its one canonical form.
+fn decode(prefix: &'static str, line: &str) -> Result<Zeroizing<[u8; 32]>, BadKey> {
+    let encoded = line.strip_prefix(prefix).ok_or(BadKey::Prefix { expected: prefix })?;
+    if encoded.len() != ENCODED {
+        return Err(BadKey::Encoding);
+    }
+    // The decoder asks for room for 33 bytes before it has seen the padding.
+    let mut room = Zeroizing::new([0; 33]);
+    let length = STANDARD.decode_slice(encoded, &mut *room).map_err(|_| BadKey::Encoding)?;
+    let mut bytes = Zeroizing::new([0; 32]);
+    if length != bytes.len() {
+        return Err(BadKey::Encoding);
+    }
+    bytes.copy_from_slice(&room[..length]);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhex(text: &str) -> Vec<u8> {
+        text.as_bytes()
+            .chunks(2)
+            .map(|two| two.iter().fold(0, |byte, digit| byte << 4 | nibble(*digit)))
+            .collect()
+    }
+
+    /// RFC 8032, section 7.1: seed, public key, message, signature.
+    const RFC_8032: &[[&str; 4]] = &[
+        [
+            "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+            "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+            "",
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+        ],
+        [
+            "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+            "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+            "72",
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+        ],
+        [
+            "c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7",
+            "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
+            "af82",
+            "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
+        ],
+        [
+            "833fe62409237b9d62ec77587520911e9a759cec1d19755b7da901b96dca3d42",
+            "ec172b93ad5e563bf4932c70e1245034c35467ef2efd4d64ebf819683467e2bf",
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+            "dc2a4459e7369633a52b1bf277839a00201009a3efbf3ecb69bea2186c26b58909351fc9ac90b3ecfdfbc7c66431e0303dca179c138ac17ad9bef1177331a704",
+        ],
+    ];
+
+    #[test]
+    fn the_vectors_of_rfc_8032_hold() {
+        // D3
+        for [seed, public, message, signature] in RFC_8032 {
+            let key = SecretKey::from_seed(&unhex(seed).try_into().unwrap());
+            let (message, signature) = (unhex(message), unhex(signature));
+            assert_eq!(key.public().as_bytes().as_slice(), unhex(public));
+            assert_eq!(key.sign_message(&message).as_slice(), signature);
+            assert!(key.public().verifies(&message, &signature.try_into().unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_signature_has_one_form() {
+        // D3: S and S + L are equal to a verifier that does not look; one of the two would be a second signature.
+        const ORDER: &str = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
+        let key = SecretKey::from_seed(&[7; 32]);
+        let mut signature = key.sign_message(b"message");
+        assert!(key.public().verifies(b"message", &signature));
+        let mut carry = 0;
+        for (byte, order) in signature[32..].iter_mut().zip(unhex(ORDER)) {
+            let sum = u16::from(*byte) + u16::from(order) + carry;
+            *byte = sum.to_le_bytes()[0];
+            carry = sum >> 8;
+        }
+        assert_eq!(carry, 0, "the sum fits 32 bytes");
+        assert!(!key.public().verifies(b"message", &signature));
+    }
+}

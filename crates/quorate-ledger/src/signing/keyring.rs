@@ -1,0 +1,172 @@
+//! The keyring (D3, D9): which keys there are, when each may sign, and whether a signature counts.
+//!
+//! Times are milliseconds since the Unix epoch. A record's time is its signer's word: who holds a stolen key can write any
+//! time. So whoever judges a signature by a time before a revocation takes that time from where the thief has no hand, such
+//! as a checkpoint that others have seen; or revokes the key from its beginning.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::key::{KeyId, PublicKey};
+use super::signature::{Context, Signature};
+use crate::merkle::Hash;
+
+/// A key and when it may sign. What is `None` sets no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// The key.
+    pub public: PublicKey,
+    /// The first moment at which it may sign.
+    pub not_before_ms: Option<i64>,
+    /// The last moment at which it may sign.
+    pub not_after_ms: Option<i64>,
+    /// From this moment on nothing it signs counts; what it signed before does.
+    pub revoked_at_ms: Option<i64>,
+}
+
+impl Key {
+    /// A key without bounds.
+    pub fn unbounded(public: PublicKey) -> Self {
+        Key { public, not_before_ms: None, not_after_ms: None, revoked_at_ms: None }
+    }
+}
+
+/// Keys by their names.
+#[derive(Debug, Clone, Default)]
+pub struct Keyring {
+    keys: BTreeMap<KeyId, Key>,
+}
+
+/// Why a key is not taken into a keyring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is there already; two entries could say two things of one key.
+    #[error("the key {id} is in the keyring twice")]
+    Twice {
+        /// The key.
+        id: KeyId,
+    },
+    /// It would end before it begins, and never count.
+    #[error(
+        "the key {id} may sign until {not_after_ms} ms, which is before it may start at {not_before_ms} ms"
+    )]
+    Backwards {
+        /// The key.
+        id: KeyId,
+        /// The first moment.
+        not_before_ms: i64,
+        /// The last moment.
+        not_after_ms: i64,
+    },
+}
+
+/// Why a signature does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Uncounted {
+    /// No such key.
+    #[error("the key {id} is not in the keyring")]
+    Unknown {
+        /// The key.
+        id: KeyId,
+    },
+    /// The key was revoked by then.
+    #[error("the key {id} is revoked from {revoked_at_ms} ms on")]
+    Revoked {
+        /// The key.
+        id: KeyId,
+        /// Since when.
+        revoked_at_ms: i64,
+    },
+    /// The key might not sign yet.
+    #[error("the key {id} may not sign before {not_before_ms} ms")]
+    Early {
+        /// The key.
+        id: KeyId,
+        /// The first moment at which it may.
+        not_before_ms: i64,
+    },
+    /// The key might no longer sign.
+    #[error("the key {id} may not sign after {not_after_ms} ms")]
+    Late {
+        /// The key.
+        id: KeyId,
+        /// The last moment at which it may.
+        not_after_ms: i64,
+    },
+    /// The signature is not that key's over that leaf.
+    #[error("the signature is not that of the key {id}")]
+    Forged {
+        /// The key.
+        id: KeyId,
+    },
+}
+
+impl Keyring {
+    /// A keyring without keys.
+    pub fn new() -> Self {
+        Keyring::default()
+    }
+
+    /// Takes a key.
+    ///
+    /// # Errors
+    /// [`Refused`] where it is there already or its times contradict each other.
+    pub fn insert(&mut self, key: Key) -> Result<KeyId, Refused> {
+        let id = key.public.id();
+        if let (Some(not_before_ms), Some(not_after_ms)) = (key.not_before_ms, key.not_after_ms)
+            && not_after_ms < not_before_ms
+        {
+            return Err(Refused::Backwards { id, not_before_ms, not_after_ms });
+        }
+        match self.keys.entry(id) {
+            Entry::Occupied(_) => Err(Refused::Twice { id }),
+            Entry::Vacant(place) => {
+                place.insert(key);
+                Ok(id)
+            }
+        }
+    }
+
+    /// The keys, in the order of their names.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = (KeyId, &Key)> {
+        self.keys.iter().map(|(id, key)| (*id, key))
+    }
+
+    /// Whether what a key signs at a time counts: both bounds are within, the moment of revocation is not. Who asks before
+    /// signing asks this too.
+    ///
+    /// # Errors
+    /// [`Uncounted`]: why not; the gravest reason where there are several.
+    pub fn may_sign(&self, id: KeyId, at_ms: i64) -> Result<&Key, Uncounted> {
+        let key = self.keys.get(&id).ok_or(Uncounted::Unknown { id })?;
+        match *key {
+            Key { revoked_at_ms: Some(revoked_at_ms), .. } if at_ms >= revoked_at_ms => {
+                Err(Uncounted::Revoked { id, revoked_at_ms })
+            }
+            Key { not_before_ms: Some(not_before_ms), .. } if at_ms < not_before_ms => {
+                Err(Uncounted::Early { id, not_before_ms })
+            }
+            Key { not_after_ms: Some(not_after_ms), .. } if at_ms > not_after_ms => {
+                Err(Uncounted::Late { id, not_after_ms })
+            }
+            _ => Ok(key),
+        }
+    }
+
+    /// Whether a signature over a leaf, by this key and at this time, counts.
+    ///
+    /// # Errors
+    /// [`Uncounted`]: why not.
+    pub fn counts(
+        &self,
+        id: KeyId,
+        at_ms: i64,
+        context: Context,
+        leaf: &Hash,
+        signature: &Signature,
+    ) -> Result<&Key, Uncounted> {
+        let key = self.may_sign(id, at_ms)?;
+        key.public.verify(context, leaf, signature).map_err(|_| Uncounted::Forged { id })?;
+        Ok(key)
+    }
+}
