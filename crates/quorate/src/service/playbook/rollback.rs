@@ -6,6 +6,7 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::history::EntryKind;
+use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::Binding;
@@ -129,7 +130,11 @@ fn restore(
     change: &mut Change,
     host: &Host,
 ) -> Result<(Status, u32), Stop> {
-    let status = as_playbook(keeping, &version.text, host)?.0.status;
+    let was = as_playbook(keeping, &version.text, host)?.0;
+    let status = was.status;
+    // Without a date of its own it was as old as its last entry, or of no time at all; the new entry is to change nothing.
+    let undated = was.updated_at.is_none() && was.created_at.is_none();
+    let written = undated.then(|| written_at(&was).map_or_else(|| timestamp::write(0), str::to_owned));
     let at = timestamp::write(change.at_ms);
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
     let step = Step { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
@@ -138,6 +143,9 @@ fn restore(
     let (files, new) = record.step(&step, Some(&version.text), |edit| {
         if let Some(entries) = entries {
             edit.json("history", &entries);
+        }
+        if let Some(written) = &written {
+            edit.scalar("updated_at", written);
         }
     })?;
     change.files.extend(files);
