@@ -11,6 +11,7 @@ mod assemblies;
 mod critical_path;
 mod inside;
 mod large_log;
+mod ledger;
 mod locks;
 mod log_lines;
 mod manifests;
@@ -74,7 +75,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 11] = [
+    let steps: [(&str, Step); 12] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -86,6 +87,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("locks", locks::measure),
         ("assemblies", assemblies::measure),
         ("playbooks", playbooks::measure),
+        ("ledger", ledger::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

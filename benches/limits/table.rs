@@ -12,8 +12,10 @@ pub(super) enum Measure {
     Memory(u64),
     /// A number of things.
     Count(u64),
-    /// Bytes in a time, in MB/s. The one quantity of which more is better: ratios are turned round.
+    /// Bytes in a time, in MB/s. Of rates more is better: ratios are turned round.
     Rate(f64),
+    /// Things in a second.
+    PerSecond(f64),
 }
 
 impl Measure {
@@ -22,7 +24,7 @@ impl Measure {
             Measure::Time(time) => time.as_secs_f64(),
             Measure::Memory(kib) => kib as f64,
             Measure::Count(count) => count as f64,
-            Measure::Rate(rate) => 1.0 / rate,
+            Measure::Rate(rate) | Measure::PerSecond(rate) => 1.0 / rate,
         }
     }
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Measure {
             Measure::Memory(kib) => format!("{:.1} MiB", *kib as f64 / 1024.0),
             Measure::Count(count) => count.to_string(),
             Measure::Rate(rate) => format!("{rate:.0} MB/s"),
+            Measure::PerSecond(rate) => format!("{rate:.0}/s"),
         };
         out.pad(&text)
     }

@@ -99,6 +99,15 @@ codes! {
     refusal DOCTYPE_UNKNOWN = "quorate:doctype_unknown", "quorate/doctype_unknown.md";
     warning FILENAME = "quorate:filename", "quorate/filename.md";
     refusal TIMESTAMP = "quorate:timestamp", "quorate/timestamp.md";
+    refusal KEYRING_INVALID = "quorate:keyring_invalid", "quorate/keyring_invalid.md";
+    refusal GOVERNANCE_INVALID = "quorate:governance_invalid", "quorate/governance_invalid.md";
+    refusal GOVERNANCE_WIDENED = "quorate:governance_widened", "quorate/governance_widened.md";
+    refusal GOVERNANCE_EXCEEDED = "quorate:governance_exceeded", "quorate/governance_exceeded.md";
+    refusal GOVERNANCE_UNCHECKED = "quorate:governance_unchecked", "quorate/governance_unchecked.md";
+    refusal SIGNING_KEY_MISSING = "quorate:signing_key_missing", "quorate/signing_key_missing.md";
+    refusal KEY_EXPOSED = "quorate:key_exposed", "quorate/key_exposed.md";
+    refusal KEY_UNUSABLE = "quorate:key_unusable", "quorate/key_unusable.md";
+    refusal KEY_UNKNOWN = "quorate:key_unknown", "quorate/key_unknown.md";
     refusal CHAIN_BROKEN = "quorate:chain_broken", "quorate/chain_broken.md";
     refusal EXTENDS_ESCAPE = "quorate:extends_escape", "quorate/extends_escape.md";
     warning LOCKED_TRAITS_NOT_RESTATED = "quorate:locked_traits_not_restated", "quorate/locked_traits_not_restated.md";
@@ -147,9 +156,21 @@ codes! {
     refusal RUN_OPEN = "quorate:run_open", "quorate/run_open.md";
     refusal RUN_DECIDED = "quorate:run_decided", "quorate/run_decided.md";
     refusal RUN_MOVED = "quorate:run_moved", "quorate/run_moved.md";
+    refusal RUN_IMPORTED = "quorate:run_imported", "quorate/run_imported.md";
     refusal FINGERPRINT_CHANGED = "quorate:fingerprint_changed", "quorate/fingerprint_changed.md";
     refusal REPLAY_DIFFERS = "quorate:replay_differs", "quorate/replay_differs.md";
     refusal BODY_EVICTED = "quorate:body_evicted", "quorate/body_evicted.md";
+    refusal RECORD_UNSEALED = "quorate:record_unsealed", "quorate/record_unsealed.md";
+    refusal CHECKPOINT_UNSIGNED = "quorate:checkpoint_unsigned", "quorate/checkpoint_unsigned.md";
+    refusal CHECKPOINT_UNKNOWN = "quorate:checkpoint_unknown", "quorate/checkpoint_unknown.md";
+    refusal PROOF_INVALID = "quorate:proof_invalid", "quorate/proof_invalid.md";
+    refusal PROOF_UNREADABLE = "quorate:proof_unreadable", "quorate/proof_unreadable.md";
+    refusal EXPORT_INVALID = "quorate:export_invalid", "quorate/export_invalid.md";
+    refusal IMPORT_CONFLICT = "quorate:import_conflict", "quorate/import_conflict.md";
+    refusal KEY_UNVOUCHED = "quorate:key_unvouched", "quorate/key_unvouched.md";
+    refusal ERASURE_UNFINISHED = "quorate:erasure_unfinished", "quorate/erasure_unfinished.md";
+    refusal LEDGER_DIVERGES = "quorate:ledger_diverges", "quorate/ledger_diverges.md";
+    refusal WITNESS_UNREADABLE = "quorate:witness_unreadable", "quorate/witness_unreadable.md";
     refusal LEDGER_CORRUPT = "quorate:ledger_corrupt", "quorate/ledger_corrupt.md";
     refusal LEDGER_UNAVAILABLE = "quorate:ledger_unavailable", "quorate/ledger_unavailable.md";
     refusal LOG_UNWRITABLE = "quorate:log_unwritable", "quorate/log_unwritable.md";
@@ -190,12 +211,21 @@ codes! {
     warning LOG_TORN = "quorate:log_torn", "quorate/log_torn.md";
     warning LOG_BEHIND = "quorate:log_behind", "quorate/log_behind.md";
     warning LEDGER_SET_ASIDE = "quorate:ledger_set_aside", "quorate/ledger_set_aside.md";
+    warning LEDGER_READ_ONLY = "quorate:ledger_read_only", "quorate/ledger_read_only.md";
+    warning LEDGER_KEY_MISSING = "quorate:ledger_key_missing", "quorate/ledger_key_missing.md";
+    warning CHECKPOINT_MISSING = "quorate:checkpoint_missing", "quorate/checkpoint_missing.md";
+    warning WITNESS_BEHIND = "quorate:witness_behind", "quorate/witness_behind.md";
+    warning SIGNER_UNKNOWN = "quorate:signer_unknown", "quorate/signer_unknown.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
 }
 
 /// [`ASSEMBLY_XREF_UNRESOLVABLE`] where it does not stop anything: what the ref names is about to be made. One code, one
 /// page.
 pub const XREF_PLANNED: WarningCode = WarningCode(ASSEMBLY_XREF_UNRESOLVABLE.0);
+
+/// [`ERASURE_UNFINISHED`] where it does not stop anything: a run has come to something, and its answers were not to outlive
+/// it. One code, one page.
+pub const ERASURE_BEHIND: WarningCode = WarningCode(ERASURE_UNFINISHED.0);
 
 impl RefusalCode {
     /// The whole code.

@@ -110,7 +110,7 @@ impl Alone {
         });
         let step = id.split_once('/').map_or(&**id, |(step, _)| step);
         let (mut invoke, mut seat) = posed(id, member, step, question, seat);
-        let taken_out = self.clean(&mut invoke.parts) + self.clean(&mut seat.context);
+        let taken_out = clean(&self.redactor, &mut invoke.parts) + clean(&self.redactor, &mut seat.context);
         let about = seat.executor.about();
         let (name, weight) = (seat.executor_name.clone(), seat.weight);
         self.observer.asked(id, member, step);
@@ -137,25 +137,25 @@ impl Alone {
             }
         }
     }
+}
 
-    /// Takes the secrets out of parts, and says how many there were. A part that is JSON is redacted as it reads, so that
-    /// it stays JSON.
-    fn clean(&self, parts: &mut [Part]) -> usize {
-        let mut count = 0;
-        for part in parts.iter_mut().filter(|_| !self.redactor.is_empty()) {
-            let (text, in_text) = match serde_json::from_str(&part.text) {
-                Ok(value) => {
-                    let (clean, found) = self.redactor.redact_json(value);
-                    (if found > 0 { clean.to_string() } else { part.text.to_string() }, found)
-                }
-                Err(_) => self.redactor.redact(&part.text),
-            };
-            let (name, in_name) = self.redactor.redact(&part.name);
-            count += in_text + in_name;
-            (part.text, part.name) = (text.into(), name.into());
-        }
-        count
+/// Takes the secrets out of parts, and says how many there were. A part that is JSON is redacted as it reads, so that it
+/// stays JSON.
+pub(crate) fn clean(redactor: &Redactor, parts: &mut [Part]) -> usize {
+    let mut count = 0;
+    for part in parts.iter_mut().filter(|_| !redactor.is_empty()) {
+        let (text, in_text) = match serde_json::from_str(&part.text) {
+            Ok(value) => {
+                let (clean, found) = redactor.redact_json(value);
+                (if found > 0 { clean.to_string() } else { part.text.to_string() }, found)
+            }
+            Err(_) => redactor.redact(&part.text),
+        };
+        let (name, in_name) = redactor.redact(&part.name);
+        count += in_text + in_name;
+        (part.text, part.name) = (text.into(), name.into());
     }
+    count
 }
 
 /// A question as an invocation, and the seat as it is told to be for it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use quorate_protocol::{Absent, Consultation, Invoke, Name, Part};
+use quorate_protocol::{Absent, Consultation, Invoke, Json, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -96,11 +96,12 @@ impl Recorder {
 pub(crate) async fn call(
     table: Arc<Table>,
     recorder: Arc<Recorder>,
-    invoke: Invoke,
-    seat: Seat,
+    mut invoke: Invoke,
+    mut seat: Seat,
     made: Arc<AtomicU32>,
 ) -> Result<Ended, Error> {
     let started = Instant::now();
+    let redactions = clean(&table.redactor, &mut invoke, &mut seat);
     let deadline = started + seat.timeout;
     let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
@@ -108,7 +109,7 @@ pub(crate) async fn call(
     let mut asking = Asking {
         ask: Ask::new(invoke.schema, seat.retries),
         spent: Spent::default(),
-        redactions: 0,
+        redactions,
         model: None,
         posted: None,
     };
@@ -179,6 +180,33 @@ pub(crate) async fn call(
     }
 }
 
+/// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
+/// were: whoever is not shown one cannot repeat it.
+fn clean(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize {
+    let mut count = 0;
+    for text in [&mut invoke.task, &mut seat.role] {
+        count += replace(redactor, text);
+    }
+    for part in &mut seat.context {
+        count += replace(redactor, &mut part.text) + replace(redactor, &mut part.name);
+    }
+    if let Some(persona) = &mut seat.persona
+        && let (clean, found @ 1..) = redactor.redact_json(Json::clone(persona))
+    {
+        *persona = Arc::new(clean);
+        count += found;
+    }
+    count
+}
+
+fn replace(redactor: &Redactor, text: &mut Arc<str>) -> usize {
+    let (clean, found) = redactor.redact(text);
+    if found > 0 {
+        *text = clean.into();
+    }
+    found
+}
+
 /// What accumulates over the attempts of one invocation.
 struct Asking {
     ask: Ask,
@@ -201,7 +229,8 @@ impl Asking {
         let (status, raw, said) = match replied {
             Ok(reply) => {
                 self.spent.call(reply.usage);
-                self.model = reply.model.or(self.model.take());
+                let model = reply.model.map(|model| table.redactor.redact(&model).0);
+                self.model = model.or(self.model.take());
                 self.posted = reply.posted.or(self.posted.take());
                 ("said", reply.text, true)
             }
@@ -223,7 +252,7 @@ impl Asking {
 
     fn end(
         &self,
-        result: Result<quorate_protocol::Json, Absent>,
+        result: Result<Json, Absent>,
         prompt: &str,
         took: Duration,
         last: Option<&Attempt>,

@@ -40,7 +40,24 @@ pub struct History {
     pub wall: Duration,
     /// The number of the next record.
     pub next: u64,
+    /// What was erased of it.
+    pub erased: Erased,
 }
+
+/// What of a run was erased, its hashes aside.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Erased {
+    /// The first record without a body.
+    pub first: Option<u64>,
+    /// How many there are.
+    pub records: u64,
+    /// For each invocation whose consultation is not there any more `{invocation, step, member, status}`, its status
+    /// being [`ERASED`].
+    pub consultations: Vec<Map<String, Json>>,
+}
+
+/// The status of an invocation whose consultation was erased.
+pub const ERASED: &str = "erased";
 
 /// Something that was fed to the protocol.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +119,28 @@ impl History {
     /// # Errors
     /// When there are none, a needed body was erased, or a record is not as it should be.
     pub fn of(run: &Name, records: Vec<Record>) -> Result<History, Error> {
+        let history = History::of_what_is_left(run, records)?;
+        history.whole()?;
+        Ok(history)
+    }
+
+    /// Refuses where something was erased.
+    ///
+    /// # Errors
+    /// [`Error::Erased`].
+    pub fn whole(&self) -> Result<(), Error> {
+        match self.erased.first {
+            Some(n) => Err(Error::Erased { run: self.run.clone(), n }),
+            None => Ok(()),
+        }
+    }
+
+    /// Folds what is left of a run's records: enough to show what it came to, and not to derive that again. Calls and
+    /// times are those that are still known of.
+    ///
+    /// # Errors
+    /// When there are none, the body of the first was erased, or a record is not as it should be.
+    pub fn of_what_is_left(run: &Name, records: Vec<Record>) -> Result<History, Error> {
         let mut records = records.into_iter();
         let first = records.next().ok_or_else(|| Error::Unknown(run.clone()))?;
         let unreadable = |n, what| Error::Unreadable { run: run.clone(), n, what };
@@ -111,10 +150,22 @@ impl History {
         let opened = first.data.ok_or_else(|| Error::Erased { run: run.clone(), n: first.n })?;
         let mut fold = Fold { session_ms: first.at_ms, last_ms: first.at_ms, ..Fold::default() };
         let mut next = first.n + 1;
+        let mut erased = Erased::default();
         for record in records {
             next = record.n + 1;
-            let data = record.data.ok_or_else(|| Error::Erased { run: run.clone(), n: record.n })?;
-            fold.record(&record.kind, record.at_ms, data).map_err(|what| unreadable(record.n, what))?;
+            match record.data {
+                Some(data) => {
+                    fold.record(&record.kind, record.at_ms, data).map_err(|what| unreadable(record.n, what))?;
+                }
+                None => {
+                    erased.first.get_or_insert(record.n);
+                    erased.records += 1;
+                    fold.last_ms = record.at_ms.max(fold.last_ms);
+                }
+            }
+        }
+        if erased.records > 0 {
+            erased.consultations = fold.under_way.keys().map(|id| without_body(id)).collect();
         }
         let under_way: u32 = fold.under_way.values().map(|attempts| attempts + 1).sum();
         let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
@@ -132,13 +183,16 @@ impl History {
             calls: fold.calls.saturating_add(under_way),
             wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
             next,
+            erased,
         })
     }
 
-    /// The bodies of all consultations: those that were fed, in order, then those that came too late.
+    /// The bodies of all consultations: those that were fed, in order, then those that came too late, then what is known
+    /// of those that were erased.
     pub fn consultations(&self) -> impl Iterator<Item = &Map<String, Json>> {
         let is = |fed: &&Fed| matches!(fed.stamped.event, Event::Consulted { .. });
-        self.fed.iter().filter(is).map(|fed| &fed.data).chain(&self.late)
+        let there = self.fed.iter().filter(is).map(|fed| &fed.data).chain(&self.late);
+        there.chain(&self.erased.consultations)
     }
 
     /// The outcome that holds, if there is one.
@@ -292,6 +346,14 @@ impl Fold {
             }
         }
     }
+}
+
+/// What an invocation's id says of a consultation whose body was erased.
+fn without_body(id: &str) -> Map<String, Json> {
+    let member = id.split_once('/').map_or(id, |(_, member)| member);
+    consultation::object(
+        json!({"invocation": id, "step": step_of(id), "member": member, "status": ERASED}),
+    )
 }
 
 /// What tells an event from the others of its run.

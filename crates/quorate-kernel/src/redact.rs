@@ -1,46 +1,101 @@
-//! Redaction: what the configured patterns match is replaced before anything is recorded, shown or fed on
-//! (SEMANTICS X10).
+//! Redaction: secrets are replaced before anything is recorded, shown or fed on (SEMANTICS X10). `redact/builtin.rs` knows
+//! them by their shape, `redact/values.rs` by their value; what else is one, patterns say.
+
+mod builtin;
+mod likely;
+mod values;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use quorate_protocol::Json;
 use regex::Regex;
+use serde_json::{Map, json};
 
 use crate::answer;
+use builtin::Shapes;
+
+pub use builtin::{VERSION, kinds};
+pub use likely::{names_a_secret, worth};
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[REDACTED]";
 
-/// A set of patterns.
-#[derive(Debug, Clone, Default)]
+/// What is a secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Whether whatever has the shape of one is.
+    pub builtin: bool,
+    /// Regular expressions.
+    pub patterns: Vec<String>,
+    /// Values.
+    pub values: Vec<String>,
+}
+
+/// Takes secrets out of texts. Cheap to clone.
+#[derive(Clone, Default)]
 pub struct Redactor {
-    patterns: Vec<Regex>,
+    shapes: Option<&'static Shapes>,
+    patterns: Arc<[Regex]>,
+    values: Option<Regex>,
+}
+
+/// Without the values.
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor")
+            .field("builtin", &self.shapes.is_some())
+            .field("patterns", &self.patterns)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Redactor {
-    /// From regular expressions.
+    /// From regular expressions alone.
     ///
     /// # Errors
     /// When one does not compile.
     pub fn new(patterns: &[String]) -> Result<Self, regex::Error> {
-        let patterns = patterns.iter().map(|one| Regex::new(one)).collect::<Result<_, _>>()?;
-        Ok(Redactor { patterns })
+        Redactor::of(&Secrets { patterns: patterns.to_owned(), ..Secrets::default() })
+    }
+
+    /// From everything that is a secret.
+    ///
+    /// # Errors
+    /// When a pattern does not compile, or the values are too many.
+    pub fn of(secrets: &Secrets) -> Result<Self, regex::Error> {
+        Ok(Redactor {
+            shapes: if secrets.builtin { Some(Shapes::compiled()?) } else { None },
+            patterns: secrets.patterns.iter().map(|one| Regex::new(one)).collect::<Result<_, _>>()?,
+            values: values::compile(&secrets.values)?,
+        })
+    }
+
+    /// Without the patterns: what is left never takes a quotation mark or a brace from the text.
+    #[must_use]
+    pub fn without_patterns(&self) -> Self {
+        Redactor { patterns: Arc::default(), ..self.clone() }
     }
 
     /// Whether nothing is a secret.
     pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.shapes.is_none() && self.patterns.is_empty() && self.values.is_none()
     }
 
-    /// The text without secrets, and how many there were.
+    /// The text without secrets, and how many there were. Lines stay where they are.
     pub fn redact(&self, text: &str) -> (String, usize) {
         let mut count = 0;
         let mut clean = text.to_owned();
-        for pattern in &self.patterns {
-            let found =
-                pattern.find_iter(&clean).filter(|one| !one.is_empty() && one.as_str() != REDACTED).count();
-            if found > 0 {
-                count += found;
-                clean = pattern.replace_all(&clean, REDACTED).into_owned();
+        for pattern in self.values.iter().chain(&*self.patterns) {
+            let found = pattern.find_iter(&clean).filter(|one| !one.is_empty() && one.as_str() != REDACTED);
+            let found: Vec<Range<usize>> = found.map(|one| one.range()).collect();
+            if !found.is_empty() {
+                count += found.len();
+                clean = without(&clean, &found);
             }
+        }
+        if let Some((without, found)) = self.shapes.and_then(|shapes| shapes.redact(&clean)) {
+            (clean, count) = (without, count + found);
         }
         (clean, count)
     }
@@ -50,10 +105,9 @@ impl Redactor {
     pub fn redact_output(&self, output: &str) -> (String, usize) {
         let mut clean = output.to_owned();
         let mut count = 0;
-        if self.patterns.is_empty() {
-            return (clean, count);
-        }
-        for object in answer::objects(output).unwrap_or_default() {
+        // Where nothing is hidden, only a pattern of somebody's own can tear an object.
+        let objects = !self.patterns.is_empty() || !self.is_empty() && output.contains('\\');
+        for object in answer::objects(output).ok().filter(|_| objects).unwrap_or_default() {
             if let Some((text, found)) = self.redact_text_of_json(object) {
                 count += found;
                 clean = clean.replace(object, &text);
@@ -83,7 +137,9 @@ impl Redactor {
                 }
             })
             .collect();
-        (clean.join("\n"), count)
+        // What goes over several lines that are no JSON.
+        let (clean, over_lines) = self.redact(&clean.join("\n"));
+        (clean, count + over_lines)
     }
 
     /// The text of a JSON value, written anew without its secrets; `None` where it has none, or is no JSON.
@@ -94,7 +150,7 @@ impl Redactor {
 
     /// A value without secrets in any of its strings, keys included.
     pub fn redact_json(&self, value: Json) -> (Json, usize) {
-        if self.patterns.is_empty() {
+        if self.is_empty() {
             return (value, 0);
         }
         match value {
@@ -109,44 +165,55 @@ impl Redactor {
             }
             Json::Object(all) => {
                 let mut count = 0;
-                let clean = all.into_iter().map(|(key, value)| {
+                let mut clean = Map::new();
+                for (key, value) in all {
                     let (key, in_key) = self.redact(&key);
-                    let (value, found) = self.redact_json(value);
+                    let (value, found) = match value {
+                        Json::String(text) => self.redact_under(&key, text),
+                        value => self.redact_json(value),
+                    };
                     count += in_key + found;
-                    (key, value)
-                });
-                let clean = clean.collect();
+                    clean.insert(free(&clean, key), value);
+                }
                 (Json::Object(clean), count)
             }
             other => (other, 0),
         }
     }
+
+    /// A string that stands under a key, which may give away what it is.
+    fn redact_under(&self, key: &str, text: String) -> (Json, usize) {
+        let (clean, count) = self.redact(&text);
+        let is_secret = count == 0 && self.shapes.is_some() && builtin::is_value_of(key, &text);
+        if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
+    }
+}
+
+/// A key that is not taken: two secrets that were keys are still two.
+fn free(taken: &Map<String, Json>, key: String) -> String {
+    let mut free = key.clone();
+    let mut number = 1;
+    while taken.contains_key(&free) {
+        number += 1;
+        free = format!("{key} {number}");
+    }
+    free
+}
+
+/// A text without what stands at these places, which are in order and apart. Its line breaks stay, so that every line has
+/// the number that it had.
+fn without(text: &str, spans: &[Range<usize>]) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut at = 0;
+    for span in spans {
+        clean.push_str(&text[at..span.start]);
+        clean.push_str(REDACTED);
+        clean.extend(text[span.clone()].chars().filter(|one| *one == '\n'));
+        at = span.end;
+    }
+    clean.push_str(&text[at..]);
+    clean
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_match_is_replaced_and_counted() {
-        // X10
-        let redactor = Redactor::new(&["sk-[a-z0-9]+".into(), "(?i)acme".into()]).expect("patterns");
-        assert_eq!(
-            redactor.redact("key sk-abc1 of ACME and acme"),
-            ("key [REDACTED] of [REDACTED] and [REDACTED]".into(), 3)
-        );
-        let escaped = r#"Here: {"would_block": false, "notes": "sk\u002dabc", "sk\u002dk": 1}"#;
-        let (clean, count) = redactor.redact_output(escaped);
-        assert_eq!((clean.contains("002d"), clean.contains("sk-"), count), (false, false, 2), "{clean}");
-        let greedy = Redactor::new(&["sk-.*".into()]).expect("a pattern");
-        let torn = r#"{"suggestion": "use sk-1"}"#;
-        assert_eq!(greedy.redact_output(torn), (r#"{"suggestion":"use [REDACTED]"}"#.into(), 1));
-        let lines = "{\"content\": \"I am \\u0073k-1\"}\nsk-2 is no JSON\n{\"content\": \"fine\"}";
-        let clean = "{\"content\":\"I am [REDACTED]\"}\n[REDACTED]\n{\"content\": \"fine\"}";
-        assert_eq!(greedy.redact_lines(lines), (clean.into(), 2));
-        let answer = serde_json::json!({"notes": ["sk-1", {"deep": "of acme"}], "score": 4});
-        let clean = serde_json::json!({"notes": ["[REDACTED]", {"deep": "of [REDACTED]"}], "score": 4});
-        assert_eq!(redactor.redact_json(answer), (clean, 2));
-        assert_eq!(redactor.redact("nothing"), ("nothing".into(), 0));
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@ pub fn keep(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<Piece> {
     let mut file = crate::store::files::create_new(&path)?;
     std::io::Write::write_all(&mut file, bytes)?;
     file.sync_all()?;
+    sync_directory(&path)?;
     Ok(Piece { path })
 }
 
@@ -32,6 +33,16 @@ pub fn take(dir: &Path, file: &Path) -> std::io::Result<Piece> {
     let path = free_name(&aside, name);
     crate::store::files::rename(file, &path)?;
     Ok(Piece { path })
+}
+
+/// Makes the name of a new file durable: a sync of the file alone may leave it without one when the power is lost.
+///
+/// # Errors
+/// When the directory cannot be synced.
+pub(crate) fn sync_directory(file: &Path) -> std::io::Result<()> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Elsewhere a directory is no file that can be opened.
+    if cfg!(unix) { crate::store::files::open(dir)?.sync_all() } else { Ok(()) }
 }
 
 fn directory(dir: &Path) -> std::io::Result<PathBuf> {

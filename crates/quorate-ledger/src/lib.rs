@@ -5,13 +5,22 @@
 
 pub mod aside;
 pub mod council_log;
+pub mod export;
+
+pub mod import;
+pub mod keys;
 pub mod memory;
 pub mod merkle;
 pub mod note;
+pub mod prove;
 pub mod record;
+pub mod retention;
 pub mod runs;
 pub mod signing;
+pub mod stats;
 pub mod store;
+pub mod verify;
+pub mod witness;
 
 pub use memory::Memory;
 pub use store::Store;

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::Store;
+use crate::store::engine::{Column, Row, Statement, sql};
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +27,8 @@ pub struct Run {
     pub log_path: String,
     /// Whether everything that follows from the outcome is done.
     pub ended: bool,
+    /// Whether it was recorded in another ledger: nothing that follows from it is done here.
+    pub imported: bool,
 }
 
 /// What a prefix of a run's id names.
@@ -45,7 +46,8 @@ pub enum Found {
 macro_rules! runs {
     ($rest:literal) => {
         concat!(
-            "SELECT run, opened_ms, subject, artifact_type, verdict, override, log_path, ended FROM run ",
+            "SELECT run, opened_ms, subject, artifact_type, verdict, override, log_path, ended, \
+             (SELECT COUNT(*) FROM imported WHERE imported.run = run.run) FROM run ",
             $rest
         )
     };
@@ -57,7 +59,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn runs(&self, limit: u32) -> Result<Vec<Run>, Error> {
-        self.select(sqlx::query(runs!("ORDER BY seq DESC LIMIT ?")).bind(i64::from(limit))).await
+        self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
     }
 
     /// The run that an id or a prefix of one names.
@@ -67,7 +69,7 @@ impl Store {
     pub async fn find(&self, prefix: &str) -> Result<Found, Error> {
         let prefix = prefix.to_ascii_lowercase();
         let end = format!("{prefix}\u{7f}");
-        let query = sqlx::query(runs!("WHERE run >= ? AND run < ? ORDER BY run LIMIT 5"));
+        let query = sql(runs!("WHERE run >= $1 AND run < $2 ORDER BY run LIMIT 5"));
         let mut runs = self.select(query.bind(prefix).bind(end)).await?;
         Ok(match runs.len() {
             0 => Found::None,
@@ -76,20 +78,32 @@ impl Store {
         })
     }
 
-    /// Runs that have an outcome and whose follow-up is not done: their process died in between.
+    /// Runs that have an outcome and whose follow-up is not done: their process died in between. What follows from an
+    /// imported run is done where it was recorded.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn unended(&self) -> Result<Vec<Run>, Error> {
-        self.select(sqlx::query(runs!("WHERE ended = 0 AND verdict IS NOT NULL ORDER BY seq"))).await
+        self.select(sql(runs!("WHERE ended = 0 AND verdict IS NOT NULL \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq"))).await
     }
 
-    /// The runs of a type, newest first; a few of them.
+    /// Whether a run was recorded in another ledger.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn is_imported(&self, run: &Name) -> Result<bool, Error> {
+        let query = sql("SELECT run FROM imported WHERE run = $1").bind(&**run);
+        Ok(!self.rows(query, &[Column::Text]).await?.is_empty())
+    }
+
+    /// The runs of a type that were recorded here, newest first; a few of them.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
-        let query = sqlx::query(runs!("WHERE artifact_type = ? ORDER BY seq DESC LIMIT 20"));
+        let query = sql(runs!("WHERE artifact_type = $1 \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20"));
         let runs = self.select(query.bind(artifact_type.to_owned())).await?;
         Ok(runs.into_iter().map(|run| run.run).collect())
     }
@@ -99,67 +113,57 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, Error> {
-        let mut connection = self.connection().await;
-        let rows = sqlx::query("SELECT run FROM record WHERE n = 0 AND run >= ? AND run < ? ORDER BY run")
-            .bind(prefix)
-            .bind(format!("{prefix}\u{7f}"))
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| self.error(error))?;
-        let streams = rows.iter().map(|row| Name::from(row.get::<String, _>(0)));
+        let query = sql("SELECT run FROM record WHERE n = 0 AND run >= $1 AND run < $2 ORDER BY run");
+        let rows = self.rows(query.bind(prefix).bind(format!("{prefix}\u{7f}")), &[Column::Text]).await?;
+        let streams = rows.iter().map(|row| Name::from(row.text(0)));
         Ok(streams.filter(|stream| stream.starts_with(prefix)).collect())
     }
 
-    /// Runs of a council (by fingerprint) on which nothing is decided, by subject and artifact hash; of several the
+    /// Runs of a council (by fingerprint) that were recorded here and on which nothing is decided, by subject and artifact hash; of several the
     /// newest.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn undecided(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
-        let mut connection = self.connection().await;
-        let rows = sqlx::query("SELECT subject, artifact_sha256, run FROM run WHERE council = ? AND verdict IS NULL ORDER BY seq")
-            .bind(council)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| self.error(error))?;
-        Ok(rows.iter().map(|row| ((row.get(0), row.get(1)), row.get::<String, _>(2).into())).collect())
+        let query = sql(
+            "SELECT subject, artifact_sha256, run FROM run WHERE council = $1 AND verdict IS NULL \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq",
+        );
+        let rows = self.rows(query.bind(council), &[Column::Text; 3]).await?;
+        let text = |row: &Row, at| row.text(at).to_owned();
+        Ok(rows.iter().map(|row| ((text(row, 0), text(row, 1)), row.text(2).into())).collect())
     }
 
-    /// The hashes of all artifacts that a council (by fingerprint) has judged, INCOMPLETE not counting.
+    /// The hashes of all artifacts that a council (by fingerprint) has judged here, INCOMPLETE not counting.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn judged(&self, council: &str) -> Result<BTreeSet<String>, Error> {
-        let mut connection = self.connection().await;
-        let rows = sqlx::query(
-            "SELECT artifact_sha256 FROM run WHERE council = ? AND verdict IN ('SHIP', 'REVISE', 'HOLD')",
-        )
-        .bind(council)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(|error| self.error(error))?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        let query = sql(
+            "SELECT artifact_sha256 FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
+             AND run NOT IN (SELECT run FROM imported)",
+        );
+        let rows = self.rows(query.bind(council), &[Column::Text]).await?;
+        Ok(rows.iter().map(|row| row.text(0).to_owned()).collect())
     }
 
-    async fn select(
-        &self,
-        query: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
-    ) -> Result<Vec<Run>, Error> {
-        let mut connection = self.connection().await;
-        let rows = query.fetch_all(&mut *connection).await.map_err(|error| self.error(error))?;
+    async fn select(&self, query: Statement) -> Result<Vec<Run>, Error> {
+        use Column::{Int, Text};
+        let rows = self.rows(query, &[Text, Int, Text, Text, Text, Text, Text, Int, Int]).await?;
         Ok(rows.iter().map(run).collect())
     }
 }
 
-fn run(row: &SqliteRow) -> Run {
+fn run(row: &Row) -> Run {
     Run {
-        run: row.get::<String, _>(0).into(),
-        opened_ms: row.get(1),
-        subject: row.get(2),
-        artifact_type: row.get(3),
-        verdict: row.get(4),
-        overridden: row.get(5),
-        log_path: row.get(6),
-        ended: row.get::<i64, _>(7) != 0,
+        run: row.text(0).into(),
+        opened_ms: row.int(1),
+        subject: row.text(2).to_owned(),
+        artifact_type: row.text(3).to_owned(),
+        verdict: row.some_text(4).map(str::to_owned),
+        overridden: row.some_text(5).map(str::to_owned),
+        log_path: row.text(6).to_owned(),
+        ended: row.int(7) != 0,
+        imported: row.int(8) != 0,
     }
 }

@@ -1,135 +1,147 @@
-//! The ledger on disk: one SQLite file in WAL mode, written by group commit.
+//! The ledger on disk: one SQLite file in WAL mode, or a Postgres database, written by group commit.
 //!
 //! Whoever appends puts its records into a queue and then takes the one connection; who has the connection commits
 //! everything that is queued in one transaction. So runs of one process share their syncs. A transaction is synced
-//! only if somebody in it asked for that; a synced one makes everything before it durable too, since SQLite syncs the
-//! whole log file.
+//! only if somebody in it asked for that; a synced one makes everything before it durable too, since both engines
+//! sync the whole log.
 
+pub mod address;
 pub(crate) mod connection;
+pub(crate) mod engine;
+mod erase;
 pub mod files;
 pub mod hold;
-mod index;
+pub(crate) mod index;
+pub(crate) mod merge;
+pub mod lease;
+mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queue;
+mod seal;
+pub(crate) mod tiles;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
 use quorate_protocol::Name;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
-use crate::aside::{self, Piece};
 use crate::record::Chain;
+use crate::signing::SecretKey;
+use address::Address;
 use connection::Connection;
+use engine::{Column, Row, Statement, sql};
 use queue::Queue;
 
-const SCHEMA: &str = include_str!("store/schema.sql");
-/// The version of [`SCHEMA`], kept in SQLite's `user_version`.
-const SCHEMA_VERSION: i64 = 1;
-/// How long to wait for another process's transaction.
-const BUSY: Duration = Duration::from_secs(30);
+pub use erase::{Erased, Rewrite};
+pub use open::Opened;
+pub use seal::{STREAM, Sealed};
 
-/// The ledger in a SQLite file.
+/// The ledger.
 pub struct Store {
-    path: PathBuf,
+    address: Arc<Address>,
     connection: Arc<Mutex<Connection>>,
     queue: Arc<Queue>,
-}
-
-/// A ledger that was opened, and what had to be set aside for it.
-pub struct Opened {
-    /// The ledger.
-    pub store: Store,
-    /// A file that was no ledger and now lies in `aside/`.
-    pub set_aside: Option<Piece>,
+    /// Why nothing is written to it.
+    closed_to_writers: Option<String>,
+    /// Whether this process has appended since it last sealed.
+    appended: AtomicBool,
 }
 
 impl Store {
-    /// Opens a ledger, making it (and a private `.quorate/` directory, if that is where it is to be) when it is not
-    /// there. A broken ledger is moved to `aside/` and a new one is started.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn open(path: &Path) -> Result<Opened, Error> {
-        let dir = path.parent().unwrap_or(Path::new("."));
-        let made = match dir.file_name() {
-            Some(name) if name == ".quorate" => files::quorate_dir(dir),
-            _ => files::private_dir(dir),
-        };
-        made.map_err(|error| unavailable(format!("cannot make {}", dir.display()), error))?;
-        // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
-        // new one's log for its own: nobody opens meanwhile.
-        let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
-        let connected = connect(path).await;
-        drop(opening);
-        match connected {
-            Ok(connection) => Ok(Opened { store: Store::new(path, connection), set_aside: None }),
-            Err(error) if is_corrupt(&error) && is_called_like_a_ledger(path) => {
-                Store::start_anew(path, dir).await
-            }
-            Err(error) if is_corrupt(&error) => {
-                Err(unavailable(format!("{} is no ledger", path.display()), error))
-            }
-            Err(error) => Err(sql(path, error)),
-        }
-    }
-
-    /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
-    /// process may have been faster. What lies beside it goes first: once the file itself is gone, others make a new
-    /// one with a log of its own.
-    async fn start_anew(path: &Path, dir: &Path) -> Result<Opened, Error> {
-        let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
-        let _lock = lock.map_err(|error| unavailable(format!("cannot lock {}", dir.display()), error))?;
-        let mut set_aside = None;
-        if connect(path).await.is_err_and(|error| is_corrupt(&error)) {
-            let beside = ["-wal", "-shm"].map(|suffix| {
-                let mut beside = path.as_os_str().to_owned();
-                beside.push(suffix);
-                PathBuf::from(beside)
-            });
-            for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
-                let piece = aside::take(dir, file)
-                    .map_err(|error| unavailable(format!("cannot set {} aside", file.display()), error))?;
-                set_aside = Some(piece);
-            }
-        }
-        let connection = connect(path).await.map_err(|error| sql(path, error))?;
-        Ok(Opened { store: Store::new(path, connection), set_aside })
-    }
-
-    fn new(path: &Path, connection: SqliteConnection) -> Self {
+    fn new(address: Address, connection: Connection) -> Self {
         Store {
-            path: path.to_owned(),
-            connection: Arc::new(Mutex::new(Connection::new(connection))),
+            address: Arc::new(address),
+            closed_to_writers: connection.closed_to_writers().map(str::to_owned),
+            connection: Arc::new(Mutex::new(connection)),
             queue: Arc::default(),
+            appended: AtomicBool::new(false),
         }
+    }
+
+    /// Whether this process has appended anything since it last sealed the ledger.
+    pub fn has_appended(&self) -> bool {
+        self.appended.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that this process has just appended something.
+    pub(crate) fn appended_now(&self) {
+        self.appended.store(true, Ordering::Relaxed);
     }
 
     /// Where the ledger is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
-    /// The directory that the ledger lies in.
+    /// The directory that the ledger lies in, or what of it is on this machine.
     pub fn dir(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("."))
+        self.address.dir()
     }
 
-    /// The connection, for the queries of this crate's views.
-    pub(crate) async fn connection(&self) -> MappedMutexGuard<'_, SqliteConnection> {
-        MutexGuard::map(self.connection.lock().await, Connection::sqlite)
+    /// Whether several machines write to it.
+    pub fn is_shared(&self) -> bool {
+        self.address.file().is_none()
     }
 
-    /// The connection, for an index that this crate writes.
+    /// How many bytes it takes where it is, with its indices; of a file nothing is said, since anybody can look.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn server_bytes(&self) -> Result<Option<u64>, Error> {
+        let mut connection = self.writer().await;
+        match connection.engine().await.map_err(|error| self.error(error))? {
+            engine::Engine::Sqlite(_) => Ok(None),
+            #[cfg(feature = "postgres")]
+            server => {
+                let row = sql(postgres::SIZE).row(server, &[Column::Int]).await;
+                Ok(row.map_err(|error| self.error(error))?.map(|row| row.count(0)))
+            }
+        }
+    }
+
+    /// Why nothing is written to it: it is of a newer version, or where it lies nothing can be. It can be read.
+    pub fn closed_to_writers(&self) -> Option<&str> {
+        self.closed_to_writers.as_deref()
+    }
+
+    /// From now on the records of a run that this process appends are signed with this key. A run is signed from its
+    /// first record on, or not at all: for one that began without signatures it changes nothing.
+    pub fn sign_run(&self, run: &Name, key: Arc<SecretKey>) {
+        self.queue.sign(run, key);
+    }
+
+    /// Whether the records of a run are signed.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn is_signed(&self, run: &Name) -> Result<bool, Error> {
+        let statement = sql("SELECT n FROM signature WHERE run = $1 AND n = 0").bind(&**run);
+        Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
+    }
+
+    /// The connection, for who must not keep the ledger open.
+    #[cfg(feature = "postgres")]
+    fn shared(&self) -> std::sync::Weak<Mutex<Connection>> {
+        Arc::downgrade(&self.connection)
+    }
+
+    /// The connection, for what this crate asks and writes.
     pub(crate) async fn writer(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().await
     }
 
-    /// Closes the file; SQLite folds its log into it.
+    /// The file that has the index of the log.
+    pub(crate) async fn log_index(&self) -> MappedMutexGuard<'_, SqliteConnection> {
+        MutexGuard::map(self.connection.lock().await, Connection::log_index)
+    }
+
+    /// Closes it; SQLite folds its log into its file.
     pub async fn close(self) {
         let mut connection = self.connection;
         loop {
@@ -144,116 +156,64 @@ impl Store {
     }
 
     pub(crate) fn error(&self, error: sqlx::Error) -> Error {
-        sql(&self.path, error)
+        unanswered(&self.address, error)
     }
 }
 
-async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Normal)
-        .foreign_keys(false)
-        .busy_timeout(BUSY)
-        .disable_statement_logging();
-    let mut connection = options.connect().await?;
-    let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut connection).await?.get(0);
-    if version == 0 {
-        create(&mut connection).await?;
-    } else if version != SCHEMA_VERSION {
-        let what = format!("its schema is version {version}, and this program reads {SCHEMA_VERSION}");
-        return Err(sqlx::Error::Configuration(what.into()));
-    }
-    Ok(connection)
-}
-
-/// Makes the tables, unless another process was faster.
-async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut *transaction).await?.get(0);
-    if version == 0 {
-        let tables = sqlx::query("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *transaction).await?;
-        if tables.get::<i64, _>(0) > 0 {
-            return Err(sqlx::Error::Configuration("it is a database of something else".into()));
-        }
-        sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
-        sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
-    }
-    transaction.commit().await
-}
-
-/// Whether SQLite says that the file is no database or a broken one.
-fn is_corrupt(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    matches!(code.as_deref(), Some("26" | "11"))
-}
-
-/// Whether a file that is no database may be moved out of the way. A draft that was named as the ledger by mistake
-/// stays where it is.
-fn is_called_like_a_ledger(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    matches!(ending, Some("db" | "sqlite" | "sqlite3"))
-        || path.parent().and_then(Path::file_name).is_some_and(|dir| dir == ".quorate")
-}
-
-fn sql(path: &Path, error: sqlx::Error) -> Error {
-    unavailable(format!("the ledger {} does not answer", path.display()), error)
+fn unanswered(address: &Address, error: sqlx::Error) -> Error {
+    unavailable(format!("the ledger {address} does not answer"), error)
 }
 
 fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Unavailable { what, source: Some(Box::new(source)) }
 }
 
+impl Store {
+    /// Rows of columns like these.
+    pub(crate) async fn rows(&self, statement: Statement, columns: &[Column]) -> Result<Vec<Row>, Error> {
+        let mut connection = self.connection.lock().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        statement.rows(engine, columns).await.map_err(|error| self.error(error))
+    }
+}
+
 #[async_trait]
 impl Ledger for Store {
     async fn append(&self, append: Append) -> Result<u64, Error> {
         let reply = self.queue.put(append)?;
-        let (queue, connection, path) = (self.queue.clone(), self.connection.clone(), self.path.clone());
+        let (queue, connection, address) = (self.queue.clone(), self.connection.clone(), self.address.clone());
         // A task of its own: whoever asked may be dropped meanwhile, and others' records are in the same transaction.
-        tokio::spawn(async move { queue.commit(&mut *connection.lock().await, &path).await });
-        reply.await.unwrap_or_else(|_| {
+        tokio::spawn(async move { queue.commit(&mut *connection.lock().await, &address).await });
+        let done = reply.await.unwrap_or_else(|_| {
             Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })
-        })
+        });
+        self.appended.fetch_or(done.is_ok(), Ordering::Relaxed);
+        done
     }
 
     async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
-        let mut connection = self.connection().await;
-        let rows = sqlx::query("SELECT head, data FROM record WHERE run = ? ORDER BY n")
-            .bind(&**run)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| self.error(error))?;
-        drop(connection);
+        let statement = sql("SELECT head, data FROM record WHERE run = $1 ORDER BY n").bind(&**run);
+        let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;
         let mut chain = Chain::new(run);
-        let record = |row: &sqlx::sqlite::SqliteRow| chain.take(row.get(0), row.get::<Option<&str>, _>(1));
-        rows.iter().map(record).collect()
+        rows.iter().map(|row| chain.take(row.text(0), row.some_text(1))).collect()
     }
 
     async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
-        let mut connection = self.connection().await;
         // One more, for the hash that the first of them names.
-        let rows = sqlx::query("SELECT n, head, data FROM record WHERE run = ? ORDER BY n DESC LIMIT ?")
+        let statement = sql("SELECT n, head, data FROM record WHERE run = $1 ORDER BY n DESC LIMIT $2")
             .bind(&**run)
-            .bind(i64::from(count) + 1)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| self.error(error))?;
-        drop(connection);
-        let before = rows.get(count as usize).map(|row| row.get::<&str, _>(1));
+            .bind(i64::from(count) + 1);
+        let rows = self.rows(statement, &[Column::Int, Column::Text, Column::Text]).await?;
+        let before = rows.get(count as usize).map(|row| row.text(1));
         let rows = &rows[..rows.len().min(count as usize)];
-        let first = rows.last().map_or(0, |row| row.get::<i64, _>(0));
-        let mut chain = Chain::after(run, u64::try_from(first).unwrap_or_default(), before);
-        rows.iter().rev().map(|row| chain.take(row.get(1), row.get::<Option<&str>, _>(2))).collect()
+        let first = rows.last().map_or(0, |row| row.count(0));
+        let mut chain = Chain::after(run, first, before);
+        rows.iter().rev().map(|row| chain.take(row.text(1), row.some_text(2))).collect()
     }
 
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
-        let mut connection = self.connection().await;
-        let row = sqlx::query("SELECT text FROM body WHERE sha256 = ?")
-            .bind(sha256)
-            .fetch_optional(&mut *connection)
-            .await
-            .map_err(|error| self.error(error))?;
-        Ok(row.map(|row| row.get::<String, _>(0).into()))
+        let statement = sql("SELECT text FROM body WHERE sha256 = $1").bind(sha256);
+        let rows = self.rows(statement, &[Column::Text]).await?;
+        Ok(rows.first().map(|row| row.text(0).into()))
     }
 }

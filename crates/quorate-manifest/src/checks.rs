@@ -3,6 +3,8 @@
 mod appliesto_unresolvable;
 mod field_without_effect;
 mod gather_unknown;
+mod governance_exceeded;
+mod governance_widened;
 mod hierarchy;
 mod locked_trait_match_mode;
 mod member_id_collision;
@@ -38,4 +40,6 @@ pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
     locked_trait_match_mode::check,
     unusable_duration::check,
     xref_unresolvable::check,
+    governance_widened::check,
+    governance_exceeded::check,
 ];

@@ -5,7 +5,7 @@ mod built_in;
 mod files;
 pub mod glob;
 mod load;
-mod logging;
+pub(crate) mod logging;
 pub mod prompts;
 mod protocol;
 mod roster;

@@ -2,8 +2,11 @@
 //! one.
 
 pub(crate) mod executor;
+mod keys;
+mod ledger;
 mod load;
 mod playbooks;
+mod redact;
 pub(crate) mod written;
 
 use std::collections::BTreeMap;
@@ -13,6 +16,8 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, Place};
 use serde_json::{Map, Value};
+
+use crate::assembly::audit::Signing;
 
 pub use load::load;
 
@@ -24,7 +29,7 @@ pub struct Configuration {
     /// `strict_chain`: whether a broken chain of manifests is refused (M5).
     pub strict_chain: bool,
     /// Where the ledger is, as written: a path relative to `dir`.
-    pub ledger: Option<String>,
+    pub ledger: Ledger,
     /// `[defaults] executor`, and where it stands.
     pub default_executor: Option<(String, Place)>,
     /// `[executors.*]` by name.
@@ -43,6 +48,68 @@ pub struct Configuration {
     pub playbooks: Playbooks,
     /// `[locks.*]` by the trait's id.
     pub locks: BTreeMap<String, Lock>,
+    /// `[redact]`.
+    pub redact: Redaction,
+    /// `[keys]`.
+    pub keys: Keys,
+    /// `governance`: the governance file of assemblies that bind none, as written, and where it stands.
+    pub governance: Option<(String, Place)>,
+}
+
+/// Where the ledger is, and what of it is kept.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ledger {
+    /// `path`: its file, as written; `.quorate/ledger.db` unless said.
+    pub path: Option<String>,
+    /// `witness`: the file that each checkpoint is appended to, as written, and where it stands.
+    pub witness: Option<(String, Place)>,
+    /// `retention`: how many days what the members of reviews and runtimes said is kept; `None` for ever.
+    pub retention_days: Option<u32>,
+}
+
+/// Which key signs records, and whose signatures count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keys {
+    /// `signing`: where the key that signs records comes from, and where that stands.
+    pub signing: Option<(KeySource, Place)>,
+    /// `keyring`: the keyring's file, as written, and where it stands.
+    pub keyring: Option<(String, Place)>,
+    /// `sign`: whether the records of reviews and runtimes are signed.
+    pub sign: Signing,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Keys { signing: None, keyring: None, sign: Signing::None }
+    }
+}
+
+/// Where a secret key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// A file, relative to `quorate.toml`.
+    File(String),
+    /// A variable of the environment.
+    Env(String),
+    /// What a command prints: a program and its arguments, run without a shell.
+    Command(Vec<String>),
+}
+
+/// What is a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redaction {
+    /// `builtin`: whether whatever has the shape of one is.
+    pub builtin: bool,
+    /// `environment`: whether the values of variables whose names promise one are.
+    pub environment: bool,
+    /// `patterns`: regular expressions of what else is one.
+    pub patterns: Vec<String>,
+}
+
+impl Default for Redaction {
+    fn default() -> Self {
+        Redaction { builtin: true, environment: true, patterns: Vec::new() }
+    }
 }
 
 /// How agents may get better.

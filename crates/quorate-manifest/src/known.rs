@@ -27,6 +27,21 @@ pub trait Host: Send + Sync {
 
     /// Whether texts can be compared by their meaning.
     fn embeds(&self) -> bool;
+
+    /// Whether a text is a public key that signatures can be verified with.
+    ///
+    /// # Errors
+    /// Why it is none.
+    fn public_key(&self, text: &str) -> Result<(), NoKey>;
+}
+
+/// Why a text is no public key that signatures can be verified with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoKey {
+    /// It is written as none of ours is; it may be a key of another kind.
+    Foreign,
+    /// It is written as ours are, and is none; why.
+    Broken(String),
 }
 
 /// A kind of synthesis rule.
@@ -85,5 +100,9 @@ impl Host for Nothing {
 
     fn embeds(&self) -> bool {
         false
+    }
+
+    fn public_key(&self, _: &str) -> Result<(), NoKey> {
+        Ok(())
     }
 }

@@ -31,6 +31,8 @@ pub struct Options {
     pub strict_chain: bool,
     /// Whether refs are followed (M14).
     pub refs: Refs,
+    /// The governance file of assemblies that bind none (D9).
+    pub governance: Option<Spot>,
 }
 
 /// Whether refs are followed.

@@ -1,5 +1,6 @@
-//! What tests are made of: scripted members, a test clock, a ledger that dies, the simulator and the checkers of what
-//! must always hold, the executor port's conformance suite, and the runner of spec documents.
+//! What tests are made of: scripted members, a test clock, a ledger that dies, a shim between a real process and its
+//! files, the simulator and the checkers of what must always hold, the executor port's conformance suite, and the runner
+//! of spec documents.
 
 pub mod chance;
 pub mod clock;
@@ -7,4 +8,5 @@ pub mod conformance;
 pub mod faults;
 pub mod mdtest;
 pub mod member;
+pub mod shim;
 pub mod simulate;

@@ -11,6 +11,8 @@ mod explain;
 mod fmt;
 mod init;
 mod interrupt;
+mod keys;
+mod ledger;
 mod locks;
 mod log;
 mod man;
@@ -75,6 +77,7 @@ enum Command {
     State(state::Arguments),
     Mcp(mcp::Arguments),
     Audit(audit::Arguments),
+    Ledger(ledger::Arguments),
     Runs(runs::Arguments),
     Show(show::Arguments),
     Resume(resume::Arguments),
@@ -87,6 +90,7 @@ enum Command {
     Init(init::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
+    Keys(keys::Arguments),
     Locks(locks::Arguments),
     Schema(schema::Arguments),
     Fmt(fmt::Arguments),
@@ -121,7 +125,7 @@ pub fn run() -> ExitCode {
 
 async fn dispatch(command: Command) -> Exit {
     let environment = Environment::of_process();
-    let terminal = Terminal::of_process();
+    let terminal = Terminal::of_process(environment.redacted.clone());
     let exit = perform(command, &environment, &terminal).await;
     // A verdict that nobody could read is no verdict.
     if terminal.failed() { Exit::UNREADABLE } else { exit }
@@ -137,6 +141,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Log(arguments) => log::run(arguments, environment, terminal).await,
         Command::State(arguments) => state::run(arguments, environment, terminal).await,
         Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
+        Command::Ledger(arguments) => ledger::run(arguments, environment, terminal).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
@@ -152,6 +157,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Schema(arguments) => schema::run(&arguments, terminal),
         Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,
         Command::Check(arguments) => check::run(arguments, environment, terminal).await,
+        Command::Keys(arguments) => keys::run(arguments, environment, terminal).await,
         Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
         Command::Explain(arguments) => explain::run(&arguments, terminal),

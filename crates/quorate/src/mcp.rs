@@ -148,7 +148,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let served = &self.0;
         let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
-            return Ok(served.no_tool(&request.name).result().into());
+            return Ok(served.no_tool(&request.name).result(&served.environment.redacted).into());
         };
         let caller = Caller::of(context);
         Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await.into())

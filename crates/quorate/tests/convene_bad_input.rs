@@ -375,5 +375,5 @@ fn signing_that_is_required_is_refused_before_anybody_is_asked() {
     answers(&place, &json!({"_": vote("yes")}));
     place.run(&["check", "ASSEMBLY.md"]).expect(0);
     place.write("p.md", "# P\n");
-    place.run(&["convene", ".", "--proposal", "p.md"]).expect(5).says("assembly_signing_unsupported");
+    place.run(&["convene", ".", "--proposal", "p.md"]).expect(5).says("quorate:signing_key_missing");
 }

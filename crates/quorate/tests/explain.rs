@@ -17,12 +17,13 @@ use quorate_diagnostics::codes;
 use support::Place;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 17] = [
+const NOT_RUN: [(&str, &str); 18] = [
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("quorate:run_open", "needs a process that was killed"),
     ("quorate:fingerprint_changed", "needs a process that was killed"),
     ("quorate:run_moved", "needs two processes at the same moment"),
     ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
+    ("quorate:signer_unknown", "needs a key that has gone missing"),
     ("quorate:replay_differs", "needs a ledger that was changed past the program"),
     ("quorate:body_evicted", "needs a body that retention has erased"),
     ("quorate:runtime_busy", "needs two processes at the same moment"),

@@ -41,6 +41,7 @@ documents! {
     assembly_fields_members = "assembly/fields-members.md";
     assembly_fields_synthesis_audit = "assembly/fields-synthesis-audit.md";
     assembly_fields = "assembly/fields.md";
+    assembly_governance = "assembly/governance.md";
     assembly_hierarchy = "assembly/hierarchy.md";
     assembly_locked_traits = "assembly/locked-traits.md";
     assembly_match_mode = "assembly/match-mode.md";

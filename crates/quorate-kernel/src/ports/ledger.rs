@@ -47,6 +47,16 @@ pub enum Kind {
     Turn,
     /// Something was done to a playbook. In the playbooks' own stream.
     Playbook(PlaybookEvent),
+    /// The ledger up to here was sealed. In the ledger's own stream, as what follows.
+    Checkpoint,
+    /// Nothing of a run is erased any more, whatever its age.
+    Held,
+    /// A run may be erased again once it is of age.
+    Released,
+    /// Bodies of a run were erased.
+    Erased,
+    /// Runs were taken in from another ledger.
+    Imported,
 }
 
 /// What was done to a playbook.
@@ -114,6 +124,11 @@ impl Kind {
             Kind::RunEnded => "run.ended",
             Kind::Turn => "turn",
             Kind::Playbook(event) => event.as_str(),
+            Kind::Checkpoint => "checkpoint",
+            Kind::Held => "ledger.held",
+            Kind::Released => "ledger.released",
+            Kind::Erased => "ledger.erased",
+            Kind::Imported => "ledger.imported",
         }
     }
 }
@@ -207,6 +222,12 @@ pub enum Error {
         n: u64,
         /// What does not fit.
         what: String,
+    },
+    /// The run's records are signed, and there is no key to sign more with.
+    #[error("the records of run {run} are signed, and there is no key to sign the next one with")]
+    Unsigned {
+        /// The run.
+        run: Name,
     },
     /// The store does not answer as it should.
     #[error("{what}")]

@@ -68,7 +68,7 @@ impl Runner {
                 Selected::Named(selected)
             }
             Err(error) => {
-                let error = error.to_string();
+                let error = self.swarm.redactor.redact(&error.to_string()).0;
                 self.emit(What::DispatchFailed { dispatcher, error: error.clone() });
                 Selected::Undecided(error)
             }
@@ -90,7 +90,8 @@ struct Asking {
 #[async_trait]
 impl Ask for Asking {
     async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Unanswered> {
-        let (invoke, seat) = alone::posed(&self.id, &"dispatcher".into(), "dispatch", question, seat);
+        let (mut invoke, seat) = alone::posed(&self.id, &"dispatcher".into(), "dispatch", question, seat);
+        alone::clean(&self.table.redactor, &mut invoke.parts);
         match alone::put(&self.table, &self.recorder, invoke, seat).await {
             Ok(asked) => match asked.ended.result {
                 Consultation::Answered(answer) => Ok(answer),

@@ -120,7 +120,7 @@ impl Runner {
                 // Another process has answered it, and remembers that.
                 Ok(_) => {}
                 Err(error) => {
-                    let error = error.to_string();
+                    let error = self.swarm.redactor.redact(&error.to_string()).0;
                     self.emit(What::ParticipantFailed {
                         participant: participant.clone(),
                         status: "failed",

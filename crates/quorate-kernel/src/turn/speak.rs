@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_protocol::answers::turn::Turn as Answer;
-use quorate_protocol::{Absent, Consultation, Invoke, Name, Part, PartKind};
+use quorate_protocol::{Absent, Consultation, Invoke, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
 use super::{Prompt, Runner, Said, Scene, Speaker, Spoken};
 use crate::call;
-use crate::consultation::Ended;
+use crate::consultation::{Ended, object};
 use crate::conversation::{Speaking, key};
 use crate::ports::ledger;
 use crate::ports::telemetry::What;
@@ -28,7 +28,7 @@ impl Runner {
         let failed = |why: String| {
             Ok(Spoken {
                 participant: id.clone(),
-                result: Err(("failed", why)),
+                result: Err(("failed", self.swarm.redactor.redact(&why).0)),
                 entries: Vec::new(),
                 took: Duration::ZERO,
             })
@@ -52,6 +52,8 @@ impl Runner {
             Ok(prompt) => prompt,
             Err(error) => return failed(error),
         };
+        let (state, in_state) = self.swarm.redactor.redact_json(Json::Object(state));
+        let state = object(state);
         if !self.table.calls.reserve() {
             return failed("the calls of this run are spent".to_owned());
         }
@@ -66,10 +68,11 @@ impl Runner {
         }));
         let asked =
             call::call(self.table.clone(), self.records.recorder(), invoke.clone(), seat, Arc::default());
-        let asked = match asked.await? {
+        let mut asked = match asked.await? {
             call::Ended::Call(_, asked) => asked,
             call::Ended::Errand(..) => return failed("it was not asked".to_owned()),
         };
+        asked.ended.redactions += in_state;
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
         let (name, about) = (&speaker.seat.executor_name, speaker.seat.executor.about());
@@ -81,7 +84,7 @@ impl Runner {
 fn invoke(
     speaker: &Speaker,
     scene: &Scene,
-    state: &Map<String, quorate_protocol::Json>,
+    state: &Map<String, Json>,
     prompt: &Prompt,
 ) -> Invoke {
     let participant = &speaker.participant;
@@ -106,7 +109,7 @@ fn invoke(
         let servers = participant.tools.servers.join(", ");
         task.push_str(&format!(" The MCP servers whose tools you may use: {servers}."));
     }
-    let mut marks = crate::consultation::object(json!({"trigger": trigger_id, "woven": prompt.woven}));
+    let mut marks = object(json!({"trigger": trigger_id, "woven": prompt.woven}));
     marks.extend(prompt.marks.clone());
     Invoke {
         id: key(trigger_id, &participant.id),

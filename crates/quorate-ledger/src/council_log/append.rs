@@ -33,15 +33,23 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     }
     let mut file = files::open_append(log)?;
     file.lock()?;
+    let was_empty = file.metadata()?.len() == 0;
     let set_aside = mend_tail(&mut file, log, aside_dir)?;
     let wanted = Line::read(line.as_bytes());
-    let there = wanted.is_some_and(|wanted| stands(&mut file, since, &wanted).unwrap_or(false));
+    let there = match wanted {
+        Some(wanted) => stands(&mut file, since, &wanted)?,
+        None => false,
+    };
     if !there {
         let mut whole = String::with_capacity(line.len() + 1);
         whole.push_str(line);
         whole.push('\n');
         file.write_all(whole.as_bytes())?;
-        file.sync_data()?;
+    }
+    // A line that stands there already may have been left by a process that died before it was synced.
+    file.sync_data()?;
+    if was_empty || there {
+        aside::sync_directory(log)?;
     }
     Ok(Appended { written: !there, set_aside })
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Durability, Error};
+use quorate_kernel::ports::ledger::Error;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
 use tokio::sync::mpsc;
 
@@ -64,7 +64,13 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
     };
     let key = key(log);
     let mut connection = store.writer().await;
-    let known = known(connection.sqlite(), &key).await.map_err(|error| store.error(error))?;
+    let known = known(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
+    if store.closed_to_writers().is_some() {
+        // What was indexed once is all there is.
+        let id = known.as_ref().map(|known| known.id);
+        let (corrupt, bytes) = known.map_or((0, 0), |known| (known.corrupt, known.bytes));
+        return Ok(Indexed { id, corrupt, newly_corrupt: 0, bytes });
+    }
     if let Some(known) = known
         && known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Whole
     {
@@ -112,7 +118,7 @@ async fn extend(
     key: &str,
     mut file: File,
 ) -> Result<Indexed, Error> {
-    let mut transaction = connection.begin(Durability::Written).await.map_err(|error| store.error(error))?;
+    let mut transaction = connection.begin_log_index().await.map_err(|error| store.error(error))?;
     let known = known(&mut transaction, key).await.map_err(|error| store.error(error))?;
     let (replaced, known) = match known {
         Some(known) if known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Other => {

@@ -29,7 +29,7 @@ pub async fn priors(
 ) -> Result<Vec<Json>, Error> {
     let Some(id) = indexed.id else { return Ok(Vec::new()) };
     let places = {
-        let mut connection = store.connection().await;
+        let mut connection = store.log_index().await;
         let rows = sqlx::query(
             "SELECT at_byte, bytes FROM log_line WHERE log = ? AND artifact_type = ? AND prior = 1 ORDER BY id DESC LIMIT ?",
         )

@@ -50,6 +50,11 @@ impl Frontier {
         Frontier::default()
     }
 
+    /// The frontier over complete subtrees, largest first, as many as the size has binary digits.
+    pub(super) fn over(size: u64, peaks: Vec<Hash>) -> Self {
+        Frontier { size, peaks }
+    }
+
     /// How many leaves the tree has.
     pub fn size(&self) -> u64 {
         self.size

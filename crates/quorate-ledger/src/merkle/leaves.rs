@@ -75,6 +75,16 @@ pub fn root<Source: Leaves>(source: &Source, size: u64) -> Result<Hash, Error<So
     range_root(source, 0..size)
 }
 
+/// The frontier of the tree of the first `size` leaves: what is needed to append to it.
+///
+/// # Errors
+/// As [`root`].
+pub fn frontier<Source: Leaves>(source: &Source, size: u64) -> Result<Frontier, Error<Source::Error>> {
+    within(source, size)?;
+    let peaks = pieces(0..size).into_iter().map(|piece| subtree_root(source, piece));
+    Ok(Frontier::over(size, peaks.collect::<Result<_, _>>()?))
+}
+
 /// Holds a size against the source's.
 pub(super) fn within<Source: Leaves>(source: &Source, asked: u64) -> Result<(), Error<Source::Error>> {
     let size = source.size();

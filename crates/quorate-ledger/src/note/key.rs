@@ -3,6 +3,7 @@
 //! A verifier's text is `<name>+<key id, 8 hexadecimal digits>+<base64 of the type and the key>`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +18,7 @@ const ED25519: u8 = 0x01;
 /// A key that signs notes, under a name.
 #[derive(Debug)]
 pub struct Signer {
-    key: SecretKey,
+    key: Arc<SecretKey>,
     verifier: Verifier,
 }
 
@@ -62,7 +63,8 @@ impl Signer {
     ///
     /// # Errors
     /// [`BadName`] where the name is none.
-    pub fn new(name: &str, key: SecretKey) -> Result<Self, BadName> {
+    pub fn new(name: &str, key: impl Into<Arc<SecretKey>>) -> Result<Self, BadName> {
+        let key = key.into();
         let verifier = Verifier::new(name, key.public())?;
         Ok(Signer { key, verifier })
     }

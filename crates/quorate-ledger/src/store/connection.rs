@@ -1,20 +1,29 @@
-//! The one connection to the file, and what is known of it so that it need not be asked for again.
+//! The one connection to the database, and what is known of it so that it need not be asked for again.
 
 use std::collections::BTreeMap;
 
 use quorate_kernel::ports::ledger::Durability;
 use quorate_protocol::Name;
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection as _, Sqlite, Transaction};
+use sqlx::sqlite::{SqliteConnection, SqliteError};
+use sqlx::{Connection as _, Sqlite};
+
+use super::engine::Engine;
+use super::lease::Leases;
 
 /// The connection.
 pub(crate) struct Connection {
-    sqlite: SqliteConnection,
+    engine: Engine,
     /// What `PRAGMA synchronous` stands at; `None` where that is not known.
     durability: Option<Durability>,
+    /// A transaction is open that nobody ended: who began it was dropped.
+    left_open: bool,
+    /// Why nothing is written any more.
+    closed_to_writers: Option<String>,
     /// How the runs that this process appends to end. Another process may have moved one on: the key of `record`
     /// tells.
     pub(super) tails: Tails,
+    /// The runs that this process drives, where others could.
+    pub(super) leases: Leases,
 }
 
 /// The ends of runs.
@@ -26,54 +35,171 @@ pub(super) struct Tail {
     pub(super) next: u64,
     /// The leaf of its last one.
     pub(super) leaf: Option<String>,
+    /// Whether its records are signed.
+    pub(super) signed: bool,
+}
+
+/// A transaction. Dropped, it leaves nothing behind.
+pub(crate) struct Transaction<'a> {
+    connection: &'a mut Connection,
 }
 
 impl Connection {
-    pub(super) fn new(sqlite: SqliteConnection) -> Self {
-        Connection { sqlite, durability: None, tails: BTreeMap::new() }
+    pub(super) fn new(engine: Engine, closed_to_writers: Option<String>) -> Self {
+        Connection {
+            engine,
+            durability: None,
+            left_open: false,
+            closed_to_writers,
+            tails: BTreeMap::new(),
+            leases: Leases::default(),
+        }
     }
 
-    /// SQLite's own. What changes `synchronous` goes through [`Connection::begin`] and [`Connection::alone`].
-    pub(crate) fn sqlite(&mut self) -> &mut SqliteConnection {
-        &mut self.sqlite
+    /// Why nothing is written, where that is so.
+    pub(super) fn closed_to_writers(&self) -> Option<&str> {
+        self.closed_to_writers.as_deref()
     }
 
-    /// Closes the file.
+    /// The database, for reading.
+    pub(crate) async fn engine(&mut self) -> Result<&mut Engine, sqlx::Error> {
+        self.end_what_was_left().await?;
+        Ok(&mut self.engine)
+    }
+
+    /// The file that the log's index is in: the ledger's own, or one of this machine.
+    pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
+        match &mut self.engine {
+            Engine::Sqlite(sqlite) => sqlite,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(server) => server.log_index(),
+        }
+    }
+
+    /// Begins a transaction of the log's index, which can be made anew at any time.
+    pub(crate) async fn begin_log_index(&mut self) -> Result<sqlx::Transaction<'_, Sqlite>, sqlx::Error> {
+        self.may_write()?;
+        self.end_what_was_left().await?;
+        self.stand_at(Durability::Written).await?;
+        self.log_index().begin_with("BEGIN IMMEDIATE").await
+    }
+
+    /// Closes it.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
-        self.sqlite.close().await
+        self.engine.close().await
     }
 
     /// Begins a transaction whose commit is this durable.
-    pub(crate) async fn begin(
-        &mut self,
-        durability: Durability,
-    ) -> Result<Transaction<'_, Sqlite>, sqlx::Error> {
-        // The pragma cannot be changed inside a transaction, and holds for the commit of the next one.
-        let begin = match (self.durability, durability) {
-            (Some(now), wanted) if now == wanted => "BEGIN IMMEDIATE",
-            (_, Durability::Written) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
-            (_, Durability::Synced) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+    pub(crate) async fn begin(&mut self, durability: Durability) -> Result<Transaction<'_>, sqlx::Error> {
+        self.may_write()?;
+        self.end_what_was_left().await?;
+        let begin = match (&self.engine, self.durability, durability) {
+            // The pragma cannot be changed inside a transaction, and holds for the commit of the next one.
+            (Engine::Sqlite(_), Some(now), wanted) if now == wanted => "BEGIN IMMEDIATE",
+            (Engine::Sqlite(_), _, Durability::Written) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+            (Engine::Sqlite(_), _, Durability::Synced) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+            #[cfg(feature = "postgres")]
+            (Engine::Postgres(_), _, durability) => super::postgres::begin(durability),
         };
         self.durability = None;
-        let transaction = self.sqlite.begin_with(begin).await?;
+        self.left_open = true;
+        self.engine.raw(begin).await?;
         self.durability = Some(durability);
-        Ok(transaction)
+        Ok(Transaction { connection: self })
     }
 
-    /// The connection for one statement, which is a transaction of its own and this durable.
+    /// The database for one statement, which is a transaction of its own and this durable; `None` where the engine
+    /// needs one around it.
     pub(super) async fn alone(
         &mut self,
         durability: Durability,
-    ) -> Result<&mut SqliteConnection, sqlx::Error> {
+    ) -> Result<Option<&mut Engine>, sqlx::Error> {
+        self.may_write()?;
+        self.end_what_was_left().await?;
+        if !self.engine.keeps_tails() {
+            return Ok(None);
+        }
+        self.stand_at(durability).await?;
+        Ok(Some(&mut self.engine))
+    }
+
+    /// Makes the next commit this durable.
+    async fn stand_at(&mut self, durability: Durability) -> Result<(), sqlx::Error> {
         if self.durability != Some(durability) {
-            let pragma = match durability {
-                Durability::Written => "PRAGMA synchronous = NORMAL",
-                Durability::Synced => "PRAGMA synchronous = FULL",
+            let pragma = match (&self.engine, durability) {
+                (Engine::Sqlite(_), Durability::Written) => "PRAGMA synchronous = NORMAL",
+                (Engine::Sqlite(_), Durability::Synced) => "PRAGMA synchronous = FULL",
+                // Each of its transactions says it.
+                #[cfg(feature = "postgres")]
+                (Engine::Postgres(_), _) => return Ok(()),
             };
             self.durability = None;
-            sqlx::raw_sql(pragma).execute(&mut self.sqlite).await?;
+            self.engine.raw(pragma).await?;
             self.durability = Some(durability);
         }
-        Ok(&mut self.sqlite)
+        Ok(())
     }
+
+    /// Takes note of a write that failed. After one that the disk refused, or that found the file broken, nobody knows
+    /// what of it is there: nothing more is acknowledged before the ledger was opened again.
+    pub(crate) fn failed(&mut self, error: &sqlx::Error) {
+        if is_broken(error) {
+            self.closed_to_writers = Some(format!(
+                "an earlier write failed ({error}), and nothing more is written before the ledger was opened again"
+            ));
+        }
+    }
+
+    fn may_write(&self) -> Result<(), sqlx::Error> {
+        match &self.closed_to_writers {
+            Some(why) => Err(sqlx::Error::Protocol(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    async fn end_what_was_left(&mut self) -> Result<(), sqlx::Error> {
+        self.engine.revive().await?;
+        if std::mem::take(&mut self.left_open) {
+            self.tails.clear();
+            if let Err(error) = self.engine.roll_back().await {
+                self.left_open = true;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Transaction<'_> {
+    /// The database inside of it.
+    pub(crate) fn engine(&mut self) -> &mut Engine {
+        &mut self.connection.engine
+    }
+
+    /// What it needs besides, with the ends of the runs.
+    pub(super) fn parts(&mut self) -> (&mut Engine, &mut Tails) {
+        (&mut self.connection.engine, &mut self.connection.tails)
+    }
+
+    /// Commits it.
+    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+        let done = self.connection.engine.commit().await;
+        match &done {
+            Ok(()) => self.connection.left_open = false,
+            Err(error) => self.connection.failed(error),
+        }
+        done
+    }
+}
+
+/// The primary code of SQLite's; `None` where another engine says something.
+pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
+    let error = error.as_database_error()?;
+    error.try_downcast_ref::<SqliteError>()?;
+    error.code()?.parse::<i32>().ok().map(|code| code & 0xff)
+}
+
+/// Whether SQLite says that the disk failed (10), or that the file is broken (11) or none (26).
+fn is_broken(error: &sqlx::Error) -> bool {
+    matches!(primary_code(error), Some(10 | 11 | 26))
 }

@@ -1,87 +1,153 @@
 //! The index of runs: typed columns that follow from the records, written in the same transaction.
 
-use quorate_kernel::ports::ledger::{Entry, Kind};
+use quorate_kernel::ports::ledger::Kind;
 use quorate_protocol::Json;
 use serde_json::Map;
-use sqlx::sqlite::SqliteConnection;
+
+use super::engine::{Engine, Value, sql};
 
 /// What a record changes in the index.
-pub(super) enum Change {
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
     Opened { at_ms: i64, columns: [String; 5] },
     Decided { at_ms: i64, verdict: String },
     Reopened,
     Overridden { verdict: String },
     Ended,
+    Held { run: String },
+    Released { run: String },
+    Imported { runs: Vec<String> },
+}
+
+/// A run's row, as its records make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunRow {
+    pub(crate) opened_ms: i64,
+    /// Subject, artifact type, artifact's hash, council's fingerprint, log.
+    pub(crate) columns: [String; 5],
+    pub(crate) verdict: Option<String>,
+    pub(crate) decided_ms: Option<i64>,
+    pub(crate) overridden: Option<String>,
+    pub(crate) ended: bool,
 }
 
 impl Change {
     /// What this record changes, if anything.
-    pub(super) fn of(entry: &Entry) -> Option<Change> {
-        let text = |key: &str| string(&entry.data, key);
-        match entry.kind {
-            Kind::RunOpened => {
-                let council =
-                    entry.data.get("fingerprint").and_then(Json::as_object).map(|all| string(all, "council"));
-                let columns = [
-                    text("subject"),
-                    text("artifact_type"),
-                    text("artifact_sha256"),
-                    council.unwrap_or_default(),
-                    text("log_path"),
-                ];
-                Some(Change::Opened { at_ms: entry.at_ms, columns })
-            }
-            Kind::RunIntent => entry.data.contains_key("supersedes").then_some(Change::Reopened),
-            Kind::Outcome => Some(Change::Decided { at_ms: entry.at_ms, verdict: text("verdict") }),
-            Kind::Override => Some(Change::Overridden { verdict: text("verdict") }),
-            Kind::RunEnded => Some(Change::Ended),
-            Kind::Attempt
-            | Kind::Consultation
-            | Kind::Gathered
-            | Kind::Match
-            | Kind::Rule
-            | Kind::LockCheck
-            | Kind::Violation
-            | Kind::OverlayAdded
-            | Kind::OverlayEvicted
-            | Kind::Turn
-            | Kind::Playbook(_) => None,
+    pub(crate) fn of(kind: &str, at_ms: i64, data: &Map<String, Json>) -> Option<Change> {
+        let text = |key: &str| string(data, key);
+        let is = |one: Kind| kind == one.as_str();
+        if is(Kind::RunOpened) {
+            let council = data.get("fingerprint").and_then(Json::as_object).map(|all| string(all, "council"));
+            let columns = [
+                text("subject"),
+                text("artifact_type"),
+                text("artifact_sha256"),
+                council.unwrap_or_default(),
+                text("log_path"),
+            ];
+            Some(Change::Opened { at_ms, columns })
+        } else if is(Kind::RunIntent) {
+            data.contains_key("supersedes").then_some(Change::Reopened)
+        } else if is(Kind::Outcome) {
+            Some(Change::Decided { at_ms, verdict: text("verdict") })
+        } else if is(Kind::Override) {
+            Some(Change::Overridden { verdict: text("verdict") })
+        } else if is(Kind::RunEnded) {
+            Some(Change::Ended)
+        } else if is(Kind::Held) {
+            Some(Change::Held { run: text("run") })
+        } else if is(Kind::Released) {
+            Some(Change::Released { run: text("run") })
+        } else if is(Kind::Imported) {
+            let runs = data.get("runs").and_then(Json::as_array).into_iter().flatten();
+            Some(Change::Imported { runs: runs.filter_map(Json::as_str).map(str::to_owned).collect() })
+        } else {
+            None
         }
     }
 
-    pub(super) async fn apply(self, sqlite: &mut SqliteConnection, run: &str) -> Result<(), sqlx::Error> {
-        let query = match self {
+    /// What it makes of a run's row.
+    pub(crate) fn fold(self, row: Option<RunRow>) -> Option<RunRow> {
+        let before = row.clone();
+        let mut row = match self {
             Change::Opened { at_ms, columns } => {
-                let [subject, artifact_type, artifact_sha256, council, log_path] = columns;
-                sqlx::query(
-                    "INSERT INTO run (run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, ended) \
-                     VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                )
-                .bind(at_ms)
-                .bind(subject)
-                .bind(artifact_type)
-                .bind(artifact_sha256)
-                .bind(council)
-                .bind(log_path)
-                .bind(0)
-                .bind(run)
+                return Some(RunRow {
+                    opened_ms: at_ms,
+                    columns,
+                    verdict: None,
+                    decided_ms: None,
+                    overridden: None,
+                    ended: false,
+                });
+            }
+            _ => row?,
+        };
+        match self {
+            Change::Decided { at_ms, verdict } => {
+                (row.verdict, row.decided_ms) = (Some(verdict), Some(at_ms));
+            }
+            Change::Reopened => (row.verdict, row.decided_ms, row.ended) = (None, None, false),
+            Change::Overridden { verdict } => row.overridden = Some(verdict),
+            Change::Ended => row.ended = true,
+            _ => return before,
+        }
+        Some(row)
+    }
+
+    pub(crate) async fn apply(self, engine: &mut Engine, run: &str) -> Result<(), sqlx::Error> {
+        let statement = match self {
+            Change::Opened { at_ms, columns } => {
+                let opened = "INSERT INTO run (seq, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, ended, run) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+                let seq = engine.next_seq("SELECT MAX(seq) FROM run").await?;
+                let statement = sql(opened).bind(seq).bind(at_ms);
+                columns.into_iter().fold(statement, |all, one| all.bind(one)).bind(0_i64).bind(run)
             }
             Change::Decided { at_ms, verdict } => {
-                sqlx::query("UPDATE run SET verdict = ?, decided_ms = ? WHERE run = ?")
-                    .bind(verdict)
-                    .bind(at_ms)
-                    .bind(run)
+                let decided = sql("UPDATE run SET verdict = $1, decided_ms = $2 WHERE run = $3");
+                decided.bind(verdict).bind(at_ms).bind(run)
             }
             Change::Reopened => {
-                sqlx::query("UPDATE run SET verdict = NULL, decided_ms = NULL, ended = 0 WHERE run = ?")
-                    .bind(run)
+                sql("UPDATE run SET verdict = NULL, decided_ms = NULL, ended = 0 WHERE run = $1").bind(run)
             }
             Change::Overridden { verdict } => {
-                sqlx::query("UPDATE run SET override = ? WHERE run = ?").bind(verdict).bind(run)
+                sql("UPDATE run SET override = $1 WHERE run = $2").bind(verdict).bind(run)
             }
-            Change::Ended => sqlx::query("UPDATE run SET ended = 1 WHERE run = ?").bind(run),
+            Change::Ended => sql("UPDATE run SET ended = 1 WHERE run = $1").bind(run),
+            Change::Held { run } => {
+                sql("INSERT INTO held (run) VALUES ($1) ON CONFLICT (run) DO NOTHING").bind(run)
+            }
+            Change::Released { run } => sql("DELETE FROM held WHERE run = $1").bind(run),
+            Change::Imported { runs } => {
+                for run in runs {
+                    sql("INSERT INTO imported (run) VALUES ($1) ON CONFLICT (run) DO NOTHING")
+                        .bind(run)
+                        .execute(engine)
+                        .await?;
+                }
+                return Ok(());
+            }
         };
-        query.execute(sqlite).await.map(|_| ())
+        statement.execute(engine).await.map(|_| ())
+    }
+}
+
+impl Engine {
+    /// The number of the next row of a table that is only added to; nothing where the engine counts by itself.
+    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
+    pub(super) async fn next_seq(&mut self, greatest: &'static str) -> Result<Value, sqlx::Error> {
+        match self {
+            Engine::Sqlite(_) => {
+                let _ = greatest;
+                Ok(Value::Int(None))
+            }
+            // Nobody else adds any meanwhile: every transaction that writes has the lock.
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => {
+                let row = sql(greatest).row(self, &[super::engine::Column::Int]).await?;
+                Ok(Value::from(row.map_or(0, |row| row.int(0)) + 1))
+            }
+        }
     }
 }
 

@@ -1,19 +1,21 @@
 //! The queue of the group commit: what waits to be written, and writing it.
 
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Error, Kind};
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind};
 use quorate_protocol::Name;
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{QueryBuilder, Row as _, Sqlite};
 use tokio::sync::oneshot;
 
+use super::address::Address;
 use super::connection::{Connection, Tail, Tails};
+use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
+use super::lease::Fence;
 use crate::record::{Prepared, Stored, Times, Unwritable, leaf};
+use crate::signing::SecretKey;
 
-type Reply = Result<u64, Error>;
+pub(super) type Reply = Result<u64, Error>;
 
 /// How many records go to SQLite in one statement, which takes 32 766 values.
 const ROWS: usize = 1000;
@@ -22,6 +24,8 @@ const ROWS: usize = 1000;
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Vec<Waiting>>,
+    /// The keys that this process signs runs with.
+    keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
 }
 
 struct Waiting {
@@ -39,6 +43,8 @@ struct Ready {
     durability: Durability,
     /// Whether nothing is expected to follow in this run.
     ends: bool,
+    /// What its records are signed with.
+    key: Option<Arc<SecretKey>>,
 }
 
 impl Queue {
@@ -47,15 +53,21 @@ impl Queue {
     /// # Errors
     /// When it has a record that cannot be written.
     pub(super) fn put(&self, append: Append) -> Result<oneshot::Receiver<Reply>, Error> {
-        let append = Ready::of(append)
+        let key = self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(&append.run).cloned();
+        let append = Ready::of(append, key)
             .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
         let (reply, receiver) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { append, reply });
         Ok(receiver)
     }
 
+    /// From now on the records of a run are signed with this key.
+    pub(super) fn sign(&self, run: &Name, key: Arc<SecretKey>) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), key);
+    }
+
     /// Commits everything that waits in one transaction and tells everybody.
-    pub(super) async fn commit(&self, connection: &mut Connection, path: &Path) {
+    pub(super) async fn commit(&self, connection: &mut Connection, address: &Address) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         if waiting.is_empty() {
             return;
@@ -66,7 +78,10 @@ impl Queue {
         let written = write(connection, appends, durability).await;
         let told = match written {
             Ok(told) => told,
-            Err(error) => replies.iter().map(|_| Err(sql(path, &error))).collect(),
+            Err(error) => {
+                connection.failed(&error);
+                replies.iter().map(|_| Err(unwritten(address, &error))).collect()
+            }
         };
         for (reply, done) in replies.into_iter().zip(told) {
             // Nobody listens any more when the run was dropped; its records stand all the same.
@@ -76,24 +91,27 @@ impl Queue {
 }
 
 impl Ready {
-    fn of(append: Append) -> Result<Ready, Unwritable> {
+    fn of(append: Append, key: Option<Arc<SecretKey>>) -> Result<Ready, Unwritable> {
         let Append { run, from, entries, bodies, durability } = append;
         let ends = entries.last().is_some_and(|entry| entry.kind == Kind::RunEnded);
-        let changes = entries.iter().filter_map(Change::of).collect();
+        let changes = entries.iter();
+        let changes =
+            changes.filter_map(|one| Change::of(one.kind.as_str(), one.at_ms, &one.data)).collect();
         let entries = entries.into_iter().map(Prepared::of).collect::<Result<_, _>>()?;
-        Ok(Ready { run, from, entries, changes, bodies, durability, ends })
+        Ok(Ready { run, from, entries, changes, bodies, durability, ends, key })
     }
 
     fn is_one_statement(&self, tails: &Tails) -> bool {
         self.bodies.is_empty()
             && self.changes.is_empty()
             && (1..=ROWS).contains(&self.entries.len())
-            && tails.get(&self.run).is_some_and(|tail| tail.next == self.from)
+            && self.key.is_none()
+            && tails.get(&self.run).is_some_and(|tail| tail.next == self.from && !tail.signed)
     }
 }
 
-fn sql(path: &Path, error: &sqlx::Error) -> Error {
-    let what = format!("the ledger {} did not take a record: {error}", path.display());
+fn unwritten(address: &Address, error: &sqlx::Error) -> Error {
+    let what = format!("the ledger {address} did not take a record: {error}");
     Error::Unavailable { what, source: None }
 }
 
@@ -105,14 +123,18 @@ async fn write(
 ) -> Result<Vec<Reply>, sqlx::Error> {
     // Until all is well nothing is known of any run, and whoever comes next looks.
     let mut tails = std::mem::take(&mut connection.tails);
-    let told = match &appends[..] {
+    let alone = match &appends[..] {
         // A consultation that ends is the most frequent append, and one statement is a transaction by itself.
-        [only] if only.is_one_statement(&tails) => {
-            each(connection.alone(durability).await?, &mut tails, appends).await?
-        }
-        _ => {
+        [only] if only.is_one_statement(&tails) => connection.alone(durability).await?,
+        _ => None,
+    };
+    let told = match alone {
+        Some(engine) => each(engine, &mut tails, appends, &Fence::default()).await?,
+        None => {
+            let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
-            let told = each(&mut transaction, &mut tails, appends).await?;
+            let fence = Fence::of(transaction.engine(), &leases).await?;
+            let told = each(transaction.engine(), &mut tails, appends, &fence).await?;
             transaction.commit().await?;
             told
         }
@@ -122,95 +144,158 @@ async fn write(
 }
 
 async fn each(
-    sqlite: &mut SqliteConnection,
+    engine: &mut Engine,
     tails: &mut Tails,
     appends: Vec<Ready>,
+    fence: &Fence,
 ) -> Result<Vec<Reply>, sqlx::Error> {
     let mut told = Vec::with_capacity(appends.len());
     for append in appends {
-        told.push(one(sqlite, tails, append).await?);
+        told.push(match fence.shuts_out(&append.run) {
+            true => Err(Error::Moved { run: append.run }),
+            false => one(engine, tails, append).await?,
+        });
     }
     Ok(told)
 }
 
 /// Writes one append; an inner error refuses it alone, an outer one the whole transaction.
-async fn one(sqlite: &mut SqliteConnection, tails: &mut Tails, append: Ready) -> Result<Reply, sqlx::Error> {
-    let Ready { run, from, entries, changes, bodies, durability: _, ends } = append;
-    let mut leaf_before = match tail(sqlite, tails, &run, from).await? {
-        tail if tail.next == from => tail.leaf,
+async fn one(engine: &mut Engine, tails: &mut Tails, append: Ready) -> Result<Reply, sqlx::Error> {
+    let Ready { run, from, entries, changes, bodies, durability: _, ends, key } = append;
+    let before = match tail(engine, tails, &run, from, key.is_some()).await? {
+        tail if tail.next == from => tail,
         _ => return Ok(Err(Error::Moved { run })),
     };
+    if before.signed && key.is_none() {
+        return Ok(Err(Error::Unsigned { run }));
+    }
+    let key = key.filter(|_| before.signed);
+    let mut leaf_before = before.leaf;
     let mut sealed = Vec::with_capacity(entries.len());
+    let mut signatures = Vec::new();
     let mut times = Times::default();
     for (n, entry) in (from..).zip(entries) {
         match entry.seal(&run, n, leaf_before.as_deref(), &mut times) {
             Ok(stored) => {
                 leaf_before = Some(leaf(&stored.head));
+                if let Some(key) = &key {
+                    signatures.push(signature(key, &run, &stored));
+                }
                 sealed.push(stored);
             }
             Err(error) => return Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
         }
     }
     for some in sealed.chunks(ROWS) {
-        match insert(sqlite, &run, some).await {
+        match insert(engine, &run, some).await {
             // Another process has moved the run on since its tail was known.
-            Err(error) if is_taken(&error) => return Ok(Err(Error::Moved { run })),
+            Err(error) if engine.keeps_tails() && is_taken(&error) => return Ok(Err(Error::Moved { run })),
             done => done?,
         }
     }
+    if !signatures.is_empty() {
+        let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
+        sql_rows(head, signatures, "").execute(engine).await?;
+    }
     for body in bodies {
-        sqlx::query("INSERT INTO body (sha256, text) VALUES (?, ?) ON CONFLICT (sha256) DO NOTHING")
-            .bind(body.sha256)
-            .bind(&*body.text)
-            .execute(&mut *sqlite)
-            .await?;
+        keep(engine, body).await?;
     }
     for change in changes {
-        change.apply(sqlite, &run).await?;
+        change.apply(engine, &run).await?;
     }
     let next = from + sealed.len() as u64;
     if !ends {
-        tails.insert(run, Tail { next, leaf: leaf_before });
+        tails.insert(run, Tail { next, leaf: leaf_before, signed: before.signed });
     }
     Ok(Ok(next))
 }
 
-/// How the run ends, taken out of what is known; looked up where that does not fit.
+/// Writes one record of one of the ledger's own streams inside of somebody's transaction.
+pub(super) async fn append_here(
+    engine: &mut Engine,
+    run: &Name,
+    from: u64,
+    entry: Entry,
+) -> Result<Reply, sqlx::Error> {
+    match Ready::of(Append::one(run, from, entry, Durability::Synced), None) {
+        Ok(ready) => one(engine, &mut Tails::new(), ready).await,
+        Err(error) => Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
+    }
+}
+
+async fn keep(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
+    sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING")
+        .bind(body.sha256)
+        .bind(&*body.text)
+        .execute(engine)
+        .await
+        .map(|_| ())
+}
+
+/// The row of a record's signature.
+fn signature(key: &SecretKey, run: &Name, record: &Stored) -> Vec<Value> {
+    let leaf = crate::merkle::leaf(record.head.as_bytes());
+    let signature = key.sign(crate::signing::Context::RECORD, &leaf);
+    let id = key.public().id().to_string();
+    vec![(&**run).into(), record.n.into(), id.into(), signature.to_string().into()]
+}
+
+/// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by somebody
+/// who has a key for it is a signed one, and stays one.
 async fn tail(
-    sqlite: &mut SqliteConnection,
+    engine: &mut Engine,
     tails: &mut Tails,
     run: &Name,
     from: u64,
+    has_key: bool,
 ) -> Result<Tail, sqlx::Error> {
     match tails.remove(run) {
+        _ if !engine.keeps_tails() => {}
         Some(tail) if tail.next == from => return Ok(tail),
         // That a run is new shows when its first record is written.
-        None if from == 0 => return Ok(Tail { next: 0, leaf: None }),
+        None if from == 0 => return Ok(Tail { next: 0, leaf: None, signed: has_key }),
         _ => {}
     }
-    let last = sqlx::query("SELECT n, head FROM record WHERE run = ? ORDER BY n DESC LIMIT 1")
+    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1")
         .bind(&**run)
-        .fetch_optional(sqlite)
+        .row(engine, &[Column::Int, Column::Text])
         .await?;
+    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1")
+        .bind(&**run)
+        .row(engine, &[Column::Int])
+        .await?;
+    let last_is_none = last.is_none();
     Ok(Tail {
-        next: last.as_ref().map_or(0, |row| row.get::<i64, _>(0).unsigned_abs() + 1),
-        leaf: last.map(|row| leaf(row.get::<&str, _>(1))),
+        next: last.as_ref().map_or(0, |row| row.count(0) + 1),
+        leaf: last.map(|row| leaf(row.text(1))),
+        signed: signed.is_some() || (last_is_none && has_key),
     })
 }
 
-async fn insert(sqlite: &mut SqliteConnection, run: &Name, records: &[Stored]) -> Result<(), sqlx::Error> {
-    let mut query: QueryBuilder<Sqlite> = QueryBuilder::new("INSERT INTO record (run, n, kind, head, data) ");
-    query.push_values(records, |mut row, stored| {
-        row.push_bind(&**run)
-            .push_bind(i64::try_from(stored.n).unwrap_or(i64::MAX))
-            .push_bind(stored.kind)
-            .push_bind(&*stored.head)
-            .push_bind(&*stored.data);
-    });
-    query.build().execute(sqlite).await.map(|_| ())
+async fn insert(engine: &mut Engine, run: &Name, records: &[Stored]) -> Result<(), sqlx::Error> {
+    let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
+    let row = |(at, stored): (i64, &Stored)| {
+        let seq = match first {
+            Value::Int(Some(first)) => Value::from(first + at),
+            _ => Value::Int(None),
+        };
+        vec![
+            seq,
+            (&**run).into(),
+            stored.n.into(),
+            stored.kind.into(),
+            stored.head.as_str().into(),
+            stored.data.as_str().into(),
+        ]
+    };
+    let rows = (0_i64..).zip(records).map(row).collect();
+    sql_rows("INSERT INTO record (seq, run, n, kind, head, data) VALUES ", rows, "")
+        .execute(engine)
+        .await
+        .map(|_| ())
 }
 
-/// Whether SQLite says that the record's number is taken.
+/// Whether the engine says that the record's number is taken.
 fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }

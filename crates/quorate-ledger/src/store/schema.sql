@@ -1,4 +1,4 @@
--- The ledger. `record` is the truth; `run` and the tables of the council log are typed indices that can be rebuilt.
+-- The ledger. `record` is the truth, with the signatures over it; everything else is typed indices that can be rebuilt.
 CREATE TABLE record (
     seq  INTEGER PRIMARY KEY,
     run  TEXT NOT NULL,
@@ -29,39 +29,3 @@ CREATE TABLE run (
 );
 CREATE INDEX run_by_content ON run (council, artifact_sha256);
 CREATE INDEX run_unended ON run (ended, seq);
--- Logs that are indexed, how far, and what the first and last bytes of that part hash to.
-CREATE TABLE log (
-    id     INTEGER PRIMARY KEY,
-    path   TEXT NOT NULL UNIQUE,
-    bytes  BIGINT NOT NULL,
-    corrupt BIGINT NOT NULL,
-    ends_sha256 TEXT NOT NULL
-);
--- One row per line that says something: a review, a resumed review, an override.
-CREATE TABLE log_line (
-    id            INTEGER PRIMARY KEY,
-    log           BIGINT NOT NULL,
-    at_byte       BIGINT NOT NULL,
-    bytes         BIGINT NOT NULL,
-    event         TEXT NOT NULL,
-    prior         BIGINT NOT NULL,
-    span          TEXT NOT NULL,
-    artifact_type TEXT NOT NULL,
-    verdict       TEXT NOT NULL,
-    at_ms         BIGINT NOT NULL,
-    elapsed_ms    BIGINT NOT NULL,
-    calls         BIGINT NOT NULL
-);
-CREATE INDEX log_line_prior ON log_line (log, artifact_type, prior, id);
--- How each deliberator behaved in each review; the key's order is the order of the audit's counting.
-CREATE TABLE log_seat (
-    log           BIGINT NOT NULL,
-    member        TEXT NOT NULL,
-    blocks        BIGINT NOT NULL,
-    irreducible   BIGINT NOT NULL,
-    flipped       BIGINT NOT NULL,
-    schema_failed BIGINT NOT NULL,
-    timed_out     BIGINT NOT NULL,
-    line          BIGINT NOT NULL,
-    PRIMARY KEY (log, member, blocks, irreducible, flipped, schema_failed, timed_out, line)
-) WITHOUT ROWID;

@@ -64,3 +64,17 @@ pub enum Signing {
     /// No record is signed.
     None,
 }
+
+impl Signing {
+    /// All of them, the strictest first.
+    pub const ALL: [Signing; 3] = [Signing::Required, Signing::Optional, Signing::None];
+
+    /// Its word in manifests.
+    pub fn word(self) -> &'static str {
+        match self {
+            Signing::Required => "required",
+            Signing::Optional => "optional",
+            Signing::None => "none",
+        }
+    }
+}

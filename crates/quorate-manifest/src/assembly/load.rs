@@ -12,6 +12,8 @@ use super::{Assembly, MatchMode, Mode, floor, members, merge};
 use crate::checks;
 use crate::decimal::Decimal;
 use crate::doctype::Doctype;
+use crate::duration::Iso;
+use crate::governance::Policies;
 use crate::layer::Layer;
 use crate::round::{Chain, Chained, Refs, Round};
 use crate::tree::Node;
@@ -73,10 +75,11 @@ fn resolve(round: &Round<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option
     let mut again = Report::new();
     let refusals = if uncountable { &mut again } else { &mut *report };
     let written: Assembly = chain.leaf().typed(&chain.merged, refusals)?;
-    let view = View::new(round, chain, &written, mode);
+    let policies = Policies::of(round, chain);
+    let view = View::new(round, chain, &written, mode, &policies);
     checks::ALL.iter().for_each(|check| check(&view));
     report.absorb(view.into_report());
-    if report.refused() { None } else { Some(fill(round, chain, written, mode)) }
+    if report.refused() { None } else { Some(fill(round, chain, written, mode, policies)) }
 }
 
 /// For each layer, root first, the match mode that its traits are declared under (M9).
@@ -92,7 +95,13 @@ pub(crate) fn declared(layers: &[Arc<Layer>]) -> Vec<MatchMode> {
         .collect()
 }
 
-fn fill(round: &Round<'_>, chain: &Arc<Chain>, written: Assembly, mode: Mode) -> Resolved {
+fn fill(
+    round: &Round<'_>,
+    chain: &Arc<Chain>,
+    written: Assembly,
+    mode: Mode,
+    policies: Policies,
+) -> Resolved {
     let root = &chain.merged;
     let declared = declared(&chain.layers);
     let nodes = root.key("members").map_or(&[][..], Node::items);
@@ -141,6 +150,7 @@ fn fill(round: &Round<'_>, chain: &Arc<Chain>, written: Assembly, mode: Mode) ->
         defaults: written.defaults,
         display: written.display,
         metadata: written.metadata.unwrap_or_default(),
+        policies,
         chain: Arc::clone(chain),
     }
 }
@@ -197,16 +207,24 @@ fn audited(audit: Option<&super::audit::Audit>) -> Audit {
     let kept = |enabled: Option<bool>| if enabled == Some(false) { Kept::HashOnly } else { Kept::Yes };
     let consultations = audit.and_then(|audit| audit.consultations.as_ref());
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
-    let days = consultations
-        .and_then(|one| one.retention.as_deref()?.strip_prefix("days:"))
-        .map(|days| days.parse().unwrap_or(u32::MAX));
-    let fortnight = crate::duration::Iso { days: DEFAULT_TTL_DAYS, ..Default::default() };
     Audit {
         consultations: kept(consultations.and_then(|one| one.enabled)),
-        retention_days: days,
+        retention_days: retention_days(audit),
         overlays: kept(overlays.and_then(|one| one.enabled)),
         max_active: overlays.and_then(|one| one.max_active).unwrap_or(MAX_ACTIVE),
-        default_ttl: overlays.and_then(|one| one.default_ttl.as_deref()?.parse().ok()).unwrap_or(fortnight),
+        default_ttl: default_ttl(audit),
         signing: audit.and_then(|audit| audit.signing).unwrap_or(Signing::Optional),
     }
+}
+
+/// For how many days answers are kept; `None` is for ever.
+pub(crate) fn retention_days(audit: Option<&super::audit::Audit>) -> Option<u32> {
+    let retention = audit?.consultations.as_ref()?.retention.as_deref()?;
+    Some(retention.strip_prefix("days:")?.parse().unwrap_or(u32::MAX))
+}
+
+/// How long an overlay holds that does not say so itself.
+pub(crate) fn default_ttl(audit: Option<&super::audit::Audit>) -> Iso {
+    let written = audit.and_then(|audit| audit.overlays.as_ref()?.default_ttl.as_deref()?.parse().ok());
+    written.unwrap_or(Iso { days: DEFAULT_TTL_DAYS, ..Iso::default() })
 }

@@ -12,6 +12,7 @@ use super::members::Trigger;
 use super::synthesis::RiskLabel;
 use super::{MatchMode, Mode};
 use crate::decimal::Decimal;
+use crate::governance::Policies;
 use crate::round::Chain;
 use crate::workspace::Spot;
 
@@ -50,6 +51,8 @@ pub struct Resolved {
     pub display: Option<Display>,
     /// What others need.
     pub metadata: Map<String, Value>,
+    /// What governs it (D9).
+    pub policies: Policies,
     /// The chain that it was made of.
     pub chain: Arc<Chain>,
 }

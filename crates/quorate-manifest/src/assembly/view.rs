@@ -7,6 +7,7 @@ use quorate_diagnostics::codes::{RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place, Report};
 
 use super::{Assembly, Mode};
+use crate::governance::Policies;
 use crate::round::{Chain, Round};
 use crate::tree::Node;
 
@@ -16,12 +17,20 @@ pub(crate) struct View<'r, 'w> {
     pub(crate) chain: &'r Chain,
     pub(crate) written: &'r Assembly,
     pub(crate) mode: Mode,
+    /// What governs it.
+    pub(crate) policies: &'r Policies,
     report: RefCell<Report>,
 }
 
 impl<'r, 'w> View<'r, 'w> {
-    pub(crate) fn new(round: &'r Round<'w>, chain: &'r Chain, written: &'r Assembly, mode: Mode) -> Self {
-        View { round, chain, written, mode, report: RefCell::default() }
+    pub(crate) fn new(
+        round: &'r Round<'w>,
+        chain: &'r Chain,
+        written: &'r Assembly,
+        mode: Mode,
+        policies: &'r Policies,
+    ) -> Self {
+        View { round, chain, written, mode, policies, report: RefCell::default() }
     }
 
     /// The merged tree.
@@ -75,6 +84,7 @@ impl<'r, 'w> View<'r, 'w> {
     /// Everything that was said, with the texts to quote from.
     pub(crate) fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
+        report.absorb(self.policies.report.clone());
         for layer in &self.chain.layers {
             report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
         }

@@ -42,7 +42,8 @@ fn format(field: &Field<'_>) {
     }
 }
 
-fn pattern(field: &Field<'_>) -> Option<String> {
+/// A regular expression of what is a secret.
+pub(crate) fn pattern(field: &Field<'_>) -> Option<String> {
     let pattern = field.text()?;
     let refuse = |body: Body| {
         field.refuse(codes::PATTERN_INVALID, body);

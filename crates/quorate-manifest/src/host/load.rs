@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Place, codes};
 
 use super::{
-    AssemblyTable, Block, Budget, Configuration, ExecutorTable, Lock, RuntimeTable, executor, playbooks,
+    AssemblyTable, Block, Budget, Configuration, ExecutorTable, Lock, RuntimeTable, executor, keys, ledger, playbooks, redact,
 };
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};
 
 /// Keys of the format that this version does not read, by the path of the table that they stand in.
-const NOT_YET: [(&str, &[&str]); 2] = [("", &["governance"]), ("budget", &["tokens", "money", "prices"])];
+const NOT_YET: [(&str, &[&str]); 1] = [("budget", &["tokens", "money", "prices"])];
 
 /// The name of an executor, and where it stands.
 type Named = (String, Place);
@@ -35,7 +35,7 @@ fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
     let host = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         strict_chain: fields.optional("strict_chain").and_then(|field| field.boolean()).unwrap_or_default(),
-        ledger: fields.optional("ledger").and_then(|field| ledger(&field)),
+        ledger: fields.optional("ledger").map(|field| ledger::read(&field)).unwrap_or_default(),
         default_executor: fields.optional("defaults").and_then(|field| executor_of(&field)),
         early_decision: fields
             .optional("early_decision")
@@ -48,18 +48,14 @@ fn read(opened: &Opened, path: &Path) -> Option<Configuration> {
         budget: fields.optional("budget").map(|field| budget(&field)).unwrap_or_default(),
         playbooks: fields.optional("playbooks").map(|field| playbooks::read(&field)).unwrap_or_default(),
         locks: fields.optional("locks").map(|field| locks(&field)).unwrap_or_default(),
+        keys: fields.optional("keys").map(|field| keys::read(&field)).unwrap_or_default(),
+        governance: fields
+            .optional("governance")
+            .and_then(|field| Some((field.some_text()?.to_owned(), field.place()))),
+        redact: fields.optional("redact").map(|field| redact::read(&field)).unwrap_or_default(),
     };
-    fields.finish_with(|key| not_yet("", key));
+    fields.finish();
     Some(host)
-}
-
-fn ledger(field: &Field<'_>) -> Option<String> {
-    let written = field.some_text()?;
-    if written.contains("://") {
-        field.invalid_with("this version keeps the ledger in a file", "write a path relative to this file");
-        return None;
-    }
-    Some(written.to_owned())
 }
 
 fn assemblies(field: &Field<'_>) -> BTreeMap<String, AssemblyTable> {
@@ -184,7 +180,7 @@ wall = \"10m\"
 ";
         let host =
             load(Path::new("quorate.toml"), "quorate.toml", &One(text)).value.expect("nothing was refused");
-        assert_eq!((host.dir.as_path(), host.ledger.as_deref()), (Path::new("."), Some("x.db")));
+        assert_eq!((host.dir.as_path(), host.ledger.path.as_deref()), (Path::new("."), Some("x.db")));
         assert_eq!(
             host.default_executor.map(|(name, place)| (name, place.path)),
             Some(("claude".into(), "defaults.executor".into()))

@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
+use crate::assembly::audit::Signing;
+
 /// The host's own configuration, and the root of its workspace.
 #[derive(JsonSchema)]
 #[schemars(title = "quorate.toml", deny_unknown_fields)]
 pub(crate) struct Configuration {
     /// Refuse a view whose parent is missing, instead of loading it without its parent's floor.
     pub strict_chain: Option<bool>,
-    /// Where the ledger is, relative to this file.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
-    pub ledger: Option<String>,
+    /// Where the ledger is, and what of it is kept.
+    pub ledger: Option<LedgerOrPath>,
     /// What holds where nothing else is said.
     pub defaults: Option<Defaults>,
     /// How members are asked, by a name of your choice.
@@ -34,6 +35,81 @@ pub(crate) struct Configuration {
     pub playbooks: Option<Playbooks>,
     /// What nothing may change in an operator, by the trait's id.
     pub locks: Option<BTreeMap<String, Lock>>,
+    /// What is a secret, and so neither recorded nor shown.
+    pub redact: Option<Redaction>,
+    /// Which key signs records, and whose signatures count.
+    pub keys: Option<Keys>,
+    /// The governance file of assemblies that bind none, relative to this file.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["GOVERNANCE.md"]))]
+    pub governance: Option<String>,
+}
+
+/// A path relative to this file, or a table.
+#[derive(JsonSchema)]
+#[schemars(inline, untagged)]
+pub(crate) enum LedgerOrPath {
+    /// Where the ledger is, relative to this file.
+    Path(
+        #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
+        String,
+    ),
+    /// Where it is, and what of it is kept.
+    Table(Ledger),
+}
+
+/// Where the ledger is, and what of it is kept.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Ledger {
+    /// Its file, relative to this one; `.quorate/ledger.db` unless said.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
+    pub path: Option<String>,
+    /// The file that each checkpoint is appended to, relative to this one.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["checkpoints.txt"]))]
+    pub witness: Option<String>,
+    /// How long what the members of reviews and runtimes said is kept; `forever` unless said.
+    #[schemars(regex(pattern = "^(forever|days:[0-9]+)$"), extend("examples" = ["days:90"]))]
+    pub retention: Option<String>,
+}
+
+/// Which key signs records, and whose signatures count.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Keys {
+    /// Where the key that signs records comes from; `keys/signing.ed25519` beside the ledger unless said.
+    pub signing: Option<KeySource>,
+    /// The keyring, relative to this file; `keyring.toml` unless said.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["keyring.toml"]))]
+    pub keyring: Option<String>,
+    /// Whether the records of reviews and runtimes are signed; `none` unless said.
+    pub sign: Option<Signing>,
+}
+
+/// Where a secret key comes from: one of the three.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct KeySource {
+    /// A file, relative to this one.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub file: Option<String>,
+    /// A variable of the environment.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub env: Option<String>,
+    /// A program and its arguments, run without a shell, that prints it.
+    #[schemars(extend("minItems" = 1, "examples" = [["pass", "show", "quorate"]]))]
+    pub command: Option<Vec<String>>,
+}
+
+/// What is a secret.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Redaction {
+    /// Whatever has the shape of a secret is one; `true` unless said.
+    pub builtin: Option<bool>,
+    /// The values of variables whose names promise a secret are; `true` unless said.
+    pub environment: Option<bool>,
+    /// Regular expressions of what else is one.
+    pub patterns: Option<Vec<String>>,
 }
 
 /// How agents may get better.

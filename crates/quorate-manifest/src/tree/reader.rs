@@ -80,9 +80,12 @@ impl Document {
         self.report.borrow().refused()
     }
 
-    /// Everything that was said.
+    /// Everything that was said. What looks like a secret key in the text is covered, so that no line is quoted with it.
     pub fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
+        if let Some(covered) = crate::keyring::covered(&self.text) {
+            report.source(Arc::clone(&self.file), covered);
+        }
         let at = |body: &Body| body.place.as_ref().map_or(0, |place| place.span.start);
         report.refusals.sort_by_key(|refusal| at(&refusal.body));
         report.warnings.sort_by_key(|warning| at(&warning.body));

@@ -20,6 +20,6 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "quorate", &mut text);
-    terminal.data(&String::from_utf8_lossy(&text));
+    terminal.verbatim(&String::from_utf8_lossy(&text));
     Exit::DONE
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::service::redaction::InForce;
 use crate::service::stop::{Class, Stop};
 
 use super::render::{self, Format};
@@ -52,8 +53,13 @@ pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit 
 
 /// The command line could not be read, or help was asked for.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    // Nothing is left to do when standard error is gone.
-    let _ = error.print();
+    let said = error.to_string();
+    let shown = InForce::default().shown(&said);
+    // It quotes what was typed. Nothing is left to do when standard error is gone.
+    match error.exit_code() != 0 && shown != said {
+        true => anstream::eprint!("{shown}"),
+        false => drop(error.print()),
+    }
     match error.exit_code() {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(Class::Usage.code()),

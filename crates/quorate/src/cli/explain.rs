@@ -25,12 +25,12 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
         let line = |page: &codes::Page| {
             format!("{:<width$}  {:<8} {}\n", page.code, page.severity.as_str(), page.summary())
         };
-        terminal.data(&codes::all().iter().map(line).collect::<String>());
+        terminal.verbatim(&codes::all().iter().map(line).collect::<String>());
         return Exit::DONE;
     };
     match codes::explain(code) {
         Some(page) => {
-            terminal.data(page.markdown);
+            terminal.verbatim(page.markdown);
             Exit::DONE
         }
         None => {

@@ -70,7 +70,7 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
             }
         }
         Ok(text) => {
-            terminal.data(&text);
+            terminal.verbatim(&text);
             Exit::DONE
         }
         Err(stop) => stopped(&stop, Format::Human, terminal),

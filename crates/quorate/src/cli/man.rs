@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     let command = super::Arguments::command();
     let Some(dir) = &arguments.out else {
-        terminal.data(&page(command));
+        terminal.verbatim(&page(command));
         return Exit::DONE;
     };
     let mut pages = vec![("quorate.1".to_owned(), page(command.clone()))];

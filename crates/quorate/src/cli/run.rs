@@ -114,6 +114,7 @@ async fn run_it(arguments: &Arguments, environment: &Environment, terminal: &Ter
     terminal.talk(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
     let exit = drive_it(arguments, &ready, &sinks, terminal).await;
     sinks.close(&ready, terminal);
+    terminal.talk(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
     ready.close().await;
     exit
 }

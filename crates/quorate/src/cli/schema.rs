@@ -31,14 +31,14 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
             let id = one.schema_id().or_else(|| one.file_name()).unwrap_or_default();
             format!("{:<14} {id}\n", one.word())
         };
-        terminal.data(&all().map(line).collect::<String>());
+        terminal.verbatim(&all().map(line).collect::<String>());
         return Exit::DONE;
     };
     let is =
         |one: &Doctype| [Some(one.word()), one.schema_id(), one.file_name()].contains(&Some(word.as_str()));
     match all().find(is).and_then(doctype::schema) {
         Some(schema) => {
-            terminal.data(&format!("{schema:#}\n"));
+            terminal.verbatim(&format!("{schema:#}\n"));
             Exit::DONE
         }
         None => {

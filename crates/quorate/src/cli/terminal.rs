@@ -6,6 +6,8 @@ use std::io::{IsTerminal as _, Write as _};
 
 use quorate_diagnostics::render::{Colour, Look};
 
+use crate::service::redaction::InForce;
+
 /// Both ends.
 pub(super) struct Terminal {
     /// How standard output looks.
@@ -15,10 +17,11 @@ pub(super) struct Terminal {
     /// Whether somebody watches standard error.
     pub(super) watched: bool,
     failed: Cell<bool>,
+    redacted: InForce,
 }
 
 impl Terminal {
-    pub(super) fn of_process() -> Self {
+    pub(super) fn of_process(redacted: InForce) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -29,11 +32,17 @@ impl Terminal {
             stderr: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
             watched: std::io::stderr().is_terminal(),
             failed: Cell::new(false),
+            redacted,
         }
     }
 
-    /// Writes data. A reader that has gone away is no error; anything else is said, and the command fails for it.
+    /// Writes data, without secrets.
     pub(super) fn data(&self, text: &str) {
+        self.verbatim(&self.redacted.shown(text));
+    }
+
+    /// Writes data as it is: what is ours, or what somebody has given to get it back. A reader that has gone away is no error; anything else is said, and the command fails for it.
+    pub(super) fn verbatim(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
         if error.kind() != std::io::ErrorKind::BrokenPipe {
@@ -47,8 +56,9 @@ impl Terminal {
         self.failed.get()
     }
 
-    /// Writes talk.
+    /// Writes talk, without secrets.
     pub(super) fn talk(&self, text: &str) {
+        let text = &self.redacted.shown(text);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
         if !text.ends_with('\n') && !text.is_empty() {

@@ -9,6 +9,7 @@ use quorate_kernel::ports::{state, substrate};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
+use crate::service::redaction::InForce;
 use crate::service::stop::{Stop, chain};
 
 /// Why a tool gave nothing. A job keeps it for everybody who asks later.
@@ -34,14 +35,14 @@ impl Failure {
         Failure::new(codes::USAGE, Body::new(message).help(help))
     }
 
-    /// As a tool's result: the text for people, and `{code, message, help}` for programs.
-    pub(super) fn result(&self) -> CallToolResult {
+    /// As a tool's result: the text for people, and `{code, message, help}` for programs, both without secrets.
+    pub(super) fn result(&self, redacted: &InForce) -> CallToolResult {
         let mut object = json!({"code": self.code, "message": self.message, "help": self.help});
         if let Some(all) = &self.diagnostics {
             object["diagnostics"] = (**all).clone();
         }
-        let mut result = CallToolResult::error(vec![ContentBlock::text(self.text.clone())]);
-        result.structured_content = Some(object);
+        let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.shown(&self.text))]);
+        result.structured_content = Some(redacted.shown_json(object));
         result
     }
 }

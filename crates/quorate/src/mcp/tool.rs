@@ -90,8 +90,8 @@ fn called<'a, T: Tool>(served: &'a Arc<Served>, arguments: JsonObject, caller: &
             Err(failure) => Err(failure),
         };
         match given.map(|given| serde_json::to_value(&given).expect("what tools give are plain objects")) {
-            Ok(given) => CallToolResult::structured(given),
-            Err(failure) => failure.result(),
+            Ok(given) => CallToolResult::structured(served.environment.redacted.shown_json(given)),
+            Err(failure) => failure.result(&served.environment.redacted),
         }
     })
 }

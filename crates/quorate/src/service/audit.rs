@@ -35,7 +35,7 @@ pub struct Audit {
 /// When the configuration is refused.
 pub fn empty(environment: &Environment, places: &Places, request: &Request) -> Result<Option<Audit>, Stop> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    let nothing = !workspace.log.is_file() && !workspace.ledger.is_file();
+    let nothing = !workspace.log.is_file() && !workspace.ledger.may_be_there();
     Ok(nothing.then(|| Audit {
         log: shown(environment, &workspace.log),
         filter: request.filter.clone(),

@@ -27,6 +27,7 @@ use super::playbook::change::{self, Happened};
 use super::playbook::library::Known;
 use super::playbook::traits::ready;
 use super::playbook::versions::Record;
+use super::redaction::InForce;
 use super::stop::Stop;
 
 /// What an agent's prompt is composed of, but for the overlays of advisory runs.
@@ -41,6 +42,7 @@ pub struct Sources {
     operators: Arc<[String]>,
     /// As people do.
     slugs: Arc<str>,
+    redacted: InForce,
 }
 
 impl Sources {
@@ -83,6 +85,7 @@ impl Sources {
             scope: scope.clone(),
             operators: known.iter().map(|one| one.named(scope)).collect(),
             slugs: slugs.join(", ").into(),
+            redacted: environment.redacted.clone(),
         }
     }
 
@@ -102,12 +105,18 @@ impl Sources {
         holding
     }
 
-    /// The prompt at a time, with these overlays of advisory runs.
+    /// The prompt at a time, with these overlays of advisory runs, without secrets.
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composed {
         let advice: Vec<Overlay> = advice.iter().map(advised).collect();
         // Without advice nothing is left to be held against anything.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
-        compose(&self.base, &self.candidates, &advice, &ready(traits), now_ms)
+        let mut composed = compose(&self.base, &self.candidates, &advice, &ready(traits), now_ms);
+        let redactor = self.redacted.redactor();
+        let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
+        for prompt in prompts.chain([&mut composed.woven.prompt]) {
+            *prompt = redactor.redact(prompt).0;
+        }
+        composed
     }
 
     /// SHA-256 of each text that was woven, in the order of the prompt.
@@ -143,7 +152,7 @@ impl Sources {
         for one in &composed.woven.skipped {
             let Why::Locked(touch) = &one.why else { continue };
             let words = format!("not woven for {}: {}", self.slugs, one.why);
-            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": touch.excerpt});
+            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redacted.redactor().redact(&touch.excerpt).0});
             events.push(Happened::new(PlaybookEvent::Skipped, &one.id, words, data));
         }
         Some((events, bodies))

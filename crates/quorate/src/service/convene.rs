@@ -11,19 +11,21 @@ pub mod sitting;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, Report as Diagnostics, codes};
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observe::Observer;
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::assembly::audit::Signing;
 use quorate_protocol::{Json, Name, assembly};
+use serde_json::Map;
 
 use super::artifact::{self, Artifact, Subject};
 use super::desk::Desk;
 use super::environment::Environment;
 use super::host::Host;
+use super::ledger::gc;
 use super::producer::Producer;
 use super::resolve::{self, View};
+use super::signer::{self, Whose};
 use super::stop::{Class, Stop};
 use super::workspace::{self, Places, Workspace};
 use super::{overlays, replay, resume};
@@ -97,7 +99,6 @@ pub fn call_on(
         ..resolve::Request::default()
     };
     let mut view = resolve::resolve(environment, &resolving, host).map_err(unusable)?;
-    unsigned(&view)?;
     let (asks, subject) = request.asked.of(view.resolved.mode)?;
     let subject = read(&subject)?;
     asked::readable(&asks, &subject)?;
@@ -106,26 +107,6 @@ pub fn call_on(
     let mut workspace = workspace::load(environment, places, &start)?;
     workspace.report.absorb(std::mem::take(&mut view.report));
     Ok((Called { view, request: asks, subject }, workspace))
-}
-
-/// An assembly whose records have to be signed cannot be convened by a program that does not sign (D3).
-fn unsigned(view: &View) -> Result<(), Stop> {
-    if view.resolved.audit.signing != Signing::Required {
-        return Ok(());
-    }
-    let chain = &view.resolved.chain;
-    let mut report = Diagnostics::new();
-    let mut body = Body::new(
-        "`audit.signing` is required, and this version of Quorate does not sign records",
-    )
-    .help("an assembly that asks for less can be convened; a view cannot lower what its ancestor requires");
-    if let Some(node) = chain.merged.at(&["audit", "signing"]) {
-        let layer = chain.layer_of(node);
-        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
-        body = body.at(chain.place(node, "audit.signing"));
-    }
-    report.refuse(codes::ASSEMBLY_SIGNING_UNSUPPORTED, body);
-    Err(Stop::report(Class::Configuration, report))
 }
 
 /// Convenes at an opened desk.
@@ -139,12 +120,24 @@ pub async fn convene(
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
     let run = sitting.hold(desk, called, observer).await?;
-    report::of(desk, &desk.history(&run).await?).await
+    shown_at_end(desk, &run).await
+}
+
+/// The report of a run that was just held, which has its answers even where they are not kept.
+async fn shown_at_end(desk: &Desk, run: &Name) -> Result<Report, Stop> {
+    let report = report::of(desk, &desk.history_left(run).await?).await;
+    gc::after_run(desk, run).await?;
+    report
 }
 
 /// Whether a run is an assembly's.
 pub fn is_assembly(history: &History) -> bool {
-    let protocol = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
+    opens_assembly(&history.opened)
+}
+
+/// Whether a run that was opened so is an assembly's.
+pub fn opens_assembly(opened: &Map<String, Json>) -> bool {
+    let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.word()))
 }
 
@@ -159,14 +152,15 @@ pub async fn resume(
     host: &Host,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
-    let _held = desk.hold(run).await?;
-    let mut history = desk.history(run).await?;
+    let held = desk.hold(run).await?;
+    let mut history = desk.history_left(run).await?;
     let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
     if let Some(verdict) = verdict.filter(|verdict| *verdict != "incomplete") {
         let body = Body::new(format!("run {run} has come to {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
         return Err(Stop::configuration(codes::RUN_DECIDED, body));
     }
+    history.whole()?;
     let called = recall(desk, &history, host)?;
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
     let options = Options {
@@ -176,6 +170,9 @@ pub async fn resume(
     };
     let sitting = Sitting::new(&desk.environment, &desk.workspace, &called, &options, host)?;
     resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &resume::recorded(&history))?;
+    let resolved = &called.view.resolved;
+    signer::checkable(resolved)?;
+    desk.sign_again(&history, Whose::Resolved(resolved.policies.keys())).await?;
     let inputs = desk.inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {
@@ -185,7 +182,8 @@ pub async fn resume(
     let convening = sitting.convening(desk, run.clone(), seed, observer)?;
     convening.resume(&history, inputs, superseded).await?;
     desk.conclude(run).await?;
-    report::of(desk, &desk.history(run).await?).await
+    drop(held);
+    shown_at_end(desk, run).await
 }
 
 /// What a run was called with, as it is now.

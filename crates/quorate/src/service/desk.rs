@@ -1,24 +1,30 @@
 //! The desk: an opened ledger and log, shared by everything that one command does.
 
+mod signing;
+
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::council_log::line::Event;
 use quorate_ledger::council_log::{self, Indexed, view};
 use quorate_ledger::runs::{Found, Run};
-use quorate_ledger::store::hold::Hold;
+use quorate_ledger::store::lease::{Held, Taken};
 use quorate_ledger::{Store, aside};
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::convene;
+use super::ledger::{checkpoint, gc};
 use super::environment::Environment;
+use super::keys::Keys;
 use super::overlays;
+use super::signer::{Signer, Whose};
 use super::stop::{Stop, chain};
-use super::workspace::{self, Places, Workspace, shown};
+use super::workspace::{self, Places, Workspace, shown, shown_ledger};
 
 /// Whether a review's line stands in the log.
 enum Logged {
@@ -35,6 +41,8 @@ pub struct Desk {
     /// The ledger.
     pub store: Arc<Store>,
     warnings: Mutex<Report>,
+    keys: Keys,
+    signers: Mutex<BTreeMap<Name, Signer>>,
 }
 
 impl Desk {
@@ -44,7 +52,7 @@ impl Desk {
     /// When the ledger cannot be opened, or the log cannot be appended to.
     pub async fn open_to_work(environment: Environment, workspace: Workspace) -> Result<Desk, Stop> {
         // Where both are to be made in one place, the ledger says what is wrong with it.
-        let apart = workspace.log.exists() || workspace.log.parent() != workspace.ledger.parent();
+        let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
         let can = if apart { super::disk::can_append(&workspace.log) } else { Ok(()) };
         can.map_err(|error| {
             let body =
@@ -60,12 +68,12 @@ impl Desk {
     /// # Errors
     /// When the ledger cannot be opened.
     pub async fn open(environment: Environment, mut workspace: Workspace) -> Result<Desk, Stop> {
-        let opened = Store::open(&workspace.ledger).await?;
+        let opened = Store::open_at(&workspace.ledger).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
-                shown(&environment, &workspace.ledger),
+                shown_ledger(&environment, &workspace.ledger),
                 shown(&environment, &piece.path)
             ));
             report.warn(
@@ -73,8 +81,14 @@ impl Desk {
                 body.help("a new ledger was started; nothing of the old file is lost"),
             );
         }
-        let desk =
-            Desk { environment, workspace, store: Arc::new(opened.store), warnings: Mutex::new(report) };
+        let desk = Desk {
+            keys: Keys::of(&environment, &workspace),
+            environment,
+            workspace,
+            store: Arc::new(opened.store),
+            warnings: Mutex::new(report),
+            signers: Mutex::default(),
+        };
         desk.reconcile().await?;
         Ok(desk)
     }
@@ -98,21 +112,18 @@ impl Desk {
     ///
     /// # Errors
     /// When another process has it.
-    pub async fn hold(&self, run: &Name) -> Result<Hold, Stop> {
-        match Hold::wait(self.store.dir(), run).await {
-            Ok(Some(hold)) => Ok(hold),
-            Ok(None) => {
-                let body = Body::new(format!("run {run} is being worked on by another process"));
-                Err(Stop::configuration(
-                    codes::RUN_MOVED,
-                    body.help(format!("see later what it came to with `quorate show {run}`")),
-                ))
+    pub async fn hold(&self, run: &Name) -> Result<Held, Stop> {
+        let body = match self.store.take(run).await? {
+            Taken::Ours(held) => return Ok(held),
+            Taken::Here => Body::new(format!("run {run} is being worked on by another process"))
+                .help(format!("see later what it came to with `quorate show {run}`")),
+            Taken::Elsewhere { until_ms } => {
+                let until = quorate_manifest::timestamp::write(until_ms);
+                Body::new(format!("run {run} is being worked on by another machine, which has it until {until}"))
+                    .help("it says so again before that while it lives; if it is dead, resume the run after that")
             }
-            Err(error) => {
-                let body = Body::new(format!("cannot take hold of run {run}: {error}"));
-                Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body))
-            }
-        }
+        };
+        Err(Stop::configuration(codes::RUN_MOVED, body))
     }
 
     /// Brings the log's index up to date.
@@ -149,7 +160,7 @@ impl Desk {
                 ))
             }
             Found::None => {
-                let ledger = shown(&self.environment, self.store.path());
+                let ledger = shown_ledger(&self.environment, self.store.address());
                 let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
                 Err(Stop::not_found(
                     codes::RUN_UNKNOWN,
@@ -165,6 +176,14 @@ impl Desk {
     /// When they are not there, not whole, or corrupt.
     pub async fn history(&self, run: &Name) -> Result<History, Stop> {
         Ok(History::of(run, self.store.records(run).await?)?)
+    }
+
+    /// What is left of a run's records, folded: enough to show what it came to.
+    ///
+    /// # Errors
+    /// When they are not there, or corrupt.
+    pub async fn history_left(&self, run: &Name) -> Result<History, Stop> {
+        Ok(History::of_what_is_left(run, self.store.records(run).await?)?)
     }
 
     /// The texts of a run's inputs.
@@ -188,7 +207,7 @@ impl Desk {
     /// # Errors
     /// As [`Desk::history`].
     pub async fn report(&self, run: &Name) -> Result<super::report::Report, Stop> {
-        self.report_of(&self.history(run).await?).await
+        self.report_of(&self.history_left(run).await?).await
     }
 
     /// The report of a review whose records were read.
@@ -202,7 +221,7 @@ impl Desk {
             None => None,
         };
         let mut report = super::report::Report::of(history, text);
-        if report.verdict == Some(Verdict::Incomplete) {
+        if report.verdict == Some(Verdict::Incomplete) && history.erased.records == 0 {
             let command = self.resume_command(&history.run);
             report.notes.push(format!(
                 "Everything answered so far is kept: `{command}` asks again only for what is missing."
@@ -222,21 +241,41 @@ impl Desk {
         let here = workspace::load(environment, &Places::default(), &environment.directory);
         match here.is_ok_and(|here| here.ledger == self.workspace.ledger) {
             true => String::new(),
-            false => format!(" --ledger {}", shown(environment, &self.workspace.ledger)),
+            false => format!(" --ledger {}", shown_ledger(environment, &self.workspace.ledger)),
         }
     }
 
-    /// Closes the ledger.
+    /// Seals the ledger. What is wrong with that is said; nothing that was recorded depends on it.
+    pub async fn seal(&self) {
+        self.absorb(checkpoint::checkpoint_or_say(self).await);
+    }
+
+    /// Closes the ledger. What was appended to it and is not sealed yet is sealed before.
     pub async fn close(self) {
+        if self.store.has_appended() {
+            self.seal().await;
+        }
         if let Some(store) = Arc::into_inner(self.store) {
             store.close().await;
         }
     }
 
     async fn reconcile(&self) -> Result<(), Stop> {
-        for run in self.store.unended().await? {
+        let unended = self.store.unended().await?;
+        let driven = match unended.is_empty() {
+            true => BTreeSet::new(),
+            false => self.store.driven_elsewhere().await?,
+        };
+        for run in unended {
+            if driven.contains(&run.run) || self.is_another_machines(&run) {
+                continue;
+            }
             // One run whose records do not fit keeps nobody from the others.
-            if let Err(stop) = self.conclude(&run.run).await {
+            let concluded = async {
+                self.conclude(&run.run).await?;
+                gc::after_run(self, &run.run).await
+            };
+            if let Err(stop) = concluded.await {
                 let why =
                     stop.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
                 let body = Body::new(format!(
@@ -249,16 +288,23 @@ impl Desk {
         Ok(())
     }
 
+    /// Whether a run's line belongs to a log of another machine.
+    fn is_another_machines(&self, run: &Run) -> bool {
+        let log = Path::new(&run.log_path);
+        self.store.is_shared() && !run.log_path.is_empty() && log != self.workspace.log && !log.exists()
+    }
+
     /// Does what follows from an outcome: the log line, then the record that all is done. Doing it again does
     /// nothing.
     ///
     /// # Errors
     /// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
     pub async fn conclude(&self, run: &Name) -> Result<(), Stop> {
-        let history = self.history(run).await?;
+        let history = self.history_left(run).await?;
         if history.ended.is_some() || history.outcome().is_none() {
             return Ok(());
         }
+        self.sign_again(&history, Whose::Recorded).await?;
         let logged = match convene::is_assembly(&history) {
             true => {
                 overlays::add(self, &history).await?;
@@ -270,13 +316,24 @@ impl Desk {
                 Logged::NotYet => return Ok(()),
             },
         };
+        match gc::keeps_no_answers(&history) {
+            // They go when it ends, and whoever convened it is to see them before: see [`gc::after_run`].
+            true => Ok(()),
+            false => self.end(&history, logged).await,
+        }
+    }
+
+    /// Records that all that follows from a run's outcome is done.
+    pub(super) async fn end(&self, history: &History, logged: bool) -> Result<(), Stop> {
         let data = Map::from_iter([("logged".to_owned(), json!(logged))]);
         let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
-        match self.store.append(Append::one(run, history.next, entry, Durability::Written)).await {
+        match self.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
             // Another process made it good at the same time.
-            Ok(_) | Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) | Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
+        self.seal().await;
+        Ok(())
     }
 
     /// Appends the log line of a review that came to a verdict.
@@ -299,8 +356,10 @@ impl Desk {
     /// Appends a line to the run's log; `false` when that failed, which is said.
     pub(super) async fn log(&self, history: &History, line: Json) -> bool {
         let path = history.opened.get("log_path").and_then(Json::as_str).map(PathBuf::from);
-        let path = path.unwrap_or_else(|| self.workspace.log.clone());
-        let since = history.opened.get("log_bytes").and_then(Json::as_u64).unwrap_or(0);
+        // A run that began on another machine goes on with the log of this one.
+        let path = path.filter(|path| !self.store.is_shared() || path.exists());
+        let since = history.opened.get("log_bytes").and_then(Json::as_u64).filter(|_| path.is_some());
+        let (path, since) = (path.unwrap_or_else(|| self.workspace.log.clone()), since.unwrap_or(0));
         let dir = self.store.dir().to_owned();
         let appended = {
             let path = path.clone();

@@ -27,6 +27,15 @@ pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Opens a file for reading.
+///
+/// # Errors
+/// When it cannot be opened.
+#[expect(clippy::disallowed_methods, reason = "this module reads files")]
+pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::File::open(path)
+}
+
 /// At most `limit + 1` bytes of standard input.
 pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

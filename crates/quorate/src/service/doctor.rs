@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use quorate_kernel::answer;
+use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::executor::Failure;
 use quorate_kernel::probe;
+use quorate_ledger::stats::Stats;
 
+use super::desk::Desk;
 use super::environment::Environment;
 use super::executor::{self, Chosen};
+use super::ledger::stats;
 use super::runs;
 use super::stop::Stop;
-use super::workspace::{self, Places, Workspace, shown};
+use super::workspace::{self, Places, Workspace, shown, shown_ledger};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +53,7 @@ pub async fn doctor(
     checks.push(processes());
     match runs::desk(environment, places).await {
         Ok(desk) => {
-            checks.push(good("ledger", format!("{} can be written", shown(environment, desk.store.path()))));
+            checks.extend(ledger(environment, &desk).await);
             let log = shown(environment, &desk.workspace.log);
             checks.push(match desk.index().await {
                 Ok(indexed) if indexed.corrupt > 0 => Check {
@@ -65,6 +69,47 @@ pub async fn doctor(
         Err(stop) => checks.push(bad("ledger", said(&stop))),
     }
     Ok(checks)
+}
+
+/// What the ledger holds, and how it is sealed and signed.
+async fn ledger(environment: &Environment, desk: &Desk) -> Vec<Check> {
+    let path = shown_ledger(environment, desk.store.address());
+    let mut checks = vec![match desk.store.closed_to_writers() {
+        Some(why) => bad("ledger", format!("{path} cannot be written: {why}")),
+        None => good("ledger", format!("{path} can be written")),
+    }];
+    let counted = match stats::stats(desk).await {
+        Ok(counted) => counted,
+        Err(stop) => return vec![bad("ledger", said(&stop))],
+    };
+    let Stats { records, runs, open, signed, recent, sealed, unsealed, .. } = &counted.stats;
+    checks.push(good(
+        "ledger's size",
+        format!(
+            "{records} records of {runs} runs ({open} open) in {} KiB; {} records in the last {} days",
+            counted.file_bytes.div_ceil(1024),
+            recent.records,
+            stats::DAYS
+        ),
+    ));
+    let noted = |detail: String| Check { name: "seal".into(), state: State::Noted, detail };
+    checks.push(match sealed {
+        None if *records == 0 => good("seal", "there is nothing to seal yet".into()),
+        None => noted(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one")),
+        Some((last, _)) if last.note.is_none() => {
+            noted(format!("the last checkpoint, over {} records, is unsigned", last.tree.size))
+        }
+        Some((last, at_ms)) => good(
+            "seal",
+            format!(
+                "the last checkpoint is over {} records, of {}; {unsealed} came since",
+                last.tree.size,
+                rfc3339(*at_ms)
+            ),
+        ),
+    });
+    checks.push(good("signatures", format!("the records of {signed} runs are signed")));
+    checks
 }
 
 fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check> {

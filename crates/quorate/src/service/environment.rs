@@ -1,9 +1,13 @@
 //! What the process around us gives: working directory, variables, clock.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_kernel::clock::{Clock, System};
+use quorate_kernel::redact::{names_a_secret, worth};
+
+use super::redaction::InForce;
 
 /// The surroundings of a use case.
 #[derive(Clone)]
@@ -16,6 +20,8 @@ pub struct Environment {
     pub user: String,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// What is redacted.
+    pub redacted: InForce,
 }
 
 impl Environment {
@@ -30,6 +36,7 @@ impl Environment {
             ledger: std::env::var_os("QUORATE_LEDGER").filter(|path| !path.is_empty()).map(PathBuf::from),
             user: name.unwrap_or_else(|_| "unknown".to_owned()),
             clock: Arc::new(System),
+            redacted: InForce::default(),
         }
     }
 }
@@ -38,4 +45,18 @@ impl Environment {
 #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The values of variables that hold a secret: by their names, or since they are `passed` on to members. Paths, words and
+/// what is short are none.
+#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+pub fn secrets(passed: &BTreeSet<String>) -> Vec<String> {
+    let variables = std::env::vars_os();
+    let texts =
+        variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let holds = |(name, value): (String, String)| {
+        let named = names_a_secret(&name);
+        ((named || passed.contains(&name)) && worth(&value, named)).then_some(value)
+    };
+    texts.filter_map(holds).collect()
 }

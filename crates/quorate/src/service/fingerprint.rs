@@ -2,12 +2,12 @@
 //! a sweep knows what this very council has judged.
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_manifest::council::Council;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{Setup, VERSION};
 use serde_json::json;
 
 use super::executor::Chosen;
+use super::workspace::Workspace;
 
 /// The component that is left out of the hash over all others.
 const INPUT: &str = "input";
@@ -22,7 +22,13 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// The fingerprint of a council on an artifact.
-    pub fn of_council(council: &Council, setup: &Setup, executor: &Chosen, artifact_sha256: &str) -> Self {
+    pub fn of_council(
+        workspace: &Workspace,
+        setup: &Setup,
+        executor: &Chosen,
+        artifact_sha256: &str,
+    ) -> Self {
+        let council = &workspace.council;
         let member = |one: &quorate_manifest::council::Deliberator| {
             let context: Vec<_> = one.context.iter().map(|file| (&file.path, &*file.text)).collect();
             json!({"id": &*one.id, "prompt": &*one.prompt.text, "weight": one.weight, "context": context})
@@ -35,7 +41,7 @@ impl Fingerprint {
             ("prompts", hash(&prompts)),
             ("setup", hash(&json!(setup))),
             ("executor", hash(&executor.settings)),
-            ("redaction", hash(&json!(council.logging.redact_patterns))),
+            ("redaction", hash(workspace.redaction.settings())),
             ("mode", VERSION.to_owned()),
             (INPUT, artifact_sha256.to_owned()),
         ];
@@ -49,7 +55,7 @@ impl Fingerprint {
             ("prompts", hash(&parts.prompts)),
             ("setup", hash(&parts.setup)),
             ("executors", hash(&parts.executors)),
-            ("redaction", hash(&json!(parts.redaction))),
+            ("redaction", hash(parts.redaction)),
             ("mode", parts.mode.to_owned()),
             (INPUT, parts.input.to_owned()),
         ];
@@ -89,7 +95,7 @@ pub struct AssemblyParts<'a> {
     /// Who answers for each member, with what settings.
     pub executors: Json,
     /// What is redacted.
-    pub redaction: &'a [String],
+    pub redaction: &'a Json,
     /// The mode's version.
     pub mode: &'a str,
     /// SHA-256 of the subject's bytes.

@@ -15,7 +15,8 @@ use quorate_kernel::ports::rule::Rule;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{Build, Duplicate, Registry};
-use quorate_manifest::known::RuleKind;
+use quorate_ledger::signing::{BadKey, PublicKey};
+use quorate_manifest::known::{NoKey, RuleKind};
 use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
 use regex::RegexBuilder;
@@ -205,5 +206,12 @@ impl quorate_manifest::Host for Host {
 
     fn embeds(&self) -> bool {
         self.hosted.embedder.is_some()
+    }
+
+    fn public_key(&self, text: &str) -> Result<(), NoKey> {
+        PublicKey::from_text(text).map(|_| ()).map_err(|error| match error {
+            BadKey::Prefix { .. } if !text.starts_with("quorate:") => NoKey::Foreign,
+            error => NoKey::Broken(error.to_string()),
+        })
     }
 }

@@ -54,8 +54,8 @@ impl Manifests {
             here if here.is_empty() || here.ends_with('/') => here,
             there => format!("{there}/"),
         };
-        let (strict_chain, report) = strict_chain(environment, root);
-        let options = Options { prefix, strict_chain, refs };
+        let Said { strict_chain, governance, report } = said(environment, root);
+        let options = Options { prefix, strict_chain, refs, governance };
         Ok(Manifests { root: root.to_owned(), report, confined, options })
     }
 
@@ -93,13 +93,31 @@ pub fn missing(path: &str) -> Stop {
     )
 }
 
-/// `strict_chain` of the workspace's `quorate.toml`.
+/// What the workspace's `quorate.toml` says of its manifests.
+struct Said {
+    strict_chain: bool,
+    governance: Option<Spot>,
+    report: Report,
+}
+
 /// One that is refused is taken to be strict.
-fn strict_chain(environment: &Environment, root: &Path) -> (bool, Report) {
+fn said(environment: &Environment, root: &Path) -> Said {
     let path = root.join("quorate.toml");
     if !is_there(&path) {
-        return (false, Report::new());
+        return Said { strict_chain: false, governance: None, report: Report::new() };
     }
     let loaded = host::load(&path, &shown(environment, &path), &Disk);
-    (loaded.value.is_none_or(|configuration| configuration.strict_chain), loaded.report)
+    let mut report = loaded.report;
+    let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
+    let written = loaded.value.and_then(|configuration| configuration.governance);
+    let governance = written.and_then(|(path, place)| {
+        let spot = Spot::new(&path).ok();
+        if spot.is_none() {
+            let body = Body::new(format!("the governance file `{path}` lies outside of the workspace"));
+            let help = "write a path relative to this file, to one below its directory";
+            report.refuse(codes::HOST_INVALID, body.at(place).help(help));
+        }
+        spot
+    });
+    Said { strict_chain, governance, report }
 }

@@ -84,6 +84,7 @@ pub async fn add(desk: &Desk, history: &History) -> Result<(), Stop> {
         return Ok(());
     }
     let cap = usize::from(setup.overlays.max_active);
+    desk.sign_beside(&stream(&setup.assembly), Some(&history.run)).await?;
     write(desk, &stream(&setup.assembly), |standing, now_ms| {
         let new: Vec<Overlay> = coming.iter().filter(|one| !standing.knows(&one.overlay)).cloned().collect();
         let evicted = if new.is_empty() { Vec::new() } else { standing.leaving(&new, cap, now_ms) };
@@ -135,6 +136,7 @@ async fn write(
     decide: impl Fn(&Standing, i64) -> (Vec<Overlay>, Vec<Evicted>),
 ) -> Result<Vec<Evicted>, Stop> {
     let mut tries = 0;
+    desk.sign_beside(stream, None).await?;
     loop {
         let (standing, next) = read(&desk.store, stream).await?;
         let now_ms = desk.environment.clock.now_ms();

@@ -2,7 +2,6 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
-use quorate_kernel::redact::Redactor;
 use quorate_ledger::council_log::view;
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
@@ -11,6 +10,7 @@ use serde_json::json;
 use super::convene;
 use super::desk::Desk;
 use super::report::Report;
+use super::signer::Whose;
 use super::stop::{Class, Stop};
 
 /// Records that a person decided otherwise, and why.
@@ -23,20 +23,20 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
             .help("say why with `--reason`: the next review learns from it");
         return Err(Stop::new(Class::Usage, codes::USAGE, body));
     }
-    let history = desk.history(run).await?;
+    let history = desk.history_left(run).await?;
     if convene::is_assembly(&history) {
         let body =
             Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
                 .help("convene it again, or decide otherwise where its outcome is used");
         return Err(Stop::new(Class::Usage, codes::USAGE, body));
     }
+    desk.sign_again(&history, Whose::Recorded).await?;
     let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));
         return Err(Stop::configuration(codes::RUN_OPEN, body));
     };
-    let redactor = Redactor::new(&desk.workspace.council.logging.redact_patterns)
-        .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+    let redactor = &desk.workspace.redaction.redactor;
     let data = quorate_kernel::consultation::object(json!({
         "verdict": verdict.as_str(),
         "reason": redactor.redact(reason.trim()).0,

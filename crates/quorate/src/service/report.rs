@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::history::History;
+use quorate_kernel::history::{ERASED, History};
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::Verdict;
 use serde_json::{Map, json};
+
+use super::ledger::gc;
 
 /// A review, ended or not.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,6 +200,7 @@ impl Report {
             notes: Vec::new(),
         };
         report.note();
+        report.notes.extend(gc::erased_note(history));
         report
     }
 
@@ -298,7 +301,11 @@ fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberat
 }
 
 fn answer(history: &History, step: &str, member: &str) -> Answer {
-    let is = |data: &&Map<String, Json>| string(data, "step") == step && string(data, "member") == member;
+    // Of a consultation that was erased the invocation is known, and a step's only one is named after the step.
+    let only = |data: &Map<String, Json>| string(data, "status") == ERASED && string(data, "member") == step;
+    let is = |data: &&Map<String, Json>| {
+        string(data, "step") == step && (string(data, "member") == member || only(data))
+    };
     let Some(data) = history.consultations().find(is) else {
         return Answer { status: "not_asked".to_owned(), ..Answer::default() };
     };

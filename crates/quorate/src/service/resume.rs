@@ -15,6 +15,7 @@ use super::artifact::{self, Subject};
 use super::desk::Desk;
 use super::fingerprint::Fingerprint;
 use super::report::Report;
+use super::signer::Whose;
 use super::sitting::{Options, Sitting};
 use super::stop::Stop;
 
@@ -58,7 +59,7 @@ pub async fn resume(
     observer: Arc<dyn Observer>,
 ) -> Result<Report, Stop> {
     let _held = desk.hold(run).await?;
-    let mut history = desk.history(run).await?;
+    let mut history = desk.history_left(run).await?;
     let verdict = history
         .outcome()
         .and_then(|outcome| outcome.get("verdict"))
@@ -69,8 +70,10 @@ pub async fn resume(
             .help(format!("`quorate show {run}` shows it"));
         return Err(Stop::configuration(codes::RUN_DECIDED, body));
     }
+    history.whole()?;
     let sitting = sitting(desk, &history, options)?;
     same(desk, &history, &sitting)?;
+    desk.sign_again(&history, Whose::Recorded).await?;
     let inputs = desk.inputs(&history).await?;
     let seed = seed(&history)?;
     let superseded = match history.outcome() {

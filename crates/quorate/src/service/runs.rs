@@ -45,8 +45,8 @@ pub async fn desk_to_work(environment: &Environment, places: &Places) -> Result<
 /// When configuration or ledger are unusable, or there is no ledger.
 pub async fn desk_to_look(environment: &Environment, places: &Places) -> Result<Desk, Stop> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    if !workspace.ledger.is_file() {
-        let ledger = workspace::shown(environment, &workspace.ledger);
+    if !workspace.ledger.may_be_there() {
+        let ledger = workspace::shown_ledger(environment, &workspace.ledger);
         let body = Body::new(format!("there is no ledger {ledger} yet"));
         let help = "review something first, or name a ledger with `--ledger`";
         return Err(Stop::not_found(codes::RUN_UNKNOWN, body.help(help)));
@@ -68,19 +68,26 @@ pub async fn open_here(
     Ok((desk, run))
 }
 
-/// Opens the desk for a run with the configuration that the run was started with, unless another is named.
+/// Opens the desk for a run with the configuration that the run was started with, unless another is named. Paths of another
+/// machine mean nothing here, so that an imported run is refused.
 ///
 /// # Errors
-/// As [`open_here`].
+/// As [`open_here`], and when the run was imported.
 pub async fn open_as_it_was(
     environment: &Environment,
     places: Places,
     prefix: &str,
 ) -> Result<(Desk, Name), Stop> {
     let (desk, run) = open_here(environment, &places, prefix).await?;
-    let started = resume::start(&desk.history(&run).await?);
+    if desk.store.is_imported(&run).await? {
+        desk.close().await;
+        let body = Body::new(format!("run {run} was recorded in another ledger and imported from there"));
+        let help = "only the ledger that it was recorded in can add to it; `quorate show` and `quorate replay` work here";
+        return Err(Stop::configuration(codes::RUN_IMPORTED, body.help(help)));
+    }
+    let started = resume::start(&desk.history_left(&run).await?);
     let config = places.config.or(started.config);
-    let places = Places { config, ledger: Some(desk.workspace.ledger.clone()) };
+    let places = Places { config, ledger: Some(desk.workspace.ledger.named()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, &places, start)?;
     let same = |desk: &Desk| {
@@ -107,7 +114,7 @@ pub enum Shown {
 /// # Errors
 /// When its records are not there, not whole, or corrupt.
 pub async fn is_assembly(desk: &Desk, run: &Name) -> Result<bool, Stop> {
-    Ok(convene::is_assembly(&desk.history(run).await?))
+    Ok(convene::is_assembly(&desk.history_left(run).await?))
 }
 
 /// The report of a run.
@@ -115,7 +122,7 @@ pub async fn is_assembly(desk: &Desk, run: &Name) -> Result<bool, Stop> {
 /// # Errors
 /// As [`is_assembly`].
 pub async fn shown(desk: &Desk, run: &Name) -> Result<Shown, Stop> {
-    let history = desk.history(run).await?;
+    let history = desk.history_left(run).await?;
     Ok(match convene::is_assembly(&history) {
         true => Shown::Assembly(Box::new(convene::report::of(desk, &history).await?)),
         false => Shown::Review(Box::new(desk.report_of(&history).await?)),

@@ -25,13 +25,18 @@ use quorate_kernel::ports::substrate::{self, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{self, Begin, Runner, Swarm};
+use quorate_manifest::timestamp::write;
 use quorate_ledger::Store;
-use quorate_ledger::store::hold::Hold;
+use quorate_ledger::store::address::Address;
+use quorate_ledger::store::lease::{Held, Taken};
 
 use super::environment::Environment;
 use super::host::Host;
+use super::keys::Keys;
+use super::ledger::checkpoint::{self, Sealing};
+use super::signer::Signer;
 use super::stop::{Stop, chain};
-use super::workspace::{Places, shown};
+use super::workspace::{Places, shown, shown_ledger};
 use build::Ports;
 use prompts::Woven;
 
@@ -64,11 +69,13 @@ pub struct Runtime {
     pub state: Arc<dyn State>,
     /// What sets its files up, where the manifest says so.
     pub provisioning: Option<Arc<dyn Provisioning>>,
-    /// The ledger's file.
-    pub ledger: PathBuf,
+    /// Where the ledger is.
+    pub ledger: Address,
     /// Warnings of the manifest and of the configuration.
     pub report: Report,
+    witness: Option<PathBuf>,
     environment: Environment,
+    keys: Keys,
     ports: Ports,
     redactor: Redactor,
     max_calls: Option<u32>,
@@ -92,10 +99,6 @@ pub fn open(
     report.absorb(written.report);
     ports.cautions.absorb(written.cautions);
     report.absorb(ports.report.clone());
-    let patterns = &workspace.council.logging.redact_patterns;
-    let redactor = Redactor::new(patterns).map_err(|error| {
-        Stop::configuration(codes::COUNCIL_INVALID, Body::new(format!("`redact_patterns`: {error}")))
-    })?;
     Ok(Runtime {
         id: written.runtime.id.clone(),
         path: written.path,
@@ -103,10 +106,12 @@ pub fn open(
         substrate: ports.substrate.clone(),
         state: ports.state.clone(),
         provisioning: ports.provisioning.clone(),
+        witness: checkpoint::witness_of(&workspace),
+        keys: Keys::of(environment, &workspace),
         ledger: workspace.ledger,
         report,
         environment: environment.clone(),
-        redactor,
+        redactor: workspace.redaction.redactor,
         max_calls: request.max_calls.or(workspace.host.budget.calls),
         ports,
     })
@@ -141,11 +146,11 @@ impl Runtime {
     /// When it cannot be opened.
     pub async fn ready(mut self) -> Result<Ready, Stop> {
         self.report.absorb(self.ports.cautions.clone());
-        let opened = Store::open(&self.ledger).await?;
+        let opened = Store::open_at(&self.ledger).await?;
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
-                shown(&self.environment, &self.ledger),
+                shown_ledger(&self.environment, &self.ledger),
                 shown(&self.environment, &piece.path)
             ));
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
@@ -160,10 +165,10 @@ impl Runtime {
     /// # Errors
     /// When the ledger cannot be opened or read.
     pub async fn records(&self) -> Result<Vec<Record>, Stop> {
-        if !self.ledger.is_file() {
+        if !self.ledger.may_be_there() {
             return Ok(Vec::new());
         }
-        let store = Store::open(&self.ledger).await?.store;
+        let store = Store::open_at(&self.ledger).await?.store;
         let records = store.records(&Runner::stream(&self.id, &self.substrate.about().place)).await;
         store.close().await;
         Ok(records?)
@@ -175,24 +180,32 @@ impl Ready {
     ///
     /// # Errors
     /// When somebody else runs it, or substrate or ledger fail.
-    pub async fn runner(&self, begin: Begin, telemetry: Arc<dyn Telemetry>) -> Result<(Runner, Hold), Stop> {
+    pub async fn runner(&self, begin: Begin, telemetry: Arc<dyn Telemetry>) -> Result<(Runner, Held), Stop> {
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
         let stream = Runner::stream(&runtime.id, &place);
-        let hold = match Hold::wait(self.store.dir(), &stream.replace('/', "-")).await {
-            Ok(Some(hold)) => hold,
-            Ok(None) => {
+        let hold = match self.store.take(&stream).await? {
+            Taken::Ours(held) => held,
+            Taken::Here => {
                 let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
                 return Err(Stop::configuration(
                     codes::RUNTIME_BUSY,
                     body.help("talk to it with `quorate say`, and watch it with `quorate log --follow`"),
                 ));
             }
-            Err(error) => {
-                let body = Body::new(format!("cannot take hold of `{}`: {error}", runtime.id));
-                return Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body));
+            Taken::Elsewhere { until_ms } => {
+                let body = Body::new(format!(
+                    "another machine runs `{}` over {place}, and has it until {} at least",
+                    runtime.id,
+                    write(until_ms)
+                ));
+                return Err(Stop::configuration(
+                    codes::RUNTIME_BUSY,
+                    body.help("try again after that: whoever runs it says so again before"),
+                ));
             }
         };
+        Signer::of_stream(&runtime.keys, &self.store, &stream).await?;
         let swarm = Arc::new(self.swarm(telemetry));
         Ok((Runner::open(swarm, begin).await?, hold))
     }
@@ -214,7 +227,7 @@ impl Ready {
             state: ports.state.clone(),
             lifecycles: ports.lifecycles.clone(),
             flags: ports.flags,
-            telemetry,
+            telemetry: Arc::new(events::Clean { redactor: redactor.clone(), to: telemetry }),
             speakers: speakers.collect(),
             policy: ports.policy,
             max_calls: *max_calls,
@@ -222,6 +235,16 @@ impl Ready {
             ledger: self.store.clone(),
             clock: environment.clock.clone(),
         }
+    }
+
+    /// Seals the ledger where this run appended to it; says what is wrong with that.
+    pub async fn seal(&self) -> Report {
+        if !self.store.has_appended() {
+            return Report::new();
+        }
+        let Runtime { environment, witness, .. } = &self.runtime;
+        let sealing = Sealing { environment, store: &self.store, witness: witness.as_deref() };
+        sealing.seal_or_say().await
     }
 
     /// Closes the ledger.

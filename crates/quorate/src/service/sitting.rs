@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::driver::{Convening, Opening};
 use quorate_kernel::entropy;
@@ -24,6 +23,7 @@ use super::desk::Desk;
 use super::executor::{self, Chosen};
 use super::fingerprint::Fingerprint;
 use super::producer::Producer;
+use super::signer::Signer;
 use super::stop::Stop;
 
 /// What the user says about a review besides what it is of.
@@ -85,8 +85,7 @@ impl Sitting {
             Some(PolicyName::Strict) => Policy::Strict,
             Some(PolicyName::Seed) | None => Policy::Seed,
         });
-        let redactor = Redactor::new(&council.logging.redact_patterns)
-            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        let redactor = workspace.redaction.redactor.clone();
         let caps = Caps {
             calls: options.max_calls.or(workspace.host.budget.calls),
             wall: workspace.host.budget.wall,
@@ -97,7 +96,7 @@ impl Sitting {
 
     /// The fingerprint of this council on this artifact.
     pub fn fingerprint(&self, desk: &Desk, artifact_sha256: &str) -> Fingerprint {
-        Fingerprint::of_council(&desk.workspace.council, &self.setup, &self.executor, artifact_sha256)
+        Fingerprint::of_council(&desk.workspace, &self.setup, &self.executor, artifact_sha256)
     }
 
     /// The kernel's side of a run.
@@ -161,6 +160,7 @@ impl Sitting {
         indexed: Indexed,
         observer: Arc<dyn Observer>,
     ) -> Result<Held, Stop> {
+        let signer = Signer::new(desk.keys(), desk.keys().sign(), None).await?;
         let run = entropy::run_id();
         let _held = desk.hold(&run).await?;
         let seed = entropy::bytes();
@@ -171,7 +171,9 @@ impl Sitting {
         let priors = priors.as_array().cloned().unwrap_or_default();
         redactions += in_name + in_priors;
         let input = Part::new(PartKind::Artifact, &*shown, text);
-        let data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
+        let mut data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
+        data.extend(signer.audit_unless_none());
+        desk.sign(&run, signer);
         let opening = Opening { data, inputs: vec![input], priors, overlays: Vec::new() };
         let concluded = self.convening(desk, run.clone(), seed, observer).open(opening).await?;
         desk.conclude(&run).await?;
@@ -193,7 +195,7 @@ impl Sitting {
         let artifact = &docket.artifact;
         let about = self.executor.executor.about();
         let path = |path: Option<&std::path::Path>| path.map(|path| path.to_string_lossy().into_owned());
-        quorate_kernel::consultation::object(json!({
+        desk.workspace.redaction.clean_opened(quorate_kernel::consultation::object(json!({
             "protocol": VERSION,
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,
@@ -215,6 +217,6 @@ impl Sitting {
             "log_path": path(Some(&desk.workspace.log)),
             "log_bytes": indexed.bytes,
             "producer": self.producer.as_ref().map(Producer::json),
-        }))
+        })))
     }
 }

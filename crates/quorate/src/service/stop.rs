@@ -82,6 +82,10 @@ impl From<ledger::Error> for Stop {
             ledger::Error::Corrupt { .. } => {
                 Stop::configuration(codes::LEDGER_CORRUPT, Body::new(chain(&error)))
             }
+            ledger::Error::Unsigned { .. } => Stop::configuration(
+                codes::SIGNING_KEY_MISSING,
+                Body::new(error.to_string()).help("make the key available that signs this run; `quorate keys list` says what is there"),
+            ),
             ledger::Error::Unavailable { .. } => {
                 Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)))
             }

@@ -200,10 +200,10 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
             }
         }
     }
-    let own = [&desk.workspace.log, &desk.workspace.ledger];
+    let own = [Some(&*desk.workspace.log), desk.workspace.ledger.file()];
     files.retain(|one| {
         request.since_ms.is_none_or(|since| one.changed_ms >= since)
-            && !own.contains(&&one.path)
+            && !own.contains(&Some(&one.path))
             && request.only.counts(desk, &one.path)
     });
     Ok(files)
@@ -223,7 +223,7 @@ fn sort(
     again: Judged,
 ) -> Sorted {
     use quorate_manifest::council::tiers::Tier;
-    let path = shown(&desk.environment, &found.path);
+    let path = desk.workspace.redaction.redactor.redact(&shown(&desk.environment, &found.path)).0;
     let relative = review::relative(&desk.workspace.council.dir, &found.path);
     let classified = desk.workspace.council.tiers.classify(&relative);
     let swept = |fate| Swept {

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::council::{self, Council};
 use quorate_manifest::host::{self, Configuration};
+use quorate_ledger::store::address::Address;
 use quorate_manifest::{Loaded, Source as _};
 
 use super::disk::Disk;
 use super::environment::Environment;
+use super::redaction::Redaction;
 use super::stop::{Class, Stop};
 
 /// What the user said about places.
@@ -16,7 +18,7 @@ use super::stop::{Class, Stop};
 pub struct Places {
     /// `--config`.
     pub config: Option<PathBuf>,
-    /// `--ledger`.
+    /// `--ledger`: a file, or the address of a Postgres database.
     pub ledger: Option<PathBuf>,
 }
 
@@ -31,10 +33,12 @@ pub struct Workspace {
     pub council: Council,
     /// The file that it was read from; `None` for the built-in one.
     pub council_path: Option<PathBuf>,
-    /// The ledger's file.
-    pub ledger: PathBuf,
+    /// Where the ledger is.
+    pub ledger: Address,
     /// `council_log.jsonl`.
     pub log: PathBuf,
+    /// What is redacted.
+    pub redaction: Redaction,
     /// Warnings of both files, with their texts.
     pub report: Report,
 }
@@ -65,14 +69,21 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     let ledger = ledger(environment, places, &host, beside)?;
     let log = match &council.logging.log_path {
         Some(path) => absolute(&council.dir, path),
-        None => ledger.parent().unwrap_or(beside).join("council_log.jsonl"),
+        None => ledger.dir().join("council_log.jsonl"),
     };
-    Ok(Workspace { host, host_path, council, council_path, ledger, log, report })
+    let redaction = Redaction::of(&host, &council)?;
+    environment.redacted.set(redaction.redactor.clone());
+    Ok(Workspace { host, host_path, council, council_path, ledger, log, redaction, report })
 }
 
 /// Says a path the way a user in this directory would.
 pub fn shown(environment: &Environment, path: &Path) -> String {
     path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
+}
+
+/// Says where a ledger is the way a user in this directory would.
+pub fn shown_ledger(environment: &Environment, ledger: &Address) -> String {
+    ledger.file().map_or_else(|| ledger.to_string(), |path| shown(environment, path))
 }
 
 fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop> {
@@ -87,24 +98,42 @@ fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop
     }
 }
 
-/// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration.
+/// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. What of a
+/// ledger in a database is on this machine lies there, too.
 fn ledger(
     environment: &Environment,
     places: &Places,
     host: &Configuration,
     beside: &Path,
-) -> Result<PathBuf, Stop> {
+) -> Result<Address, Stop> {
+    let dir = beside.join(".quorate");
     let named = places.ledger.clone().or_else(|| environment.ledger.clone());
-    if let Some(address) = named.as_ref().filter(|path| path.to_string_lossy().contains("://")) {
-        let body =
-            Body::new(format!("{} is no file; this version keeps its ledger in a file", address.display()));
-        return Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body));
+    let (base, named) = match (named, &host.ledger.path) {
+        (Some(path), _) => (&environment.directory, path),
+        (None, Some(written)) => (&host.dir, PathBuf::from(written)),
+        (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
+    };
+    match named.to_str() {
+        Some(url) if Address::is_postgres(url) => in_database(Address::Postgres { url: url.to_owned(), dir }),
+        Some(url) if url.contains("://") => {
+            let scheme = url.split("://").next().unwrap_or_default();
+            let body = Body::new(format!("a ledger is no `{scheme}://`"));
+            let help = "it is a file, or a Postgres database: `postgres://user@host/database`";
+            Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
+        }
+        _ => Ok(Address::File(absolute(base, &named))),
     }
-    Ok(match (named, &host.ledger) {
-        (Some(path), _) => absolute(&environment.directory, &path),
-        (None, Some(written)) => absolute(&host.dir, Path::new(written)),
-        (None, None) => beside.join(".quorate").join("ledger.db"),
-    })
+}
+
+fn in_database(address: Address) -> Result<Address, Stop> {
+    if cfg!(feature = "postgres") {
+        return Ok(address);
+    }
+    let body = Body::new(format!(
+        "the ledger {address} needs the feature `postgres`, which this program was built without"
+    ));
+    let help = "build it with `cargo install --path crates/quorate --features postgres`";
+    Err(Stop::configuration(codes::FEATURE_MISSING, body.help(help)))
 }
 
 fn take<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, Stop> {

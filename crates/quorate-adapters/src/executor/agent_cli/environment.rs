@@ -10,6 +10,16 @@ use super::mark::VARIABLE;
 const BASE: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "TERM"];
 const BASE_PREFIXES: &[&str] = &["LC_", "XDG_", "QUORATE_"];
 
+/// Whether a variable holds a key of ours, such as `QUORATE_SIGNING_KEY` (D3): whoever is asked signs nothing.
+fn holds_a_key(name: &str) -> bool {
+    name.starts_with("QUORATE_") && name.ends_with("_KEY")
+}
+
+/// Whether a variable names a ledger on a server, maybe with a password: whoever is asked writes no records.
+fn is_server(name: &OsStr, value: &OsStr) -> bool {
+    name == "QUORATE_LEDGER" && value.to_string_lossy().contains("://")
+}
+
 /// Which variables are passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Environment {
@@ -46,13 +56,14 @@ impl Environment {
     #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
     pub(super) fn variables_and(&self, more: &[String]) -> Vec<(OsString, OsString)> {
         let passes = |name: &OsStr| self.passes(name) || more.iter().any(|one| name == one.as_str());
-        std::env::vars_os().filter(|(name, _)| passes(name)).collect()
+        std::env::vars_os().filter(|(name, value)| passes(name) && !is_server(name, value)).collect()
     }
 
     fn passes(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else { return false };
         self.listed.iter().any(|listed| listed == name)
             || (self.base == Base::Kept
+                && !holds_a_key(name)
                 && (BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))))
     }
 }
@@ -73,7 +84,7 @@ pub(super) fn outer_mark() -> Option<String> {
 mod tests {
     use std::ffi::OsStr;
 
-    use super::{Base, Environment};
+    use super::{Base, Environment, is_server};
 
     fn passes(listed: &[&str], base: Base, name: &str) -> bool {
         let listed = listed.iter().map(ToString::to_string).collect();
@@ -87,9 +98,19 @@ mod tests {
             assert!(!passes(&[], Base::Dropped, name), "{name}");
         }
         assert!(!passes(&[], Base::Kept, "AWS_SECRET_ACCESS_KEY"));
+        // D3, X10
+        assert!(!passes(&[], Base::Kept, "QUORATE_SIGNING_KEY"));
         assert!(passes(&["API_KEY"], Base::Kept, "API_KEY"));
         assert!(passes(&["API_KEY"], Base::Dropped, "API_KEY"));
         assert!(!passes(&["API_KEY"], Base::Kept, "API_KEY_2"));
+    }
+
+    #[test]
+    fn the_address_of_a_server_stays_here() {
+        // X10
+        let ledger = OsStr::new("QUORATE_LEDGER");
+        assert!(is_server(ledger, OsStr::new("postgres://ada:s3cret@db/quorate")));
+        assert!(!is_server(ledger, OsStr::new("/work/ledger.db")));
     }
 
     #[test]

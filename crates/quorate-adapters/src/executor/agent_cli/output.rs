@@ -147,7 +147,15 @@ fn excerpt(printed: &str) -> String {
     if length <= CHARACTERS {
         last
     } else {
-        format!("\u{2026}{}", last.chars().skip(length - CHARACTERS).collect::<String>())
+        // Not amid a word: the rest of a secret could not be told for one.
+        let amid = |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
+        let word = length - CHARACTERS;
+        let rest = last.chars().skip(word);
+        let rest: String = match amid(word) && amid(word - 1) {
+            true => rest.skip_while(char::is_ascii_graphic).collect(),
+            false => rest.collect(),
+        };
+        format!("\u{2026}{}", rest.trim_start())
     }
 }
 

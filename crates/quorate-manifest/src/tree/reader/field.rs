@@ -64,6 +64,11 @@ impl<'d> Field<'d> {
         self.refuse(self.document.invalid, Body::new(message).help(help));
     }
 
+    /// Refuses the value with the schema's code.
+    pub fn refuse_as_invalid(&self, body: Body) {
+        self.refuse(self.document.invalid, body);
+    }
+
     /// Refuses the value with a code of its own.
     pub fn refuse(&self, code: RefusalCode, body: Body) {
         self.document.refuse(code, body.at(self.place()));

@@ -28,7 +28,7 @@ pub fn human(runs: &[Run], look: Look) -> String {
     )
 }
 
-/// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open}]}`.
+/// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open, imported}]}`.
 pub fn json(runs: &[Run]) -> String {
     format!("{:#}\n", json!({ "runs": runs.iter().map(object).collect::<Vec<_>>() }))
 }
@@ -42,6 +42,7 @@ fn object(run: &Run) -> Value {
         "verdict": run.verdict,
         "override": run.overridden,
         "open": run.verdict.is_none(),
+        "imported": run.imported,
     })
 }
 
@@ -54,7 +55,7 @@ fn row(run: &Run, short: &str) -> Vec<String> {
         run.verdict.as_deref().map_or_else(|| Paint::Absent.on("open"), word),
         run.overridden.as_deref().map_or_else(String::new, word),
         line(&run.artifact_type),
-        line(&run.subject),
+        if run.imported { format!("{} (imported)", line(&run.subject)) } else { line(&run.subject) },
     ]
 }
 
@@ -81,6 +82,7 @@ mod tests {
             overridden: overridden.map(str::to_owned),
             log_path: String::new(),
             ended: true,
+            imported: id.starts_with("ry"),
         };
         vec![
             run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),
@@ -98,7 +100,7 @@ mod tests {
         r7k2m9q4  2026-03-04 05:05  REVISE   SHIP      blog_post  drafts/launch.md
         r7k2m9q5  2026-03-04 05:05  open               blog_post  drafts/日本.md
         rzzzzzz4  2026-03-04 05:05  HOLD               blog_post  -
-        ryyyyyy4  2026-03-04 05:05  PASS               blog_post  p.md
+        ryyyyyy4  2026-03-04 05:05  PASS               blog_post  p.md (imported)
         ");
         assert!(human(&[], Look::default()).starts_with("No runs yet"));
     }
@@ -111,6 +113,7 @@ mod tests {
             json!({
                 "run": "r7k2m9q5xa1bc", "opened": "2026-03-04T05:05:00.007Z", "artifact": "drafts/日本.md",
                 "artifact_type": "blog_post", "verdict": null, "override": null, "open": true,
+                "imported": false,
             })
         );
     }

@@ -66,10 +66,11 @@ impl Tool for PostMessage {
         let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
         let stamp = stamp(&meta, given.idempotency_key)?;
         sayable(&given.content, &by)?;
+        let (content, meta) = offered.runtime.clean(&given.content, meta);
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         let turn = NewTurn {
             participant: by.clone(),
-            content: given.content.as_str().into(),
+            content: content.as_str().into(),
             timestamp: rfc3339(served.environment.clock.now_ms()),
             meta,
             stamp,
@@ -77,7 +78,7 @@ impl Tool for PostMessage {
         let appended = offered.runtime.substrate.append(turn).await?;
         offered.conversation.appended();
         let first = &appended.turn;
-        let is_another = *first.content != *given.content || first.participant != by;
+        let is_another = *first.content != *content || first.participant != by;
         // A runtime that answers a turn again after it was killed may say something else; its first answer holds.
         if !appended.fresh && !answers && is_another {
             let key = first.stamp.as_ref().map_or("", |stamp| &stamp.key);

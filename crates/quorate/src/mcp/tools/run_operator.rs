@@ -86,6 +86,7 @@ impl Tool for RunOperator {
                 reply,
             };
             let said = operate(&ready, request, reporter).await;
+            ready.seal().await;
             ready.close().await;
             offered.conversation.appended();
             let said = said?;

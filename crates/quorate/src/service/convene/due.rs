@@ -77,7 +77,7 @@ pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due,
 /// The last run of an assembly that came to something: one that nobody answered has looked at nothing.
 async fn last(desk: &Desk, assembly: &Name) -> Result<Option<quorate_kernel::history::History>, Stop> {
     for run in desk.store.of_type(assembly).await? {
-        let history = desk.history(&run).await?;
+        let history = desk.history_left(&run).await?;
         let incomplete =
             || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));
         if super::is_assembly(&history) && !incomplete() {

@@ -17,6 +17,7 @@ pub use parts::{Consulted, Decision, Fragment, Member, Message, Node, Risk, Roll
 
 use super::sitting;
 use crate::service::desk::Desk;
+use crate::service::ledger::gc;
 use crate::service::overlays;
 use crate::service::replay;
 use crate::service::report::{strings, tokens};
@@ -103,7 +104,8 @@ pub struct Report {
 pub async fn of(desk: &Desk, history: &History) -> Result<Report, Stop> {
     let setup = overlays::setup(history).ok_or_else(|| replay::unknown(history))?;
     // Where only the hash of an outcome is kept, it follows again from what was answered.
-    let artifact = match setup.overlays.enabled || history.outcome().is_none() {
+    let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
+    let artifact = match kept {
         true => None,
         false => {
             let mut protocol = sitting::protocol(&setup)?;
@@ -113,12 +115,17 @@ pub async fn of(desk: &Desk, history: &History) -> Result<Report, Stop> {
     };
     let mut report = Report::read(history, &setup, artifact);
     report.at = desk.ledger_flag();
-    if report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete") {
+    let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
+    if open && history.erased.records == 0 {
         let command = format!("quorate resume {}{}", report.run, report.at);
-        report.notes.push(format!(
-            "Everything answered so far is kept: `{command}` asks again only for what is missing."
-        ));
+        report.notes.push(match gc::keeps_no_answers(history) && report.verdict.is_some() {
+            true => "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned(),
+            false => {
+                format!("Everything answered so far is kept: `{command}` asks again only for what is missing.")
+            }
+        });
     }
+    report.notes.extend(gc::erased_note(history));
     Ok(report)
 }
 

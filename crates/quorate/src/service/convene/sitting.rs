@@ -11,7 +11,6 @@ use quorate_kernel::driver::{Convening, Opening};
 use quorate_kernel::entropy;
 use quorate_kernel::hosted::Hosted;
 use quorate_kernel::observe::Observer;
-use quorate_kernel::redact::Redactor;
 use quorate_manifest::Host as _;
 use quorate_protocol::assembly::{Around, Setup, subject};
 use quorate_protocol::modes::assembly::{Assembly, version};
@@ -26,7 +25,9 @@ use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::host::Host;
 use crate::service::overlays;
 use crate::service::producer::Producer;
+use crate::service::redaction::Redaction;
 use crate::service::resolve;
+use crate::service::signer::Signer;
 use crate::service::stop::Stop;
 use crate::service::workspace::Workspace;
 
@@ -37,10 +38,11 @@ pub struct Sitting {
     /// Who sits in it, in roster order.
     pub members: Vec<Seated>,
     /// What must not be recorded.
-    pub redactor: Redactor,
+    pub redaction: Redaction,
+    /// How many secrets were in the setup.
+    in_setup: usize,
     /// What is wrong with playbooks, which keeps them out of prompts and nobody from being asked.
     pub report: Report,
-    patterns: Vec<String>,
     manifest: Json,
     caps: Caps,
     hosted: Hosted,
@@ -62,16 +64,16 @@ impl Sitting {
     ) -> Result<Sitting, Stop> {
         let configuration = &workspace.host;
         let around = Around { embeds: host.embeds(), early_decision: configuration.early_decision };
-        let patterns = workspace.council.logging.redact_patterns.clone();
-        let redactor = Redactor::new(&patterns)
-            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        let redaction = workspace.redaction.clone();
         let mut report = Report::new();
+        let (setup, in_setup) =
+            clean_setup(Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
         Ok(Sitting {
-            setup: Setup::of(&called.view.resolved, called.request.clone(), around),
+            setup,
+            in_setup,
             members: members::seat(environment, configuration, called, options, host, &mut report)?,
             report,
-            redactor,
-            patterns,
+            redaction,
             manifest: called.view.resolved.chain.layers.iter().map(|layer| json!(&*layer.text)).collect(),
             caps: Caps {
                 calls: options.max_calls.or(configuration.budget.calls),
@@ -101,7 +103,7 @@ impl Sitting {
             prompts: json!(of(|one| json!(&*one.prompt))),
             setup: json!(self.setup),
             executors: json!(of(|one| one.executor.settings.clone())),
-            redaction: &self.patterns,
+            redaction: self.redaction.settings(),
             mode: version(self.setup.mode),
             input: input_sha256,
         })
@@ -125,7 +127,7 @@ impl Sitting {
             protocol: Box::new(self.protocol()?),
             seats,
             caps: self.caps,
-            redactor: self.redactor.clone(),
+            redactor: self.redaction.redactor.clone(),
             hosted: self.hosted.clone(),
             ledger: desk.store.clone(),
             clock: desk.environment.clock.clone(),
@@ -143,6 +145,7 @@ impl Sitting {
         called: &Called,
         observer: Arc<dyn Observer>,
     ) -> Result<Name, Stop> {
+        let signer = Signer::of_assembly(desk.keys(), &called.view.resolved).await?;
         let run = entropy::run_id();
         let _held = desk.hold(&run).await?;
         let seed = entropy::bytes();
@@ -152,8 +155,13 @@ impl Sitting {
         }
         let standing = overlays::standing(&desk.store, &self.setup.assembly).await?;
         let overlays = overlays::texts(&standing, &self.setup, desk.environment.clock.now_ms());
-        let (input, redactions) = self.input(called);
-        let data = self.opened(desk, called, &input, &overlays, &seed, redactions);
+        let (overlays, in_overlays) = self.redaction.redactor.redact_json(Json::Array(overlays));
+        let overlays = overlays.as_array().cloned().unwrap_or_default();
+        let (input, in_input) = self.input(called);
+        let redactions = self.in_setup + in_overlays + in_input;
+        let mut data = self.opened(desk, called, &input, &overlays, &seed, redactions);
+        data.extend([signer.audit_of(&called.view.resolved)]);
+        desk.sign(&run, signer);
         let opening = Opening { data, inputs: vec![input], priors: Vec::new(), overlays };
         self.convening(desk, run.clone(), seed, observer)?.open(opening).await?;
         desk.conclude(&run).await?;
@@ -166,10 +174,10 @@ impl Sitting {
         // What an escape in a line of JSON hides from a pattern is read by members.
         let lines = called.subject.shown.to_ascii_lowercase().ends_with(".jsonl");
         let (text, in_text) = match lines {
-            true => self.redactor.redact_lines(subject_text),
-            false => self.redactor.redact(subject_text),
+            true => self.redaction.redactor.redact_lines(subject_text),
+            false => self.redaction.redactor.redact(subject_text),
         };
-        let (shown, in_name) = self.redactor.redact(&called.subject.shown);
+        let (shown, in_name) = self.redaction.redactor.redact(&called.subject.shown);
         (Part::new(subject(self.setup.mode), &*shown, text), in_text + in_name)
     }
 
@@ -192,8 +200,8 @@ impl Sitting {
             .collect();
         let manifest = resolve::path_of(&called.view.root, chain.leaf());
         let subject_path =
-            path(called.subject.path.as_deref()).filter(|path| self.redactor.redact(path).1 == 0);
-        object(json!({
+            path(called.subject.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);
+        self.redaction.clean_opened(object(json!({
             "protocol": version(self.setup.mode),
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,
@@ -221,7 +229,7 @@ impl Sitting {
             "host": path(desk.workspace.host_path.as_deref()),
             "files": files,
             "producer": self.producer.as_ref().map(Producer::json),
-        }))
+        })))
     }
 
     fn executors(&self) -> Vec<Json> {
@@ -237,6 +245,23 @@ impl Sitting {
             }
         }
         all
+    }
+}
+
+/// A setup without secrets, and how many there were: it is recorded, and a replay has to have the one that was used.
+///
+/// # Errors
+/// When it makes no sense any more without them.
+fn clean_setup(setup: Setup, redaction: &Redaction) -> Result<(Setup, usize), Stop> {
+    match redaction.redactor.redact_json(json!(setup)) {
+        (_, 0) => Ok((setup, 0)),
+        (clean, found) => {
+            let unreadable = |error: serde_json::Error| {
+                let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
+                Stop::configuration(codes::ASSEMBLY_WORKSPACE_INVALID, body.help("take it out of the manifest"))
+            };
+            Ok((serde_json::from_value(clean).map_err(unreadable)?, found))
+        }
     }
 }
 

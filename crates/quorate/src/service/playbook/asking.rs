@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, Place, codes};
+use quorate_diagnostics::Place;
 use quorate_kernel::alone::{Alone, Answered, Failed};
 use quorate_kernel::observe::Nobody;
 use quorate_kernel::ports::dispatcher::Question;
-use quorate_kernel::redact::Redactor;
 use quorate_kernel::seat::Seat;
 use quorate_protocol::{Json, Name};
 
@@ -33,15 +32,12 @@ impl Asking {
         let (registry, workspace) = (executor::registry(), &keeping.library.workspace);
         let name = named.or(registry.fallback_kind()).unwrap_or_default();
         let chosen = executor::by_name(&registry, &workspace.host, name, place)?;
-        let patterns = &workspace.council.logging.redact_patterns;
-        let redactor = Redactor::new(patterns)
-            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
         let seat = chosen.seat();
         let alone = Alone {
             stream: STREAM.into(),
             ledger: keeping.desk.store.clone(),
             clock: keeping.desk.environment.clock.clone(),
-            redactor,
+            redactor: workspace.redaction.redactor.clone(),
             calls: workspace.host.budget.calls,
             observer: Arc::new(Nobody),
         };

@@ -259,7 +259,10 @@ impl Keeping {
     }
 
     async fn record(&self, change: &Change) -> Result<(), Stop> {
-        let bodies = change.files.iter().map(|file| ledger::Body {
+        // A file that somebody has put a secret into keeps it, and the ledger has its hash alone.
+        let redactor = &self.desk.workspace.redaction.redactor;
+        let kept = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
+        let bodies = kept.map(|file| ledger::Body {
             sha256: sha256_hex(file.text.as_bytes()),
             text: file.text.as_str().into(),
         });

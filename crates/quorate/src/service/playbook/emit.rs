@@ -20,7 +20,7 @@ const TITLE: usize = 120;
 /// When there is no such run, or it has advised nothing.
 pub async fn of_run(keeping: &Keeping, prefix: &str) -> Result<Vec<Proposal>, Stop> {
     let run = keeping.desk.find(prefix).await?.run;
-    let history = keeping.desk.history(&run).await?;
+    let history = keeping.desk.history_left(&run).await?;
     let fragments = history.outcome().and_then(|outcome| outcome.get("fragments").cloned());
     let fragments = fragments.as_ref().and_then(Json::as_array).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (overlays::setup(&history), fragments) else {

@@ -11,6 +11,7 @@ use quorate_diagnostics::text::turns_direction;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
+use quorate_kernel::redact::Redactor;
 use quorate_ledger::runs::Found;
 use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::edit::Edit;
@@ -132,11 +133,31 @@ pub async fn propose(
     judge: Option<&Judge>,
     host: &Host,
 ) -> Result<Vec<Outcome>, Stop> {
+    let redactor = keeping.desk.workspace.redaction.redactor.clone();
     let mut outcomes = Vec::new();
     for proposal in proposals {
-        outcomes.push(one(keeping, proposal, proposer, judge, host).await?);
+        outcomes.push(one(keeping, &clean(proposal, &redactor), proposer, judge, host).await?);
     }
     Ok(outcomes)
+}
+
+/// A proposal without secrets: it is to stand in a prompt, in files and in the ledger.
+fn clean(proposal: &Proposal, redactor: &Redactor) -> Proposal {
+    match proposal {
+        Proposal::Manifest { text, shown } => {
+            Proposal::Manifest { text: redactor.redact(text).0, shown: redactor.redact(shown).0 }
+        }
+        Proposal::Delta(delta) => match redactor.redact_json(json!(delta)) {
+            (_, 0) => proposal.clone(),
+            (clean, _) => match serde_json::from_value(clean) {
+                Ok(clean) => Proposal::Delta(clean),
+                Err(error) => Proposal::Unreadable { slug: String::new(), why: error.to_string() },
+            },
+        },
+        Proposal::Unreadable { slug, why } => {
+            Proposal::Unreadable { slug: redactor.redact(slug).0, why: redactor.redact(why).0 }
+        }
+    }
 }
 
 async fn one(

@@ -145,7 +145,7 @@ async fn runs(keeping: &Keeping, operator: &str, from: &[String]) -> Result<Vec<
         if records.iter().any(|one| one.is(Kind::Violation)) && !named {
             continue;
         }
-        let Ok(history) = History::of(&run.run, records) else { continue };
+        let Ok(history) = History::of_what_is_left(&run.run, records) else { continue };
         let made_by = history.opened.get("producer").and_then(|one| one.get("operator")?.as_str());
         if !named && made_by.is_some_and(|made_by| made_by != operator) {
             continue;

@@ -6,7 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quorate_kernel::ports::telemetry::{Event, Telemetry};
+use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+use quorate_kernel::redact::Redactor;
 use quorate_ledger::aside;
 
 /// Passes events on to several sinks, in order.
@@ -16,6 +17,29 @@ pub struct Fan(pub Vec<Arc<dyn Telemetry>>);
 impl Telemetry for Fan {
     fn emit(&self, event: &Event) {
         self.0.iter().for_each(|sink| sink.emit(event));
+    }
+}
+
+/// Passes events on without the secrets that an error may have in it.
+pub struct Clean {
+    /// What takes them out.
+    pub redactor: Redactor,
+    /// Where they go.
+    pub to: Arc<dyn Telemetry>,
+}
+
+impl Telemetry for Clean {
+    fn emit(&self, event: &Event) {
+        let mut event = event.clone();
+        if let What::DispatchFailed { error: text, .. }
+        | What::ParticipantFailed { error: text, .. }
+        | What::StateFailed { error: text, .. }
+        | What::HookFailed { error: text, .. }
+        | What::LedgerDiffers { what: text } = &mut event.what
+        {
+            *text = self.redactor.redact(text).0;
+        }
+        self.to.emit(&event);
     }
 }
 

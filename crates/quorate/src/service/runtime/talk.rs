@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
+use quorate_kernel::consultation::object;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_protocol::{Json, Name};
@@ -17,6 +18,13 @@ use crate::service::stop::{Class, Stop, chain};
 pub const ANYBODY: &str = "user";
 /// How many turns are read at once.
 const PAGE: usize = 512;
+
+impl Runtime {
+    /// What somebody says, and what is said of it, without secrets.
+    pub fn clean(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
+        (self.redactor.redact(text).0, object(self.redactor.redact_json(Json::Object(meta)).0))
+    }
+}
 
 /// Appends a turn of a person's.
 ///
@@ -33,7 +41,7 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> 
     }
     let turn = NewTurn {
         participant: by.into(),
-        content: text.into(),
+        content: runtime.clean(text, Map::new()).0.into(),
         timestamp: rfc3339(runtime.environment.clock.now_ms()),
         meta: Map::new(),
         stamp: None,

@@ -12,6 +12,7 @@ use quorate::service::playbook::change::Keeping;
 use quorate::service::playbook::gate::{Answer, Asked, Shut};
 use quorate::service::stop::{Class, Stop};
 use quorate::service::workspace::Places;
+use quorate::service::redaction::InForce;
 use quorate_kernel::clock::Clock;
 use quorate_testkit::chance::Chance;
 use tempfile::TempDir;
@@ -91,6 +92,7 @@ impl World {
             ledger: None,
             user: "ada".to_owned(),
             clock: Arc::clone(&hands) as Arc<dyn Clock>,
+            redacted: InForce::default(),
         };
         let operators = OPERATORS.iter().take(2 + usize::from(chance.percent(60)));
         let operators: Vec<&'static str> = operators.map(|one| one.0).collect();

@@ -64,7 +64,7 @@ pub async fn find(keeping: &Keeping, book: &Book, terms: Terms) -> Result<(Findi
     let mut seen = BTreeSet::new();
     for run in runs {
         let records = keeping.desk.store.records(&run.run).await?;
-        let Ok(history) = History::of(&run.run, records) else { continue };
+        let Ok(history) = History::of_what_is_left(&run.run, records) else { continue };
         let Some(producer) = history.opened.get("producer").and_then(Json::as_object) else { continue };
         let made_by = producer.get("operator").and_then(Json::as_str).unwrap_or_default();
         let Some(worth) = worth(&run, &history).filter(|_| operators.contains(&made_by)) else { continue };

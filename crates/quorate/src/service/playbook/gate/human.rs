@@ -12,8 +12,9 @@ use crate::service::overlays::plain;
 /// # Errors
 /// When nobody is there, or the answer is no.
 pub fn open(keeping: &Keeping, book: &Book, asked: &mut dyn Asked) -> Result<Passed, Shut> {
-    let answer = asked.ask(&shown(keeping, book))?;
-    let why = answer.why.trim();
+    let redactor = &keeping.desk.workspace.redaction.redactor;
+    let answer = asked.ask(&redactor.redact(&shown(keeping, book)).0)?;
+    let why = redactor.redact(answer.why.trim()).0;
     if !answer.yes {
         let said = if why.is_empty() { String::new() } else { format!(": {why}") };
         return Err(Shut::new(format!("{} says no{said}", answer.by), "revise it, or archive it"));

@@ -1,0 +1,150 @@
+//! Exports (D2): what the ledger has sealed, for other programs. As JSON Lines with everything that proves it, as
+//! OpenTelemetry traces, as CSV.
+//!
+//! An export is a function of the ledger: the same records give the same bytes. It covers what the last checkpoint covers,
+//! in the ledger's order, and is written as it is read, a page at a time. [`read`] reads JSON Lines back and checks each
+//! line as it comes. `docs/ledger-export.md` has the formats.
+
+pub mod csv;
+mod jsonl;
+pub mod otel;
+pub mod read;
+mod select;
+pub mod wire;
+
+use std::io::Write;
+
+use quorate_kernel::ports::ledger::Error;
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+use crate::Store;
+use crate::merkle::{self, Hash};
+use crate::prove::Unread;
+use crate::record::Head;
+use crate::signing::{KeyId, PublicKey};
+use crate::store::engine::Row;
+use crate::store::tiles;
+use select::Selected;
+pub use select::Selection;
+
+/// How an export is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One JSON object in a line, with proofs.
+    Jsonl,
+    /// OTLP/JSON: one document of traces.
+    Otel,
+    /// Comma-separated values (RFC 4180).
+    Csv,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// How many records.
+    pub records: u64,
+    /// How many texts beside them.
+    pub bodies: u64,
+    /// How many signatures.
+    pub signatures: u64,
+    /// Keys that signed some of the records, and whose public halves nobody knows.
+    pub unknown: Vec<String>,
+    /// Whether somebody signed the checkpoint that it stands on.
+    pub sealed_by_key: bool,
+}
+
+/// Why there is no export, or no whole one.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// There is no checkpoint.
+    #[error("nothing is sealed yet")]
+    Unsealed,
+    /// No such run.
+    #[error("the ledger has no run {run}")]
+    Unknown {
+        /// The run.
+        run: Name,
+    },
+    /// It is to start after more records than are sealed.
+    #[error("it would start after {since} records, and {size} are sealed")]
+    Beyond {
+        /// Where it would start.
+        since: u64,
+        /// How many there are.
+        size: u64,
+    },
+    /// The ledger does not hold together, or does not answer.
+    #[error(transparent)]
+    Ledger(#[from] Error),
+    /// It cannot be written.
+    #[error("it cannot be written")]
+    Write(#[from] std::io::Error),
+}
+
+impl Store {
+    /// Writes an export. `known` are public keys that may have signed records.
+    ///
+    /// # Errors
+    /// [`Failed`]; what was written by then is no whole export, and its reader sees that.
+    pub async fn export(
+        &self,
+        selection: &Selection,
+        form: Form,
+        known: &[PublicKey],
+        out: &mut (dyn Write + Send),
+    ) -> Result<Written, Failed> {
+        let selected = Selected::of(self, selection).await?;
+        match form {
+            Form::Jsonl => jsonl::write(self, selected, known, out).await,
+            Form::Csv => csv::write(self, selected, out).await,
+            Form::Otel => otel::write(self, selected, out).await,
+        }
+    }
+
+    /// The root of the tree of the first so many records; `None` where not so many are sealed.
+    ///
+    /// # Errors
+    /// When the ledger does not answer, or its stored tree is not whole.
+    pub async fn sealed_root(&self, size: u64) -> Result<Option<Hash>, Error> {
+        let sealed = self.last_sealed().await?.map_or(0, |sealed| sealed.tree.size);
+        if size > sealed {
+            return Ok(None);
+        }
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        let fetched = tiles::fetch(engine, [0..size], sealed).await.map_err(|error| self.broken(error))?;
+        Ok(merkle::root(&fetched, size).ok())
+    }
+
+    /// How many sealed records stand before the first one of a time or later; all, where there is none. A clock may have
+    /// gone back: then what follows that record has earlier ones, too.
+    ///
+    /// # Errors
+    /// When the ledger does not answer, or a head cannot be read.
+    pub async fn records_before(&self, at_ms: i64) -> Result<u64, Error> {
+        select::records_before(self, at_ms).await
+    }
+}
+
+/// A record that was read to be told, not proven.
+struct Told {
+    seq: u64,
+    head: Head,
+    at_ms: i64,
+    leaf: String,
+    data: Option<Map<String, Json>>,
+    signers: Vec<KeyId>,
+}
+
+/// What does not fit a record, as the ledger's error.
+fn corrupt(row: &Row, what: impl Into<String>) -> Error {
+    Error::Corrupt { run: row.text(4).into(), n: row.count(1), what: what.into() }
+}
+
+fn unread(store: &Store, row: &Row, error: Unread) -> Error {
+    match error {
+        Unread::Store(error) => store.broken(error),
+        Unread::Differs(what) => corrupt(row, what),
+    }
+}

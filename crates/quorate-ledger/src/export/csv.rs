@@ -1,0 +1,126 @@
+//! An export as comma-separated values (RFC 4180): one line for each record, for spreadsheets. No texts of members are in
+//! it, and no cell is a formula.
+
+use std::io::Write;
+
+use quorate_protocol::Json;
+
+use super::select::{self, Selected};
+use super::{Failed, Told, Written};
+use crate::Store;
+
+/// The columns, which do not change.
+pub const COLUMNS: [&str; 18] = [
+    "seq",
+    "run",
+    "n",
+    "at",
+    "kind",
+    "member",
+    "step",
+    "status",
+    "verdict",
+    "executor",
+    "model",
+    "calls",
+    "tokens_in",
+    "tokens_out",
+    "ms",
+    "data_sha256",
+    "leaf",
+    "signed_by",
+];
+
+pub(super) async fn write(
+    store: &Store,
+    mut selected: Selected,
+    out: &mut (dyn Write + Send),
+) -> Result<Written, Failed> {
+    let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
+    out.write_all(row(&COLUMNS.map(str::to_owned)).as_bytes())?;
+    loop {
+        let rows = selected.page(store).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for told in select::tell(store, &rows).await? {
+            written.records += 1;
+            written.signatures += told.signers.len() as u64;
+            out.write_all(row(&cells(&told)).as_bytes())?;
+        }
+    }
+    out.flush()?;
+    Ok(written)
+}
+
+fn cells(told: &Told) -> [String; 18] {
+    let data = told.data.as_ref();
+    let said = |path: &[&str]| {
+        let mut keys = path.iter();
+        let first = data.zip(keys.next()).and_then(|(data, key)| data.get(*key));
+        match keys.try_fold(first, |value, key| value.map(|value| value.get(*key))).flatten() {
+            Some(Json::String(text)) => text.clone(),
+            Some(Json::Number(number)) => number.to_string(),
+            _ => String::new(),
+        }
+    };
+    let signers: Vec<String> = told.signers.iter().map(ToString::to_string).collect();
+    [
+        told.seq.to_string(),
+        told.head.run.clone(),
+        told.head.n.to_string(),
+        told.head.at.clone(),
+        told.head.kind.clone(),
+        said(&["member"]),
+        said(&["step"]),
+        said(&["status"]),
+        said(&["verdict"]),
+        said(&["executor"]),
+        said(&["model"]),
+        said(&["spent", "calls"]),
+        said(&["spent", "tokens_in"]),
+        said(&["spent", "tokens_out"]),
+        said(&["spent", "ms"]),
+        told.head.data_sha256.clone(),
+        told.leaf.clone(),
+        signers.join(" "),
+    ]
+}
+
+fn row(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| self::cell(cell)).collect();
+    cells.join(",") + "\r\n"
+}
+
+/// One cell. What a spreadsheet would take for a formula gets an apostrophe, which shows it as a text.
+fn cell(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    match text.contains(['"', ',', '\r', '\n']) || formula {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula_and_each_is_one_cell() {
+        for (text, written) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"no\"", "\"say \"\"no\"\"\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("=1+1", "\"'=1+1\""),
+            ("+1", "\"'+1\""),
+            ("-1", "\"'-1\""),
+            ("@SUM(A1)", "\"'@SUM(A1)\""),
+            ("\t=1", "\"'\t=1\""),
+            ("", ""),
+        ] {
+            assert_eq!(cell(text), written);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! An export as OpenTelemetry traces: one document of OTLP/JSON, with a span for each record. A run is a trace; its first
+//! record is the root span, which lasts to its last record, and every other one is a child. No texts are in it.
+//!
+//! Trace and span ids follow from the ids of runs and records, so that exporting twice makes no second trace.
+
+mod attribute;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use quorate_kernel::entropy::hex;
+use quorate_kernel::ports::ledger::Kind;
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+use sha2::{Digest as _, Sha256};
+
+use super::select::{self, Selected};
+use super::{Failed, Told, Written};
+use crate::Store;
+
+/// SPAN_KIND_INTERNAL and SPAN_KIND_CLIENT.
+const INTERNAL: u8 = 1;
+const CLIENT: u8 = 3;
+
+/// STATUS_CODE_ERROR.
+const ERROR: u8 = 2;
+
+/// A run whose last record has not come yet.
+struct Open {
+    first: Told,
+    last_ms: i64,
+    verdict: Option<String>,
+}
+
+pub(super) async fn write(
+    store: &Store,
+    mut selected: Selected,
+    out: &mut (dyn Write + Send),
+) -> Result<Written, Failed> {
+    let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
+    let resource = attribute::list([
+        (attribute::SERVICE_NAME, json!("quorate")),
+        (attribute::ORIGIN, json!(selected.sealed.origin)),
+    ]);
+    write!(
+        out,
+        "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":{resource}}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"quorate\"}},\"spans\":["
+    )?;
+    let mut spans = Spans { out, any: false };
+    let mut open: BTreeMap<String, Open> = BTreeMap::new();
+    loop {
+        let rows = selected.page(store).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for told in select::tell(store, &rows).await? {
+            written.records += 1;
+            written.signatures += told.signers.len() as u64;
+            let (run, at_ms) = (told.head.run.clone(), told.at_ms);
+            let verdict =
+                told.data.as_ref().and_then(|data| data.get("verdict")?.as_str()).map(str::to_owned);
+            match open.get_mut(&run) {
+                None => {
+                    open.insert(run, Open { first: told, last_ms: at_ms, verdict: None });
+                }
+                Some(root) => {
+                    root.last_ms = root.last_ms.max(at_ms);
+                    root.verdict = verdict.or(root.verdict.take());
+                    spans.put(&child(&told))?;
+                }
+            }
+        }
+    }
+    for one in open.into_values() {
+        spans.put(&root(&one))?;
+    }
+    out.write_all(b"]}]}]}\n")?;
+    out.flush()?;
+    Ok(written)
+}
+
+/// Spans on their way out.
+struct Spans<'a> {
+    out: &'a mut (dyn Write + Send),
+    any: bool,
+}
+
+impl Spans<'_> {
+    fn put(&mut self, span: &Json) -> std::io::Result<()> {
+        let comma = if std::mem::replace(&mut self.any, true) { "," } else { "" };
+        write!(self.out, "{comma}{span}")
+    }
+}
+
+/// The span of a run: its first record, up to its last one.
+fn root(open: &Open) -> Json {
+    let Open { first, last_ms, verdict } = open;
+    let subject = first.data.as_ref().and_then(|data| data.get("subject").cloned());
+    let mut attributes = common(first);
+    attributes.extend(subject.map(|subject| (attribute::SUBJECT, subject)));
+    attributes.extend(verdict.clone().map(|verdict| (attribute::VERDICT, json!(verdict))));
+    span(first, &format!("{} {}", first.head.kind, first.head.run), None, first.at_ms, *last_ms, attributes)
+}
+
+/// The span of any other record.
+fn child(told: &Told) -> Json {
+    let parent = span_id(&told.head.run, 0);
+    let data = told.data.as_ref();
+    let Some(data) = data.filter(|_| told.head.kind == Kind::Consultation.as_str()) else {
+        let verdict = data.and_then(|data| data.get("verdict").filter(|verdict| verdict.is_string()));
+        let mut attributes = common(told);
+        attributes.extend(verdict.map(|verdict| (attribute::VERDICT, verdict.clone())));
+        return span(told, &told.head.kind, Some(&parent), told.at_ms, told.at_ms, attributes);
+    };
+    let text = |key: &str| data.get(key).and_then(Json::as_str);
+    let mut attributes = common(told);
+    attributes.push((attribute::OPERATION, json!(attribute::INVOKE_AGENT)));
+    for (name, key) in attribute::TEXTS {
+        attributes.extend(text(key).map(|value| (name, json!(value))));
+    }
+    let spent = data.get("spent").and_then(Json::as_object);
+    for (name, key) in attribute::COUNTS {
+        let count = spent.and_then(|spent| spent.get(key)).filter(|count| count.is_u64());
+        attributes.extend(count.map(|count| (name, count.clone())));
+    }
+    let status = text("status").filter(|status| *status != "answered");
+    attributes.extend(status.map(|status| (attribute::ERROR_TYPE, json!(status))));
+    let took_ms = spent.and_then(|spent| spent.get("ms")?.as_i64()).unwrap_or(0);
+    let started_ms = told.at_ms.saturating_sub(took_ms.max(0));
+    let name = format!("{} {}", attribute::INVOKE_AGENT, text("member").unwrap_or_default());
+    let mut span = span(told, name.trim_end(), Some(&parent), started_ms, told.at_ms, attributes);
+    span["kind"] = json!(CLIENT);
+    if let Some(status) = status {
+        span["status"] = json!({"code": ERROR, "message": status});
+    }
+    span
+}
+
+/// What every span says.
+fn common(told: &Told) -> Vec<(&'static str, Json)> {
+    let head = &told.head;
+    let mut all = vec![
+        (attribute::CONVERSATION, json!(head.run)),
+        (attribute::RECORD, json!(format!("{}/{}", head.run, head.n))),
+        (attribute::KIND, json!(head.kind)),
+        (attribute::LEAF, json!(told.leaf)),
+    ];
+    let signers: Vec<String> = told.signers.iter().map(ToString::to_string).collect();
+    if !signers.is_empty() {
+        all.push((attribute::SIGNED_BY, json!(signers.join(" "))));
+    }
+    all
+}
+
+fn span(
+    told: &Told,
+    name: &str,
+    parent: Option<&str>,
+    start_ms: i64,
+    end_ms: i64,
+    attributes: Vec<(&'static str, Json)>,
+) -> Json {
+    let head = &told.head;
+    let mut span = Map::from_iter([
+        ("traceId".to_owned(), json!(trace_id(&head.run))),
+        ("spanId".to_owned(), json!(span_id(&head.run, head.n))),
+        ("name".to_owned(), json!(name)),
+        ("kind".to_owned(), json!(INTERNAL)),
+        ("startTimeUnixNano".to_owned(), json!(nanoseconds(start_ms))),
+        ("endTimeUnixNano".to_owned(), json!(nanoseconds(end_ms))),
+        ("attributes".to_owned(), attribute::list(attributes)),
+    ]);
+    if let Some(parent) = parent {
+        span.insert("parentSpanId".to_owned(), json!(parent));
+    }
+    Json::Object(span)
+}
+
+/// The first 16 bytes of SHA-256 over the run's id.
+fn trace_id(run: &str) -> String {
+    hex(&Sha256::digest(run.as_bytes())[..16])
+}
+
+/// The first 8 bytes of SHA-256 over the record's id.
+fn span_id(run: &str, n: u64) -> String {
+    hex(&Sha256::digest(format!("{run}/{n}").as_bytes())[..8])
+}
+
+/// Nanoseconds since the Unix epoch, as the text that OTLP/JSON has for 64 bits.
+fn nanoseconds(ms: i64) -> String {
+    (i128::from(ms.max(0)) * 1_000_000).to_string()
+}

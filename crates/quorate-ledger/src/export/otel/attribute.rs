@@ -1,0 +1,46 @@
+//! Names of attributes: OpenTelemetry's semantic conventions for generative AI, and ours beside them.
+
+use quorate_protocol::Json;
+use serde_json::json;
+
+pub(super) const SERVICE_NAME: &str = "service.name";
+pub(super) const ERROR_TYPE: &str = "error.type";
+pub(super) const OPERATION: &str = "gen_ai.operation.name";
+pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";
+
+/// The operation of a consultation.
+pub(super) const INVOKE_AGENT: &str = "invoke_agent";
+
+pub(super) const ORIGIN: &str = "quorate.ledger.origin";
+pub(super) const RECORD: &str = "quorate.record.id";
+pub(super) const KIND: &str = "quorate.record.kind";
+pub(super) const LEAF: &str = "quorate.record.leaf";
+pub(super) const SIGNED_BY: &str = "quorate.record.signed_by";
+pub(super) const SUBJECT: &str = "quorate.run.subject";
+pub(super) const VERDICT: &str = "quorate.verdict";
+
+/// Texts of a consultation, by their keys in its data.
+pub(super) const TEXTS: [(&str, &str); 5] = [
+    ("gen_ai.agent.name", "member"),
+    ("gen_ai.provider.name", "executor"),
+    ("gen_ai.request.model", "model"),
+    ("quorate.step", "step"),
+    ("quorate.status", "status"),
+];
+
+/// Counts of a consultation, by their keys in its `spent`.
+pub(super) const COUNTS: [(&str, &str); 3] = [
+    ("gen_ai.usage.input_tokens", "tokens_in"),
+    ("gen_ai.usage.output_tokens", "tokens_out"),
+    ("quorate.calls", "calls"),
+];
+
+/// Attributes as OTLP/JSON has them: 64-bit integers are texts there.
+pub(super) fn list(all: impl IntoIterator<Item = (&'static str, Json)>) -> Json {
+    let value = |value: Json| match value {
+        Json::Number(number) => json!({"intValue": number.to_string()}),
+        Json::String(text) => json!({"stringValue": text}),
+        other => json!({"stringValue": other.to_string()}),
+    };
+    all.into_iter().map(|(key, one)| json!({"key": key, "value": value(one)})).collect()
+}

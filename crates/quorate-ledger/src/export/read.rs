@@ -1,0 +1,304 @@
+//! Reading an export back, checking each line as it comes. What it gives before the last line is proven by itself; that
+//! nothing is missing, only the last line shows.
+
+use std::io::{BufRead, Read as _};
+
+use quorate_kernel::entropy::{hex, sha256_hex};
+use quorate_protocol::Json;
+use sha2::{Digest as _, Sha256};
+
+use super::wire::{self, Body, End, Header, Last, Record};
+use crate::merkle::{Consistency, Frontier, TreeHead};
+use crate::prove::{self, Checked, Course, Gaps, Item, Seal, Trusted, canonical_json, unhex};
+use crate::signing::{KeyId, PublicKey};
+
+/// The longest line that is read, in bytes.
+pub const MAX_LINE: usize = 64 << 20;
+
+/// What an export holds, line by line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// A record, and what it says.
+    Record(Box<Item>, Box<Checked>),
+    /// A text that the record before it names.
+    Body {
+        /// SHA-256 of the text.
+        sha256: String,
+        /// The text.
+        text: String,
+    },
+}
+
+/// Why an export cannot be believed.
+#[derive(Debug, thiserror::Error)]
+pub enum Flaw {
+    /// It is none.
+    #[error("it is no export: {0}")]
+    Unreadable(String),
+    /// A line does not hold.
+    #[error("line {line}{}: {what}", id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default())]
+    Broken {
+        /// Which one, from 1.
+        line: u64,
+        /// The record, where it is one's.
+        id: Option<String>,
+        /// What does not hold.
+        what: String,
+    },
+    /// It cannot be read.
+    #[error("it cannot be read")]
+    Read(#[from] std::io::Error),
+}
+
+/// An export that is being read.
+pub struct Reader<R> {
+    input: R,
+    line: u64,
+    hash: Sha256,
+    /// The same for the whole file, with its last line.
+    file_sha256: Option<String>,
+    header: Header,
+    tree: TreeHead,
+    seal: Option<Seal>,
+    known: Vec<PublicKey>,
+    signers: Vec<PublicKey>,
+    used: Vec<KeyId>,
+    course: Course,
+    /// All leaves, where it is of all records from the beginning.
+    frontier: Option<Frontier>,
+    seq: u64,
+    counted: End,
+    /// The hashes that the last record names, its run, and the last text that came.
+    names: Vec<String>,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads the first line. `signers`, where there are any, are the keys of which one has to have signed each record that
+    /// is signed.
+    ///
+    /// # Errors
+    /// [`Flaw`].
+    pub fn open(mut input: R, signers: &[PublicKey]) -> Result<Self, Flaw> {
+        let mut hash = Sha256::new();
+        let text =
+            next_line(&mut input, &mut hash, 1)?.ok_or_else(|| Flaw::Unreadable("it is empty".into()))?;
+        let header: Header = canonical_json(&text).map_err(Flaw::Unreadable)?;
+        if header.quorate_export != wire::VERSION {
+            let ours = wire::VERSION;
+            let what = format!("its version is {}, and this program reads {ours}", header.quorate_export);
+            return Err(Flaw::Unreadable(what));
+        }
+        let flaw = |what: String| Flaw::Broken { line: 1, id: None, what };
+        let root = unhex(&header.root).ok_or_else(|| flaw("its root is no hash".into()))?;
+        let tree = TreeHead { size: header.size, root };
+        let seal = seal(&header, &tree).map_err(flaw)?;
+        if let Some(from) = &header.from {
+            prefix(from, &tree).map_err(flaw)?;
+        }
+        let sorted = |runs: &Vec<String>| runs.windows(2).all(|two| two[0] < two[1]) && !runs.is_empty();
+        if !header.runs.as_ref().is_none_or(sorted) {
+            return Err(flaw("its runs are not sorted".into()));
+        }
+        let known = prove::known(&header.signers, signers).map_err(flaw)?;
+        let from = header.from.as_ref().map_or(0, |from| from.size);
+        let whole = header.runs.is_none() && from == 0;
+        Ok(Reader {
+            input,
+            line: 1,
+            hash,
+            file_sha256: None,
+            tree,
+            seal,
+            known,
+            signers: signers.to_vec(),
+            used: Vec::new(),
+            course: Course::new(Gaps::No),
+            frontier: whole.then(Frontier::new),
+            seq: from,
+            counted: End { bodies: 0, records: 0, sha256: String::new(), signatures: 0 },
+            names: Vec::new(),
+            header,
+        })
+    }
+
+    /// Reads on; nothing after the last line, which has shown then that all is there.
+    ///
+    /// # Errors
+    /// [`Flaw`].
+    pub fn entry(&mut self) -> Result<Option<Entry>, Flaw> {
+        if self.file_sha256.is_some() {
+            return Ok(None);
+        }
+        let before = hex(&self.hash.clone().finalize());
+        let Some(text) = next_line(&mut self.input, &mut self.hash, self.line + 1)? else {
+            return Err(self.flaw(None, "it ends without its last line: it was cut".into()));
+        };
+        self.line += 1;
+        let flaw = |what: String| Flaw::Broken { line: self.line, id: None, what };
+        let value: Json = canonical_json(&text).map_err(flaw)?;
+        let has = |key: &str| value.get(key).is_some();
+        let unread = |error: serde_json::Error| flaw(error.to_string());
+        if has("head") {
+            let record = serde_json::from_value(value).map_err(unread)?;
+            self.record(record).map(Some)
+        } else if has("body") {
+            let body = serde_json::from_value(value).map_err(unread)?;
+            self.body(body).map(Some)
+        } else {
+            let last = serde_json::from_value(value).map_err(unread)?;
+            self.end(last, &before)?;
+            Ok(None)
+        }
+    }
+
+    /// The first line.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How many lines of each kind came.
+    pub fn counted(&self) -> &End {
+        &self.counted
+    }
+
+    /// SHA-256 of the whole file, once the last line has come.
+    pub fn file_sha256(&self) -> Option<&str> {
+        self.file_sha256.as_deref()
+    }
+
+    /// The key of the checkpoint that somebody vouched for.
+    pub fn vouched(&self, trusted: &[Trusted]) -> Option<String> {
+        self.seal.as_ref()?.vouched(trusted).map(ToString::to_string)
+    }
+
+    fn record(&mut self, record: Record) -> Result<Entry, Flaw> {
+        let Record { data, head, path, seq, signatures } = record;
+        let index = seq.checked_sub(1).ok_or_else(|| self.flaw(None, "places count from 1".into()))?;
+        let item = Item { index, head, data, path, signatures };
+        let checked = item.check(&self.tree, &self.known).map_err(|what| self.flaw(None, what))?;
+        let id = Some(format!("{}/{}", checked.head.run, checked.head.n));
+        if let Err(what) = self.take(seq, &checked) {
+            return Err(self.flaw(id, what));
+        }
+        self.names = checked.data.iter().flat_map(wire::named).map(str::to_owned).collect();
+        self.names.reverse();
+        Ok(Entry::Record(Box::new(item), Box::new(checked)))
+    }
+
+    fn take(&mut self, seq: u64, checked: &Checked) -> Result<(), String> {
+        let runs = self.header.runs.as_ref();
+        if seq <= self.seq || (runs.is_none() && seq != self.seq + 1) {
+            return Err(format!("it stands at place {seq} after place {}", self.seq));
+        }
+        if runs.is_some_and(|runs| runs.binary_search(&checked.head.run).is_err()) {
+            return Err("its run is not one of those that the export is of".into());
+        }
+        let asked = |id: &KeyId| self.signers.iter().any(|key| key.id() == *id);
+        if !self.signers.is_empty() && !checked.signers.is_empty() && !checked.signers.iter().any(asked) {
+            return Err("none of the signers that were asked for signed it".into());
+        }
+        self.course.take(checked)?;
+        self.seq = seq;
+        self.counted.records += 1;
+        self.counted.signatures += checked.signers.len() as u64;
+        for id in &checked.signers {
+            if !self.used.contains(id) {
+                self.used.push(*id);
+            }
+        }
+        if let Some(frontier) = &mut self.frontier {
+            frontier.push(checked.leaf);
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, body: Body) -> Result<Entry, Flaw> {
+        let Body { body: sha256, text } = body;
+        if sha256_hex(text.as_bytes()) != sha256 {
+            return Err(self.flaw(None, "the text does not have the hash that it is under".into()));
+        }
+        // They come in the order of their hashes, each once.
+        while let Some(name) = self.names.pop() {
+            if name == sha256 {
+                self.counted.bodies += 1;
+                return Ok(Entry::Body { sha256, text });
+            }
+        }
+        Err(self
+            .flaw(None, "the record before it does not name this text, or names it before another".into()))
+    }
+
+    fn end(&mut self, last: Last, before: &str) -> Result<(), Flaw> {
+        let End { bodies, records, ref sha256, signatures } = last.end;
+        let End { bodies: ours, records: our_records, signatures: our_signatures, .. } = self.counted;
+        if (bodies, records, signatures) != (ours, our_records, our_signatures) {
+            let what = "the last line counts other lines than there are: some were cut or added";
+            return Err(self.flaw(None, what.into()));
+        }
+        if sha256 != before {
+            return Err(self.flaw(None, "the last line is of another file".into()));
+        }
+        if self.header.runs.is_none() && self.seq != self.tree.size {
+            let what =
+                format!("the checkpoint is over {} records, and there are {}", self.tree.size, self.seq);
+            return Err(self.flaw(None, what));
+        }
+        if self.frontier.as_ref().is_some_and(|frontier| frontier.tree_head() != self.tree) {
+            return Err(self.flaw(None, "the records lead to another root than the checkpoint's".into()));
+        }
+        prove::idle(&self.header.signers, &self.used).map_err(|what| self.flaw(None, what))?;
+        let mut rest = [0];
+        if self.input.read(&mut rest)? != 0 {
+            return Err(self.flaw(None, "something follows the last line".into()));
+        }
+        self.file_sha256 = Some(hex(&self.hash.clone().finalize()));
+        Ok(())
+    }
+
+    fn flaw(&self, id: Option<String>, what: String) -> Flaw {
+        Flaw::Broken { line: self.line, id, what }
+    }
+}
+
+/// The checkpoint of a header; `None` where nobody signed it.
+fn seal(header: &Header, tree: &TreeHead) -> Result<Option<Seal>, String> {
+    let Some(note) = &header.note else {
+        return if header.keys.is_empty() { Ok(None) } else { Err("it has keys and no signed note".into()) };
+    };
+    let seal = Seal::open(note, &header.keys)?;
+    if seal.origin != header.origin || seal.tree != *tree {
+        return Err("its checkpoint is of another log or another tree".into());
+    }
+    Ok(Some(seal))
+}
+
+/// Holds the tree after which an export starts against the whole one.
+fn prefix(from: &wire::From, tree: &TreeHead) -> Result<(), String> {
+    let root = unhex(&from.root).ok_or("the root of `from` is no hash")?;
+    let path = from.path.iter().map(|hash| unhex(hash).ok_or("the path of `from` has what is no hash"));
+    let path = path.collect::<Result<_, _>>()?;
+    if from.size == 0 {
+        return Err("an export from the beginning has no `from`".into());
+    }
+    let proof = Consistency { old: from.size, new: tree.size, path };
+    let old = TreeHead { size: from.size, root };
+    proof.verify(&old, tree).map_err(|error| format!("`from` is no prefix of the log: {error}"))
+}
+
+/// The next line without its end; nothing at the end of the file.
+fn next_line(input: &mut impl BufRead, hash: &mut Sha256, line: u64) -> Result<Option<String>, Flaw> {
+    let flaw = |what: &str| Flaw::Broken { line, id: None, what: what.to_owned() };
+    let mut bytes = Vec::new();
+    input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut bytes)?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    if bytes.len() > MAX_LINE {
+        return Err(flaw("it is longer than lines that are read"));
+    }
+    hash.update(&bytes);
+    if bytes.pop() != Some(b'\n') {
+        return Err(flaw("it has no end: the file was cut"));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| flaw("it is not UTF-8"))
+}

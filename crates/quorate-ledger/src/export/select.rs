@@ -1,0 +1,167 @@
+//! What of the ledger an export is of, and reading that a page at a time.
+
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::Error;
+use quorate_protocol::{Json, Name};
+
+use super::{Failed, Told, corrupt};
+use crate::Store;
+use crate::record::{self, Head};
+use crate::signing::KeyId;
+use crate::store::Sealed;
+use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
+
+/// How many records are read at once.
+const PAGE: u64 = 256;
+
+/// What an export is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// These runs or streams alone; all, where there is none.
+    pub runs: Vec<Name>,
+    /// What follows the first so many records.
+    pub since: u64,
+}
+
+/// What was selected, of what is sealed.
+pub(super) struct Selected {
+    pub(super) sealed: Sealed,
+    /// The runs, sorted; `None` for all.
+    pub(super) runs: Option<Vec<Name>>,
+    pub(super) since: u64,
+    /// The places of the runs' records.
+    places: Option<Vec<u64>>,
+    /// How far it was read: places, or how many of `places`.
+    done: u64,
+}
+
+/// Place, number, head, data and run of a record.
+const COLUMNS: [Column; 5] = [Column::Int, Column::Int, Column::Text, Column::Text, Column::Text];
+
+impl Selected {
+    pub(super) async fn of(store: &Store, selection: &Selection) -> Result<Selected, Failed> {
+        let sealed = store.last_sealed().await?.ok_or(Failed::Unsealed)?;
+        let (size, since) = (sealed.tree.size, selection.since);
+        if since > size {
+            return Err(Failed::Beyond { since, size });
+        }
+        let mut selected = Selected { sealed, runs: None, since, places: None, done: since };
+        if !selection.runs.is_empty() {
+            let mut runs = selection.runs.clone();
+            runs.sort_unstable();
+            runs.dedup();
+            let mut places = Vec::new();
+            for run in &runs {
+                let statement = sql("SELECT seq FROM record WHERE run = $1 ORDER BY n").bind(&**run);
+                let rows = store.rows(statement, &[Column::Int]).await?;
+                if rows.is_empty() {
+                    return Err(Failed::Unknown { run: run.clone() });
+                }
+                places.extend(rows.iter().map(|row| row.count(0)).filter(|seq| *seq > since && *seq <= size));
+            }
+            places.sort_unstable();
+            (selected.runs, selected.places, selected.done) = (Some(runs), Some(places), 0);
+        }
+        Ok(selected)
+    }
+
+    /// The next records; none at the end.
+    pub(super) async fn page(&mut self, store: &Store) -> Result<Vec<Row>, Error> {
+        let head = "SELECT seq, n, head, data, run FROM record WHERE seq ";
+        let (statement, expected) = match &self.places {
+            Some(places) => {
+                let done = usize::try_from(self.done).unwrap_or(usize::MAX);
+                let some: Vec<u64> = places.iter().skip(done).take(PAGE as usize).copied().collect();
+                if some.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let values = some.iter().map(|seq| vec![Value::from(*seq)]).collect();
+                (sql_rows(&format!("{head} IN (VALUES "), values, ") ORDER BY seq"), some)
+            }
+            None => {
+                // In steps of the blocks that paths are made in.
+                let end = ((self.done / PAGE + 1) * PAGE).min(self.sealed.tree.size);
+                let statement =
+                    "SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq";
+                (sql(statement).bind(self.done).bind(end), (self.done + 1..=end).collect())
+            }
+        };
+        let rows = store.rows(statement, &COLUMNS).await?;
+        if !rows.iter().map(|row| row.count(0)).eq(expected.iter().copied()) {
+            let what = "records that it covers are missing; see `quorate ledger verify`".to_owned();
+            return Err(Error::Corrupt { run: crate::store::STREAM.into(), n: self.sealed.n, what });
+        }
+        self.done += rows.len() as u64;
+        Ok(rows)
+    }
+
+    /// The names of the keys that signed any of it.
+    pub(super) async fn key_names(&self, engine: &mut Engine) -> Result<Vec<String>, sqlx::Error> {
+        let mut names = Vec::new();
+        let rows = match &self.runs {
+            None => {
+                let statement = "SELECT DISTINCT signature.key FROM signature \
+                     JOIN record ON record.run = signature.run AND record.n = signature.n \
+                     WHERE record.seq > $1 AND record.seq <= $2";
+                let statement = sql(statement).bind(self.since).bind(self.sealed.tree.size);
+                statement.rows(engine, &[Column::Text]).await?
+            }
+            Some(runs) => {
+                let mut rows = Vec::new();
+                for run in runs {
+                    let statement = "SELECT DISTINCT signature.key FROM signature \
+                         JOIN record ON record.run = signature.run AND record.n = signature.n \
+                         WHERE signature.run = $1 AND record.seq > $2 AND record.seq <= $3";
+                    let statement = sql(statement).bind(&**run).bind(self.since).bind(self.sealed.tree.size);
+                    rows.extend(statement.rows(engine, &[Column::Text]).await?);
+                }
+                rows
+            }
+        };
+        names.extend(rows.iter().map(|row| row.text(0).to_owned()));
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// Reads records to be told: heads and data as they are, held against their hashes.
+pub(super) async fn tell(store: &Store, rows: &[Row]) -> Result<Vec<Told>, Error> {
+    let mut told = Vec::with_capacity(rows.len());
+    for row in rows {
+        let unreadable = |error: &dyn std::fmt::Display| corrupt(row, format!("it cannot be read: {error}"));
+        let head: Head = serde_json::from_str(row.text(2)).map_err(|error| unreadable(&error))?;
+        let data = row.some_text(3);
+        if data.is_some_and(|data| sha256_hex(data.as_bytes()) != head.data_sha256) {
+            return Err(corrupt(row, "its data does not have the hash that its head names"));
+        }
+        let data = data.map(serde_json::from_str).transpose().map_err(|error| unreadable(&error))?;
+        let at_ms = parse_rfc3339(&head.at).ok_or_else(|| corrupt(row, "its time cannot be read"))?;
+        let names = sql("SELECT key FROM signature WHERE run = $1 AND n = $2 ORDER BY key");
+        let names = store.rows(names.bind(row.text(4)).bind(row.count(1)), &[Column::Text]).await?;
+        let signers = names.iter().filter_map(|name| KeyId::from_text(name.text(0)).ok()).collect();
+        told.push(Told { seq: row.count(0), leaf: record::leaf(row.text(2)), head, at_ms, data, signers });
+    }
+    Ok(told)
+}
+
+/// See [`Store::records_before`].
+pub(super) async fn records_before(store: &Store, at_ms: i64) -> Result<u64, Error> {
+    let size = store.last_sealed().await?.map_or(0, |sealed| sealed.tree.size);
+    let mut done = 0;
+    while done < size {
+        let statement =
+            sql("SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq");
+        let rows = store.rows(statement.bind(done).bind(size.min(done + 1000)), &COLUMNS).await?;
+        for row in &rows {
+            let head: Option<Json> = serde_json::from_str(row.text(2)).ok();
+            let at = head.as_ref().and_then(|head| parse_rfc3339(head.get("at")?.as_str()?));
+            if at.ok_or_else(|| corrupt(row, "its time cannot be read"))? >= at_ms {
+                return Ok(row.count(0) - 1);
+            }
+        }
+        done += 1000;
+    }
+    Ok(size)
+}

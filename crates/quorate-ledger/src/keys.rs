@@ -1,0 +1,188 @@
+//! Key files: the secret keys that lie below a ledger's directory, who may read them, and how one follows another.
+//!
+//! `keys/ledger.ed25519` signs the ledger's checkpoints, `keys/signing.ed25519` the records of runs (D3). Each holds a
+//! key's text and nothing else, in a directory that only its owner enters. A file is put in its place whole, and another
+//! key never takes its place but by [`Directory::rotate`], which keeps the public half of the key that goes, so that
+//! what it signed can be verified for good.
+
+mod file;
+
+use std::path::{Path, PathBuf};
+
+use crate::signing::{BadKey, PublicKey, SecretKey};
+use crate::store::files::{private_dir, quorate_dir};
+pub use file::read;
+
+/// What a key of a ledger's directory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// It signs the ledger's checkpoints.
+    Ledger,
+    /// It signs the records of runs.
+    Signing,
+}
+
+impl Purpose {
+    /// Its word, which names the key's file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Purpose::Ledger => "ledger",
+            Purpose::Signing => "signing",
+        }
+    }
+}
+
+/// The directory of a ledger's keys. It need not be there.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+/// One key that follows another.
+#[derive(Debug)]
+pub struct Rotated {
+    /// The public half of the key that went.
+    pub old: PublicKey,
+    /// The key that signs from now on.
+    pub new: SecretKey,
+}
+
+/// Why a key cannot be read or written. It never repeats what a file holds.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system says no.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Others than its owner can reach the key.
+    #[error("{} has the permissions {mode:04o}, so others can get at the secret key", path.display())]
+    Exposed {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file holds no key.
+    #[error("{} is no key", path.display())]
+    NotAKey {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: BadKey,
+    },
+    /// There is a key already; it is never overwritten.
+    #[error("{} is there already, and a key is never overwritten", path.display())]
+    There {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no key that another could follow.
+    #[error("{} is not there", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Directory {
+    /// The directory of the keys of a ledger that lies in `ledger_dir`.
+    pub fn of(ledger_dir: &Path) -> Self {
+        Directory { path: ledger_dir.join("keys") }
+    }
+
+    /// The file of a key.
+    pub fn file(&self, purpose: Purpose) -> PathBuf {
+        self.path.join(format!("{}.ed25519", purpose.word()))
+    }
+
+    /// Reads a key; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error`] where the file cannot be read, is no key, or is open to others.
+    pub fn load(&self, purpose: Purpose) -> Result<Option<SecretKey>, Error> {
+        file::closed_directory(&self.path)?;
+        read(&self.file(purpose))
+    }
+
+    /// Makes a key; it is on the disk to stay when this returns.
+    ///
+    /// # Errors
+    /// [`Error::There`] where there is one, and [`Error::Io`].
+    pub fn create(&self, purpose: Purpose) -> Result<SecretKey, Error> {
+        self.prepare()?;
+        let key = SecretKey::generate();
+        file::put_new(&self.path, &self.file(purpose), &key.to_text())?;
+        Ok(key)
+    }
+
+    /// Reads a key, or makes it where there is none. Of two who make it at once, both have the same.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn load_or_create(&self, purpose: Purpose) -> Result<SecretKey, Error> {
+        if let Some(key) = self.load(purpose)? {
+            return Ok(key);
+        }
+        match self.create(purpose) {
+            Err(Error::There { path }) => self.load(purpose)?.ok_or(Error::Missing { path }),
+            made => made,
+        }
+    }
+
+    /// Puts a new key in the old one's place. The old one's public half is on the disk before that, and there is never a
+    /// moment without a key: whoever is interrupted has the old one or the new one.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is none to follow, and [`Error`].
+    pub fn rotate(&self, purpose: Purpose) -> Result<Rotated, Error> {
+        let path = self.file(purpose);
+        let _turn = file::turn(&self.path)?.ok_or_else(|| Error::Missing { path: path.clone() })?;
+        let old = self.load(purpose)?.ok_or_else(|| Error::Missing { path: path.clone() })?.public();
+        let retired = self.retired_dir(purpose);
+        for dir in [&self.path.join("retired"), &retired] {
+            private_dir(dir).map_err(|source| file::io("make", dir, source))?;
+            file::sync(dir.parent().unwrap_or(dir))?;
+        }
+        match file::put_new(&retired, &retired.join(format!("{}.pub", old.id())), &old.to_string()) {
+            // Whoever was interrupted here before has left it.
+            Ok(()) | Err(Error::There { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let new = SecretKey::generate();
+        file::put_over(&self.path, &path, &new.to_text())?;
+        Ok(Rotated { old, new })
+    }
+
+    /// The public halves of the keys that have gone, in the order of their names.
+    ///
+    /// # Errors
+    /// [`Error`] where one cannot be read.
+    pub fn retired(&self, purpose: Purpose) -> Result<Vec<PublicKey>, Error> {
+        file::publics(&self.retired_dir(purpose))
+    }
+
+    fn retired_dir(&self, purpose: Purpose) -> PathBuf {
+        self.path.join("retired").join(purpose.word())
+    }
+
+    /// Makes the directory: closed to others, and ignored by version control wherever the ledger lies.
+    fn prepare(&self) -> Result<(), Error> {
+        let above = self.path.parent().unwrap_or(&self.path);
+        let made = match above.file_name() {
+            Some(name) if name == ".quorate" => quorate_dir(above),
+            _ => private_dir(above),
+        };
+        made.and_then(|()| quorate_dir(&self.path)).map_err(|source| file::io("make", &self.path, source))?;
+        file::closed_directory(&self.path)?;
+        file::sync(above)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! How a key's file is read and put in its place: in one step, to stay, and for its owner alone.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+use zeroize::Zeroizing;
+
+use super::Error;
+use crate::signing::{BadKey, PublicKey, SecretKey};
+use crate::store::files::open;
+
+/// No key is longer. What is, is not read to its end.
+const MAX_BYTES: u64 = 1024;
+
+/// Reads a file with a secret key; `None` where there is none.
+///
+/// # Errors
+/// [`Error`] where it cannot be read, is no key, or is open to others than its owner.
+pub fn read(path: &Path) -> Result<Option<SecretKey>, Error> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io("read", path, error)),
+    };
+    // Asked of the opened file, so that nobody can put another in its place in between.
+    let metadata = file.metadata().map_err(|error| io("read", path, error))?;
+    if !metadata.is_file() {
+        return Err(io("read", path, std::io::Error::new(ErrorKind::InvalidInput, "it is no plain file")));
+    }
+    closed(path, &metadata, 0o077)?;
+    let text = text(&file, path)?;
+    SecretKey::from_text(&text).map(Some).map_err(|source| Error::NotAKey { path: path.to_owned(), source })
+}
+
+/// A directory of keys in which others can change nothing; one that is not there yet is fine.
+pub(super) fn closed_directory(path: &Path) -> Result<(), Error> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => closed(path, &metadata, 0o022),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io("read", path, error)),
+    }
+}
+
+/// Puts a key's text at a path where nothing is.
+pub(super) fn put_new(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
+    let written = written(dir, path, text)?;
+    match written.persist_noclobber(path) {
+        Ok(_) => sync(dir),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+            Err(Error::There { path: path.to_owned() })
+        }
+        Err(error) => Err(io("write", path, error.error)),
+    }
+}
+
+/// Puts a key's text in the place of another's.
+pub(super) fn put_over(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
+    let written = written(dir, path, text)?;
+    written.persist(path).map_err(|error| io("write", path, error.error))?;
+    sync(dir)
+}
+
+/// A file beside the one it is to become: readable by its owner alone, and on the disk.
+fn written(dir: &Path, path: &Path, text: &str) -> Result<NamedTempFile, Error> {
+    let write = || {
+        let mut file = NamedTempFile::new_in(dir)?;
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    };
+    write().map_err(|error| io("write", path, error))
+}
+
+/// Makes the names in a directory stay.
+pub(super) fn sync(dir: &Path) -> Result<(), Error> {
+    open(dir).and_then(|dir| dir.sync_all()).map_err(|error| io("write", dir, error))
+}
+
+/// The turn of one who rotates keys, until it is dropped; `None` where there is no directory.
+pub(super) fn turn(dir: &Path) -> Result<Option<File>, Error> {
+    match open(dir).and_then(|dir| dir.lock().map(|()| dir)) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io("lock", dir, error)),
+    }
+}
+
+/// The public keys in the `.pub` files of a directory, in the order of their names.
+#[expect(clippy::disallowed_methods, reason = "this module reads the directory of retired keys")]
+pub(super) fn publics(dir: &Path) -> Result<Vec<PublicKey>, Error> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io("read", dir, error)),
+    };
+    let mut keys = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| io("read", dir, error))?.path();
+        if path.extension().is_some_and(|extension| extension == "pub") {
+            let file = open(&path).map_err(|error| io("read", &path, error))?;
+            let key = PublicKey::from_text(&text(&file, &path)?);
+            keys.push(key.map_err(|source| Error::NotAKey { path, source })?);
+        }
+    }
+    keys.sort_by_key(PublicKey::id);
+    Ok(keys)
+}
+
+/// A file's text, whose memory is overwritten when it is dropped.
+fn text(file: &File, path: &Path) -> Result<Zeroizing<String>, Error> {
+    // Room from the start: a text that grew would leave a copy of its beginning behind.
+    let mut text = Zeroizing::new(String::with_capacity(1024));
+    match file.take(MAX_BYTES).read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err(Error::NotAKey { path: path.to_owned(), source: BadKey::Encoding })
+        }
+        Err(error) => Err(io("read", path, error)),
+    }
+}
+
+#[cfg(unix)]
+fn closed(path: &Path, metadata: &std::fs::Metadata, to_others: u32) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & to_others == 0 { Ok(()) } else { Err(Error::Exposed { path: path.to_owned(), mode }) }
+}
+
+#[cfg(not(unix))]
+fn closed(_: &Path, _: &std::fs::Metadata, _: u32) -> Result<(), Error> {
+    Ok(())
+}
+
+pub(super) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io { doing, path: path.to_owned(), source }
+}

@@ -1,0 +1,266 @@
+//! Proofs for third parties (D2): that records are in the ledger that a checkpoint speaks of, in a file that can be
+//! checked without the ledger.
+//!
+//! [`Proof`] is the file. [`Store::prove`] makes one, [`check`] holds one against keys that whoever checks has from
+//! elsewhere. The parts are shared with exports: [`Item`] is one record with its path, [`Seal`] the checkpoint,
+//! [`Course`] what records have to be one after another, [`Envelope`] a signature. `docs/ledger-export.md` has the format.
+
+mod check;
+mod course;
+mod envelope;
+mod item;
+pub(crate) mod paths;
+mod seal;
+
+use quorate_kernel::canonical;
+use quorate_kernel::ports::ledger::Error;
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+
+use crate::Store;
+use crate::merkle::Hash;
+use crate::signing::PublicKey;
+use crate::store::Sealed;
+use crate::store::engine::{Column, Engine, Row, sql};
+use crate::store::tiles::Broken;
+use paths::Paths;
+
+pub use check::{Fact, Failed, MAX_BYTES, Proven, check};
+pub(crate) use check::{idle, known};
+pub use course::{Course, Gaps};
+pub use envelope::{Envelope, Signed};
+pub use item::{Checked, Item, canonical_json};
+pub(crate) use item::{texts, unhex};
+pub use seal::{Seal, Trusted};
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+
+/// A proof as it is written: canonical JSON and a line end. Its fields stand in the order of canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proof {
+    /// The checkpoint, as a signed note.
+    pub checkpoint: String,
+    /// Who signed the checkpoint: verifiers' lines.
+    pub keys: Vec<String>,
+    /// Which log.
+    pub origin: String,
+    /// The records, in the order of the run.
+    pub records: Vec<Proved>,
+    /// The public keys of the records' signers, sorted.
+    pub signers: Vec<String>,
+    /// The version of the format.
+    pub v: u32,
+}
+
+/// A record of a proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proved {
+    /// Canonical JSON; null where it was erased.
+    pub data: Option<String>,
+    /// Canonical JSON.
+    pub head: String,
+    /// `<run>/<n>`.
+    pub id: String,
+    /// Its place in the ledger's order, from 0.
+    pub index: u64,
+    /// From its sibling up, 64 hexadecimal digits each.
+    pub leaf_path: Vec<String>,
+    /// Its signatures, in the order of the keys' names.
+    pub signatures: Vec<Envelope>,
+}
+
+/// Why there is no proof.
+#[derive(Debug, thiserror::Error)]
+pub enum Unproven {
+    /// No such record.
+    #[error("the ledger has no record {id}")]
+    Unknown {
+        /// The record.
+        id: String,
+    },
+    /// A record stands after the last checkpoint.
+    #[error("record {id} is not sealed yet")]
+    Unsealed {
+        /// The record.
+        id: String,
+    },
+    /// Nobody signed the last checkpoint.
+    #[error("nobody signed the last checkpoint")]
+    Unsigned,
+    /// The ledger does not hold together, or does not answer.
+    #[error(transparent)]
+    Ledger(#[from] Error),
+}
+
+impl Proof {
+    /// The file's text.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON, which it always can.
+    pub fn text(&self) -> Result<String, serde_json::Error> {
+        Ok(canonical::text(&serde_json::to_value(self)?)? + "\n")
+    }
+}
+
+impl Store {
+    /// Proves that a run's records, or one of them, are in the tree of the last checkpoint. `known` are public keys that
+    /// may have signed records; those that a run names itself need not be among them.
+    ///
+    /// # Errors
+    /// [`Unproven`].
+    pub async fn prove(&self, run: &Name, n: Option<u64>, known: &[PublicKey]) -> Result<Proof, Unproven> {
+        let sealed = self.last_sealed().await?;
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        let rows = rows(engine, run, n).await.map_err(|error| self.error(error))?;
+        let id = |n: u64| format!("{run}/{n}");
+        if rows.is_empty() {
+            return Err(Unproven::Unknown { id: n.map_or_else(|| run.to_string(), id) });
+        }
+        let size = sealed.as_ref().map_or(0, |sealed| sealed.tree.size);
+        if let Some(row) = rows.iter().find(|row| row.count(0) > size) {
+            return Err(Unproven::Unsealed { id: id(row.count(1)) });
+        }
+        let Some(Sealed { origin, tree, note: Some(note), keys, .. }) = sealed else {
+            return Err(Unproven::Unsigned);
+        };
+        let broken = |error: Broken| self.broken(error);
+        if !paths::leads_to(engine, &tree).await.map_err(broken)? {
+            return Err(self.broken(Broken::Absent("its root is not the checkpoint's".to_owned())).into());
+        }
+        let mut paths = Paths::new(size);
+        let mut records = Vec::with_capacity(rows.len());
+        let (mut signers, mut lookup) = (Vec::new(), Signers::new(known));
+        for row in &rows {
+            let (n, index) = (row.count(1), row.count(0) - 1);
+            let item = item(engine, &mut paths, row, run, n, index).await.map_err(|error| match error {
+                Unread::Store(error) => self.broken(error),
+                Unread::Differs(what) => Error::Corrupt { run: run.clone(), n, what },
+            })?;
+            for key in item.signatures.iter().flat_map(|one| &one.signatures) {
+                signers.extend(lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?);
+            }
+            let Item { index, head, data, path, signatures } = item;
+            records.push(Proved { data, head, id: id(n), index, leaf_path: path, signatures });
+        }
+        Ok(Proof { checkpoint: note, keys, origin, records, signers: public_texts(signers), v: VERSION })
+    }
+
+    /// What is wrong with the stored tree, as the ledger's error.
+    pub(crate) fn broken(&self, error: Broken) -> Error {
+        match error {
+            Broken::Store(error) => self.error(error),
+            Broken::Absent(what) => Error::Corrupt {
+                run: crate::store::STREAM.into(),
+                n: 0,
+                what: format!(
+                    "the stored tree does not lead to the last checkpoint ({what}); see `quorate ledger verify`"
+                ),
+            },
+        }
+    }
+}
+
+/// Texts of public keys, sorted, each once.
+pub(crate) fn public_texts(keys: Vec<PublicKey>) -> Vec<String> {
+    let mut texts: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts
+}
+
+/// Place, number, head and data of a run's records, or of one.
+async fn rows(engine: &mut Engine, run: &Name, n: Option<u64>) -> Result<Vec<Row>, sqlx::Error> {
+    let statement = match n {
+        Some(n) => {
+            let one = "SELECT seq, n, head, data FROM record WHERE run = $1 AND n = $2";
+            sql(one).bind(&**run).bind(n)
+        }
+        None => sql("SELECT seq, n, head, data FROM record WHERE run = $1 ORDER BY n").bind(&**run),
+    };
+    statement.rows(engine, &[Column::Int, Column::Int, Column::Text, Column::Text]).await
+}
+
+/// Why a record cannot be given with its path.
+pub(crate) enum Unread {
+    Store(Broken),
+    Differs(String),
+}
+
+impl From<sqlx::Error> for Unread {
+    fn from(error: sqlx::Error) -> Self {
+        Unread::Store(error.into())
+    }
+}
+
+/// A record with its path and its signatures; the row has head and data as its third and fourth column.
+pub(crate) async fn item(
+    engine: &mut Engine,
+    paths: &mut Paths,
+    row: &Row,
+    run: &str,
+    n: u64,
+    index: u64,
+) -> Result<Item, Unread> {
+    let (head, data) = (row.text(2), row.some_text(3));
+    let (leaf, path) = paths.path(engine, index).await.map_err(Unread::Store)?;
+    if crate::merkle::leaf(head.as_bytes()) != leaf {
+        return Err(Unread::Differs(
+            "it is not the record that was sealed; see `quorate ledger verify`".into(),
+        ));
+    }
+    let signatures = signatures(engine, run, n, &leaf).await?;
+    let path = texts(&path);
+    Ok(Item { index, head: head.to_owned(), data: data.map(str::to_owned), path, signatures })
+}
+
+async fn signatures(
+    engine: &mut Engine,
+    run: &str,
+    n: u64,
+    leaf: &Hash,
+) -> Result<Vec<Envelope>, sqlx::Error> {
+    let statement = sql("SELECT key, signature FROM signature WHERE run = $1 AND n = $2 ORDER BY key");
+    let rows = statement.bind(run).bind(n).rows(engine, &[Column::Text, Column::Text]).await?;
+    Ok(rows.iter().map(|row| Envelope::around(leaf, row.text(0), row.text(1))).collect())
+}
+
+/// The public keys behind the names of keys: known ones, and those that a run names in its first record.
+pub(crate) struct Signers<'a> {
+    known: &'a [PublicKey],
+    asked: Vec<String>,
+}
+
+impl<'a> Signers<'a> {
+    pub(crate) fn new(known: &'a [PublicKey]) -> Self {
+        Signers { known, asked: Vec::new() }
+    }
+
+    /// The key of a name, once.
+    pub(crate) async fn find(
+        &mut self,
+        engine: &mut Engine,
+        keyid: &str,
+    ) -> Result<Option<PublicKey>, sqlx::Error> {
+        if self.asked.iter().any(|one| one == keyid) {
+            return Ok(None);
+        }
+        self.asked.push(keyid.to_owned());
+        let is = |key: &PublicKey| key.id().to_string() == keyid;
+        if let Some(key) = self.known.iter().find(|key| is(key)) {
+            return Ok(Some(*key));
+        }
+        let statement = sql(
+            "SELECT record.data FROM signature JOIN record ON record.run = signature.run AND record.n = 0 \
+             WHERE signature.key = $1 LIMIT 1",
+        );
+        let row = statement.bind(keyid).row(engine, &[Column::Text]).await?;
+        let data: Option<Json> = row.and_then(|row| serde_json::from_str(row.some_text(0)?).ok());
+        let ring = data.as_ref().and_then(|data| data.pointer("/audit/keyring")?.as_array());
+        let keys = ring.into_iter().flatten().filter_map(|key| PublicKey::from_text(key.as_str()?).ok());
+        Ok(keys.into_iter().find(is))
+    }
+}

@@ -1,0 +1,170 @@
+//! Checking a proof offline: without the ledger, from the file and keys alone.
+
+use quorate_kernel::ports::ledger::Kind;
+use quorate_protocol::Json;
+
+use super::item::canonical_json;
+use super::{Course, Gaps, Item, Proof, Seal, Trusted, VERSION};
+use crate::merkle::TreeHead;
+use crate::note::Verifier;
+use crate::signing::{KeyId, PublicKey};
+
+/// The longest proof that is read, in bytes.
+pub const MAX_BYTES: usize = 64 << 20;
+
+/// What a proof proves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proven {
+    /// Which log.
+    pub origin: String,
+    /// Its size and root.
+    pub tree: TreeHead,
+    /// The key that somebody vouched for; `None` where nobody did, and then all of this is one stranger's word.
+    pub vouched: Option<Verifier>,
+    /// The keys that signed the checkpoint.
+    pub keys: Vec<Verifier>,
+    /// The records.
+    pub records: Vec<Fact>,
+}
+
+/// What is proven of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// The run.
+    pub run: String,
+    /// Its number in the run.
+    pub n: u64,
+    /// Its kind.
+    pub kind: String,
+    /// When it was recorded, as its head says.
+    pub at: String,
+    /// Its index in the ledger's order.
+    pub index: u64,
+    /// Whether its body is here.
+    pub has_data: bool,
+    /// The keys that signed it.
+    pub signers: Vec<KeyId>,
+    /// What the run came to, where this record says so.
+    pub verdict: Option<String>,
+}
+
+/// Why a proof proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// It is no proof in the form that is written.
+    #[error("it is no proof: {0}")]
+    Unreadable(String),
+    /// It is one, and something in it does not hold.
+    #[error("{place}: {what}")]
+    Broken {
+        /// Where: `the checkpoint`, or a record's id.
+        place: String,
+        /// What does not hold.
+        what: String,
+    },
+}
+
+/// Holds a proof against keys. `signers`, where there are any, are the keys of which one has to have signed each record.
+///
+/// # Errors
+/// [`Failed`] at the first thing that does not hold.
+pub fn check(text: &str, trusted: &[Trusted], signers: &[PublicKey]) -> Result<Proven, Failed> {
+    if text.len() > MAX_BYTES {
+        return Err(Failed::Unreadable(format!(
+            "it has {} bytes, and no more than {MAX_BYTES} are read",
+            text.len()
+        )));
+    }
+    let line =
+        text.strip_suffix('\n').ok_or_else(|| Failed::Unreadable("it has no line end at its end".into()))?;
+    let proof: Proof = canonical_json(line).map_err(Failed::Unreadable)?;
+    if proof.v != VERSION {
+        let what = format!("its version is {}, and this program reads {VERSION}", proof.v);
+        return Err(Failed::Unreadable(what));
+    }
+    let at_checkpoint = |what: String| Failed::Broken { place: "the checkpoint".into(), what };
+    let seal = Seal::open(&proof.checkpoint, &proof.keys).map_err(at_checkpoint)?;
+    if seal.origin != proof.origin {
+        return Err(at_checkpoint(format!("it is that of {}, and not of {}", seal.origin, proof.origin)));
+    }
+    let known = known(&proof.signers, signers).map_err(Failed::Unreadable)?;
+    if proof.records.is_empty() {
+        return Err(Failed::Unreadable("it is about no record".to_owned()));
+    }
+    let mut course = Course::new(Gaps::May);
+    let mut used: Vec<KeyId> = Vec::new();
+    let mut records = Vec::new();
+    for proved in proof.records {
+        let place = proved.id.clone();
+        let fact = fact(proved, &seal.tree, &known, signers, &mut course)
+            .map_err(|what| Failed::Broken { place, what })?;
+        used.extend(&fact.signers);
+        records.push(fact);
+    }
+    idle(&proof.signers, &used).map_err(Failed::Unreadable)?;
+    let vouched = seal.vouched(trusted).cloned();
+    Ok(Proven { origin: seal.origin, tree: seal.tree, vouched, keys: seal.keys, records })
+}
+
+fn fact(
+    proved: super::Proved,
+    tree: &TreeHead,
+    known: &[PublicKey],
+    signers: &[PublicKey],
+    course: &mut Course,
+) -> Result<Fact, String> {
+    let super::Proved { data, head, id, index, leaf_path: path, signatures } = proved;
+    let item = Item { index, head, data, path, signatures };
+    let checked = item.check(tree, known)?;
+    if id != format!("{}/{}", checked.head.run, checked.head.n) {
+        return Err(format!("its head says that it is {}/{}", checked.head.run, checked.head.n));
+    }
+    course.take(&checked)?;
+    if !signers.is_empty() && !checked.signers.iter().any(|id| signers.iter().any(|key| key.id() == *id)) {
+        return Err("none of the signers that were asked for signed it".to_owned());
+    }
+    let verdict = [Kind::Outcome, Kind::Override].iter().any(|kind| checked.head.kind == kind.as_str());
+    let verdict = if verdict { checked.data.as_ref().and_then(came_to) } else { None };
+    Ok(Fact {
+        run: checked.head.run,
+        n: checked.head.n,
+        kind: checked.head.kind,
+        at: checked.head.at,
+        index,
+        has_data: checked.data.is_some(),
+        signers: checked.signers,
+        verdict,
+    })
+}
+
+/// What an outcome says in one word: a review's verdict, or the result of an assembly.
+fn came_to(data: &serde_json::Map<String, Json>) -> Option<String> {
+    let word = data.get("verdict").and_then(Json::as_str);
+    let result = || data.get("decision")?.get("result")?.as_str();
+    word.or_else(result).map(str::to_owned)
+}
+
+/// The keys of signers that came with a file, and those that whoever checks has.
+pub(crate) fn known(listed: &[String], given: &[PublicKey]) -> Result<Vec<PublicKey>, String> {
+    if listed.windows(2).any(|two| two[0] >= two[1]) {
+        return Err("its signers are not sorted".to_owned());
+    }
+    let mut known = given.to_vec();
+    for text in listed {
+        let key = PublicKey::from_text(text).map_err(|error| format!("a signer's key: {error}"))?;
+        if key.to_string() != *text {
+            return Err("a signer's key has another form than its own".to_owned());
+        }
+        known.push(key);
+    }
+    Ok(known)
+}
+
+/// Refuses keys that signed nothing: a key that is said to be a signer's is one.
+pub(crate) fn idle(listed: &[String], used: &[KeyId]) -> Result<(), String> {
+    let ids = listed.iter().filter_map(|text| PublicKey::from_text(text).ok()).map(|key| key.id());
+    match ids.into_iter().find(|id| !used.contains(id)) {
+        Some(id) => Err(format!("the key {id} is listed as a signer's, and signed nothing")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,80 @@
+//! What an export or a proof stands on: a checkpoint as a signed note, and who vouches for the key that signed it.
+
+use crate::merkle::TreeHead;
+use crate::note::{Checkpoint, Note, Verifier};
+use crate::signing::PublicKey;
+
+/// A key that whoever checks has from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trusted {
+    /// A key under the name of one log.
+    Verifier(Verifier),
+    /// A key, whichever log it signs for.
+    Public(PublicKey),
+}
+
+/// A checkpoint, every signature of which holds against the keys that came with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Which log.
+    pub origin: String,
+    /// Its size and root.
+    pub tree: TreeHead,
+    /// The keys that signed. That they came with the checkpoint says nothing of whose they are.
+    pub keys: Vec<Verifier>,
+}
+
+impl Trusted {
+    /// Reads a key: a verifier's line (`<name>+<id>+<key>`) or a public key (`quorate:ed25519:public:…`).
+    ///
+    /// # Errors
+    /// Why it is neither, in words.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let line = text.trim();
+        match PublicKey::from_text(line) {
+            Ok(public) => Ok(Trusted::Public(public)),
+            Err(_) => Verifier::from_text(line).map(Trusted::Verifier).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn is(&self, verifier: &Verifier) -> bool {
+        match self {
+            Trusted::Verifier(trusted) => trusted == verifier,
+            Trusted::Public(trusted) => trusted == verifier.key(),
+        }
+    }
+}
+
+impl Seal {
+    /// Reads a signed note with the keys that are said to have signed it. Each signature has to be of one of them, and
+    /// each of them has to have signed, so that no bit of the note or of a key can be another.
+    ///
+    /// # Errors
+    /// Why it does not hold, in words.
+    pub fn open(note: &str, keys: &[String]) -> Result<Seal, String> {
+        let verifiers = keys.iter().map(|key| Verifier::from_text(key));
+        let verifiers: Vec<Verifier> = verifiers
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("a key of the checkpoint: {error}"))?;
+        let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+        let by = parsed.verify(&verifiers).map_err(|error| error.to_string())?;
+        if by.len() != verifiers.len() || parsed.signatures().len() != by.len() || parsed.to_string() != note
+        {
+            return Err("the checkpoint's signatures are not those of its keys, one each".to_owned());
+        }
+        let checkpoint = Checkpoint::parse(parsed.text()).map_err(|error| error.to_string())?;
+        if let Some(other) = verifiers.iter().find(|key| key.name() != checkpoint.origin()) {
+            return Err(format!(
+                "the key {} signs for another log than {}",
+                other.name(),
+                checkpoint.origin()
+            ));
+        }
+        Ok(Seal { origin: checkpoint.origin().to_owned(), tree: *checkpoint.tree(), keys: verifiers })
+    }
+
+    /// The first of its keys that somebody vouched for.
+    pub fn vouched(&self, trusted: &[Trusted]) -> Option<&Verifier> {
+        self.keys.iter().find(|key| trusted.iter().any(|one| one.is(key)))
+    }
+}

@@ -1,0 +1,152 @@
+//! How long what members said is kept (D4, D5): what a run's first record says of that, which records hold anybody's
+//! words, and which texts a record names.
+//!
+//! What is erased are bodies. A record's head stays, with the body's hash in it: chain, tree, signatures and proofs do not
+//! change.
+
+mod holds;
+mod plan;
+mod scan;
+
+use std::collections::BTreeSet;
+
+use quorate_kernel::ports::ledger::Kind;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+pub use holds::Held;
+pub(crate) use plan::held;
+pub use plan::{Due, Plan, Terms};
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// How long the bodies of a run are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// For ever.
+    Forever,
+    /// So many days from its end on (D4).
+    Days(u32),
+    /// Until it ends (D5).
+    UntilEnd,
+}
+
+impl Keep {
+    /// What the body of a run's first record says. `unsaid` is for how many days bodies are kept where it says nothing;
+    /// `None` is for ever.
+    pub fn of(opened: &Map<String, Json>, unsaid: Option<u32>) -> Keep {
+        let audit = opened.get("audit");
+        let says = |key: &str| audit.and_then(|audit| audit.get(key));
+        let days = match says("retention_days").and_then(Json::as_u64) {
+            Some(days) => Some(u32::try_from(days).unwrap_or(u32::MAX)),
+            None => unsaid,
+        };
+        match (says("keep_consultations") == Some(&Json::Bool(false)), days) {
+            (true, _) => Keep::UntilEnd,
+            (false, Some(days)) => Keep::Days(days),
+            (false, None) => Keep::Forever,
+        }
+    }
+
+    /// Whether bodies of what ended then are not to be kept any more. Times are milliseconds since the Unix epoch.
+    pub fn is_over(self, ended_ms: i64, now_ms: i64) -> bool {
+        match self {
+            Keep::Forever => false,
+            Keep::Days(days) => now_ms.saturating_sub(ended_ms) >= i64::from(days) * DAY_MS,
+            Keep::UntilEnd => true,
+        }
+    }
+
+    /// Why bodies are erased, as the record of it says: `retention` or `consultations_off`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Keep::Forever | Keep::Days(_) => "retention",
+            Keep::UntilEnd => "consultations_off",
+        }
+    }
+
+    /// The days, where they are counted.
+    pub fn days(self) -> Option<u32> {
+        match self {
+            Keep::Days(days) => Some(days),
+            Keep::Forever | Keep::UntilEnd => None,
+        }
+    }
+}
+
+/// Whether a record of this kind holds somebody's words as they were said: an answer, a text that was gathered, words
+/// that touched a locked trait, what a rule of the host's own made of answers. What a run came to is not among them.
+fn holds_words(kind: &str, data: &Map<String, Json>) -> bool {
+    const WORDS: [Kind; 4] = [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
+    WORDS.iter().any(|one| one.as_str() == kind)
+        || (kind == Kind::Rule.as_str() && data.contains_key("output"))
+}
+
+/// The SHA-256 hashes that a text has in it, in lower-case hexadecimal, whatever stands beside them.
+fn hashes(text: &str) -> impl Iterator<Item = &str> {
+    const DIGITS: usize = 64;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let runs = text.split(move |one: char| !u8::try_from(one).is_ok_and(is_digit));
+    let long = runs.filter(|run| run.len() >= DIGITS);
+    // Digits that stand right before or after a hash could belong to it.
+    long.flat_map(|run| (0..=run.len() - DIGITS).map(move |at| &run[at..at + DIGITS]))
+}
+
+/// Numbers in a row as ranges, both ends included.
+fn ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match all.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => all.push((*number, *number)),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Json) -> Map<String, Json> {
+        quorate_kernel::consultation::object(value)
+    }
+
+    #[test]
+    fn a_posture_counts_before_what_is_said_for_all() {
+        // D4, D5
+        let keep = |audit: Json| Keep::of(&object(json!({"audit": audit})), Some(90));
+        assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": true})), Keep::Days(30));
+        assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": false})), Keep::UntilEnd);
+        assert_eq!(keep(json!({"retention_days": null, "keep_consultations": true})), Keep::Days(90));
+        assert_eq!(Keep::of(&Map::new(), None), Keep::Forever);
+    }
+
+    #[test]
+    fn days_are_counted_from_the_end() {
+        // D4
+        let end = 1_000;
+        assert!(!Keep::Days(2).is_over(end, end + 2 * DAY_MS - 1));
+        assert!(Keep::Days(2).is_over(end, end + 2 * DAY_MS));
+        assert!(Keep::UntilEnd.is_over(end, end));
+        assert!(!Keep::Forever.is_over(end, i64::MAX));
+        assert!(!Keep::Days(u32::MAX).is_over(0, 4_102_444_800_000), "no number of days overflows");
+    }
+
+    #[test]
+    fn a_hash_is_found_wherever_it_stands() {
+        let hash = "59b593671225a5c887b2de88dbf7b3fee2af6a93aa59d509b2fd354990b0d52f";
+        for text in [format!("\"{hash}\""), format!("sha256:{hash}."), format!("ab{hash}0"), format!("ß{hash}é")] {
+            assert!(hashes(&text).any(|one| one == hash), "{text}");
+        }
+        assert_eq!(hashes(&hash[1..]).count(), 0);
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_one_range() {
+        assert_eq!(ranges(&BTreeSet::from([2, 3, 4, 7, 9, 10])), [(2, 4), (7, 7), (9, 10)]);
+    }
+}

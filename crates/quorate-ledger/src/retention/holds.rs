@@ -1,0 +1,92 @@
+//! Legal holds: runs that nothing is erased of, whatever their age. Each hold and each release is a record.
+
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+use crate::record::Head;
+use crate::store::engine::{Column, sql};
+use crate::store::{STREAM, Store};
+
+/// A run on hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The run.
+    pub run: Name,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// Why, where that was said.
+    pub reason: Option<String>,
+    /// Who said so.
+    pub by: String,
+}
+
+impl Store {
+    /// Whether nothing is erased of a run, whatever its age.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn is_held(&self, run: &Name) -> Result<bool, Error> {
+        let statement = sql("SELECT run FROM held WHERE run = $1").bind(&**run);
+        Ok(!self.rows(statement, &[Column::Text]).await?.is_empty())
+    }
+
+    /// The runs on hold, the oldest hold first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn holds(&self) -> Result<Vec<Held>, Error> {
+        let held = self.rows(sql("SELECT run FROM held"), &[Column::Text]).await?;
+        let statement = sql("SELECT head, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC");
+        let statement = statement.bind(STREAM).bind(Kind::Held.as_str());
+        let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;
+        let records: Vec<(i64, Map<String, Json>)> = rows
+            .iter()
+            .filter_map(|row| {
+                let head: Head = serde_json::from_str(row.text(0)).ok()?;
+                Some((parse_rfc3339(&head.at)?, serde_json::from_str(row.some_text(1)?).ok()?))
+            })
+            .collect();
+        let text = |data: &Map<String, Json>, key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
+        let mut holds: Vec<Held> = held
+            .iter()
+            .map(|row| {
+                let run: Name = row.text(0).into();
+                let last = records.iter().find(|(_, data)| text(data, "run").as_deref() == Some(&*run));
+                Held {
+                    since_ms: last.map_or(0, |(at_ms, _)| *at_ms),
+                    reason: last.and_then(|(_, data)| text(data, "reason")),
+                    by: last.and_then(|(_, data)| text(data, "by")).unwrap_or_default(),
+                    run,
+                }
+            })
+            .collect();
+        holds.sort_by(|a, b| (a.since_ms, &a.run).cmp(&(b.since_ms, &b.run)));
+        Ok(holds)
+    }
+
+    /// Appends a record of the ledger's own, about what was done to it: [`Kind::Held`] and [`Kind::Released`]. It is
+    /// durable when this returns.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub async fn tell(&self, entry: Entry) -> Result<(), Error> {
+        let mut connection = self.writer().await;
+        let telling = async {
+            let mut transaction = connection.begin(Durability::Synced).await?;
+            let told = transaction.tell(vec![entry]).await?;
+            if told.is_ok() {
+                transaction.commit().await?;
+            }
+            Ok(told)
+        };
+        let told = telling.await;
+        if let Err(error) = &told {
+            connection.failed(error);
+        }
+        told.map_err(|error| self.error(error))??;
+        self.appended_now();
+        Ok(())
+    }
+}

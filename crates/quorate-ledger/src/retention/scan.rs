@@ -1,0 +1,47 @@
+//! Who names a text: a text that any record names whose run is not over stays, whoever else named it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_protocol::Name;
+
+use super::hashes;
+use crate::store::STREAM;
+use crate::store::engine::{Column, Engine, sql};
+
+/// How many records are read at once.
+const PAGE: u64 = 1000;
+
+/// What was found of some texts in the records.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// The texts that each stream names.
+    pub(crate) by: BTreeMap<Name, BTreeSet<String>>,
+    /// How many records were looked at, from the first on.
+    pub(crate) seen: u64,
+}
+
+impl Named {
+    /// Looks at the records that follow for the names of texts.
+    pub(crate) async fn look_on(
+        &mut self,
+        engine: &mut Engine,
+        texts: &BTreeSet<String>,
+    ) -> Result<(), sqlx::Error> {
+        // The ledger's own records tell what was done to it: that a text was erased is no reason to keep it.
+        let page = "SELECT seq, run, data FROM record WHERE seq > $1 AND data IS NOT NULL AND run <> $2 \
+                    ORDER BY seq LIMIT $3";
+        while !texts.is_empty() {
+            let statement = sql(page).bind(self.seen).bind(STREAM).bind(PAGE);
+            let rows = statement.rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
+            let Some(last) = rows.last() else { break };
+            self.seen = last.count(0);
+            for row in &rows {
+                let named = hashes(row.text(2)).filter(|hash| texts.contains(*hash));
+                for hash in named {
+                    self.by.entry(row.text(1).into()).or_default().insert(hash.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! What a ledger holds, in numbers.
+
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::ports::ledger::Error;
+
+use crate::Store;
+use crate::store::engine::{Column, sql};
+use crate::store::{STREAM, Sealed};
+
+/// What a ledger holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stats {
+    /// How many records.
+    pub records: u64,
+    /// How many bytes their heads and bodies have.
+    pub record_bytes: u64,
+    /// How many of these the bodies have.
+    pub data_bytes: u64,
+    /// How many of them have no body any more.
+    pub erased: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// How many of them are not ended.
+    pub open: u64,
+    /// How many of them have signed records.
+    pub signed: u64,
+    /// How many nothing may be erased of.
+    pub held: u64,
+    /// How many came from other ledgers.
+    pub imported: u64,
+    /// How many texts records name by hash.
+    pub bodies: u64,
+    /// How many bytes these have.
+    pub body_bytes: u64,
+    /// What came since the time that was asked for.
+    pub recent: Recent,
+    /// The last checkpoint, and when it was made, in milliseconds since the Unix epoch.
+    pub sealed: Option<(Sealed, i64)>,
+    /// How many records stand after it.
+    pub unsealed: u64,
+}
+
+/// What came since some time, runs that are no councils' and no assemblies' counted from the first of these on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recent {
+    /// How many runs.
+    pub runs: u64,
+    /// How many records.
+    pub records: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// What is counted over all of it. Each is an integer.
+const COUNTS: &str = "SELECT \
+    (SELECT COUNT(*) FROM record), \
+    (SELECT CAST(COALESCE(SUM(LENGTH(head) + COALESCE(LENGTH(data), 0)), 0) AS BIGINT) FROM record), \
+    (SELECT COUNT(*) FROM record WHERE data IS NULL), \
+    (SELECT COUNT(*) FROM run), \
+    (SELECT COUNT(*) FROM run WHERE ended = 0), \
+    (SELECT COUNT(*) FROM signature WHERE n = 0), \
+    (SELECT COUNT(*) FROM held), \
+    (SELECT COUNT(*) FROM imported), \
+    (SELECT COUNT(*) FROM body), \
+    (SELECT CAST(COALESCE(SUM(LENGTH(text)), 0) AS BIGINT) FROM body), \
+    (SELECT CAST(COALESCE(SUM(LENGTH(data)), 0) AS BIGINT) FROM record)";
+
+/// What came since a time.
+const RECENT: &str = "SELECT \
+    (SELECT COUNT(*) FROM run WHERE opened_ms >= $1), \
+    COUNT(*), \
+    CAST(COALESCE(SUM(LENGTH(head) + COALESCE(LENGTH(data), 0)), 0) AS BIGINT) \
+    FROM record WHERE seq >= (SELECT MIN(record.seq) FROM record JOIN run ON run.run = record.run \
+                              WHERE record.n = 0 AND run.opened_ms >= $1)";
+
+impl Store {
+    /// Counts what there is, and what came since a time (in milliseconds since the Unix epoch).
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn stats(&self, since_ms: i64) -> Result<Stats, Error> {
+        let rows = self.rows(sql(COUNTS), &[Column::Int; 11]).await?;
+        let recent = self.rows(sql(RECENT).bind(since_ms), &[Column::Int; 3]).await?;
+        let count = |at| rows.first().map_or(0, |row| row.count(at));
+        let came = |at| recent.first().map_or(0, |row| row.count(at));
+        let sealed = match self.last_sealed().await? {
+            Some(sealed) => {
+                let at_ms = self.checkpointed_ms(sealed.n).await?;
+                Some((sealed, at_ms))
+            }
+            None => None,
+        };
+        Ok(Stats {
+            records: count(0),
+            record_bytes: count(1),
+            erased: count(2),
+            runs: count(3),
+            open: count(4),
+            signed: count(5),
+            held: count(6),
+            imported: count(7),
+            bodies: count(8),
+            body_bytes: count(9),
+            data_bytes: count(10),
+            recent: Recent { runs: came(0), records: came(1), bytes: came(2) },
+            sealed,
+            unsealed: self.unsealed_records().await?,
+        })
+    }
+
+    /// When a checkpoint was made, by its number in the ledger's stream.
+    async fn checkpointed_ms(&self, n: u64) -> Result<i64, Error> {
+        let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(STREAM).bind(n);
+        let rows = self.rows(statement, &[Column::Text]).await?;
+        let head: Option<crate::record::Head> =
+            rows.first().and_then(|row| serde_json::from_str(row.text(0)).ok());
+        Ok(head.and_then(|head| parse_rfc3339(&head.at)).unwrap_or_default())
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a ledger is: a file, or a database of a Postgres server. A password in an address is never shown.
+
+use std::fmt::{self, Debug, Display, Formatter};
+use std::path::{Path, PathBuf};
+
+use super::files;
+
+/// Where a ledger is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A SQLite file; keys, holds and pieces set aside lie in its directory.
+    File(PathBuf),
+    /// A database of a Postgres server.
+    Postgres {
+        /// How it is reached, with everything that was said.
+        url: String,
+        /// This machine's directory for what is not in the database: keys, holds, the index of the log.
+        dir: PathBuf,
+    },
+}
+
+/// What of an address's parameters is shown: how the ledger is found again, and no secret.
+const SHOWN: [&str; 10] = [
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "application_name",
+    "options",
+];
+
+impl Address {
+    /// Whether a text is the address of a Postgres server.
+    pub fn is_postgres(text: &str) -> bool {
+        text.starts_with("postgres://") || text.starts_with("postgresql://")
+    }
+
+    /// The file; `None` where it is none.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Address::File(path) => Some(path),
+            Address::Postgres { .. } => None,
+        }
+    }
+
+    /// What `--ledger` has to be told to find it, with everything that was said.
+    pub fn named(&self) -> PathBuf {
+        match self {
+            Address::File(path) => path.clone(),
+            Address::Postgres { url, .. } => url.into(),
+        }
+    }
+
+    /// The directory on this machine for what is not in the ledger itself.
+    pub fn dir(&self) -> &Path {
+        match self {
+            Address::File(path) => path.parent().unwrap_or(Path::new(".")),
+            Address::Postgres { dir, .. } => dir,
+        }
+    }
+
+    /// Whether a ledger may be there: a file that is not there is none, and of a server only it knows.
+    pub fn may_be_there(&self) -> bool {
+        self.file().is_none_or(Path::is_file)
+    }
+
+    /// Makes its directory.
+    pub(super) fn make_dir(&self) -> std::io::Result<()> {
+        let dir = self.dir();
+        match dir.file_name() {
+            Some(name) if name == ".quorate" => files::quorate_dir(dir),
+            _ => files::private_dir(dir),
+        }
+    }
+}
+
+impl From<&Path> for Address {
+    fn from(path: &Path) -> Self {
+        Address::File(path.to_owned())
+    }
+}
+
+impl Display for Address {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::File(path) => Display::fmt(&path.display(), f),
+            Address::Postgres { url, .. } => f.write_str(&without_secrets(url)),
+        }
+    }
+}
+
+impl Debug for Address {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+/// The address without its password, and without parameters that may be one.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", ""));
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, query)) => (rest, Some(query)),
+        None => (rest, None),
+    };
+    let end = rest.find(['/', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    // A password with a character in it that had to be escaped: where it ends cannot be told.
+    if path.contains('@') || path.contains('#') || query.is_some_and(|query| query.contains(['@', '#'])) {
+        return format!("{scheme}://…");
+    }
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (user.split(':').next(), host),
+        None => (None, authority),
+    };
+    // What stands where a port belongs and is none.
+    if host.rsplit_once(':').is_some_and(|(_, port)| port.contains(|c: char| !c.is_ascii_digit() && c != ']')) {
+        return format!("{scheme}://…");
+    }
+    let authority = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
+    let shown = |pair: &&str| {
+        let key = pair.split('=').next().unwrap_or_default();
+        SHOWN.contains(&key) || key.starts_with("options[")
+    };
+    let query: Vec<&str> = query.unwrap_or_default().split('&').filter(shown).collect();
+    match query.is_empty() {
+        true => format!("{scheme}://{authority}{path}"),
+        false => format!("{scheme}://{authority}{path}?{}", query.join("&")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        // X10
+        for (url, shown) in [
+            ("postgres://ada:s3cret@db:5433/quorate", "postgres://ada@db:5433/quorate"),
+            ("postgres://ada@db/quorate", "postgres://ada@db/quorate"),
+            ("postgresql://db/quorate?password=s3cret&sslmode=require", "postgresql://db/quorate?sslmode=require"),
+            ("postgres:///q?host=/run/pg&user=ada&password=s3cret", "postgres:///q?host=/run/pg&user=ada"),
+            ("postgres://ada:a@s3cret@db/q", "postgres://ada@db/q"),
+            ("postgres://ada@[::1]:5433/q", "postgres://ada@[::1]:5433/q"),
+            ("postgres://ada:a/s3cret@db/q", "postgres://…"),
+            ("postgres://ada:a?s3cret@db/q", "postgres://…"),
+            ("postgres://ada:a#s3cret@db/q", "postgres://…"),
+            ("postgres://ada:s3cret", "postgres://…"),
+        ] {
+            let address = Address::Postgres { url: url.to_owned(), dir: PathBuf::new() };
+            assert_eq!(address.to_string(), shown);
+            assert_eq!(format!("{address:?}"), format!("Address({shown})"));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Erasing bodies for real (D4): out of their rows, out of the file's free space, out of its log.
+//!
+//! SQLite overwrites what is erased, and what it moves from page to page (`secure_delete`); its log has copies until it is
+//! emptied. A file that an older version wrote may have more of them, which go when the file is written anew. Until all of
+//! that is done a file beside the ledger says so: who dies in between leaves it to the next one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_protocol::Name;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::connection::Transaction;
+use super::engine::{Column, Engine, sql};
+use super::open::BUSY;
+use super::{STREAM, Store, files, queue, unavailable};
+use crate::aside;
+use crate::retention::{Due, Plan};
+
+/// How long to wait for readers to end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How much is done so that nothing of what was erased can be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewrite {
+    /// The file is written anew, which takes as long as it is large and gives its free space back.
+    Anew,
+    /// It is overwritten where it lies.
+    InPlace,
+}
+
+/// What was erased.
+#[derive(Debug, Default)]
+pub struct Erased {
+    /// Of which runs.
+    pub runs: Vec<Due>,
+    /// Why something of what was erased, now or earlier, can still be found in the ledger's files. Nothing where all of
+    /// it is gone.
+    pub remains: Option<String>,
+    /// Where else it can still be found, whatever is done here.
+    pub elsewhere: Option<&'static str>,
+}
+
+impl Store {
+    /// Erases what a plan says, except what somebody needs again meanwhile, and records that, all or nothing. Then it
+    /// goes over the files. With an empty plan that is done where an earlier time did not get so far.
+    ///
+    /// # Errors
+    /// When the store does not answer. Then nothing is erased.
+    pub async fn erase(&self, mut plan: Plan, at_ms: i64, rewrite: Rewrite) -> Result<Erased, Error> {
+        if plan.due.is_empty() {
+            return Ok(match self.is_unwiped() {
+                true => self.wipe(rewrite, rewrite == Rewrite::Anew).await,
+                false => Erased::default(),
+            });
+        }
+        if let Some(why) = self.closed_to_writers() {
+            let what = format!("nothing can be erased from the ledger {}: {why}", self.address());
+            return Err(Error::Unavailable { what, source: None });
+        }
+        // What an earlier time has left to be done may be more than is done now.
+        let is_all = rewrite == Rewrite::Anew || !self.is_unwiped();
+        self.begin_wiping()?;
+        {
+            let mut connection = self.writer().await;
+            let erasing = async {
+                let mut transaction = connection.begin(Durability::Synced).await?;
+                let told = erase(&mut transaction, &mut plan, at_ms).await?;
+                if told.is_ok() {
+                    transaction.commit().await?;
+                }
+                Ok(told)
+            };
+            let erased: Result<_, sqlx::Error> = erasing.await;
+            if let Err(error) = &erased {
+                connection.failed(error);
+            }
+            erased.map_err(|error| self.error(error))??;
+        }
+        self.appended_now();
+        Ok(Erased { runs: plan.due, ..self.wipe(rewrite, is_all).await })
+    }
+
+    /// Goes over the files; says what can still be found. `is_all` is whether nothing is left to be done after that.
+    async fn wipe(&self, rewrite: Rewrite, is_all: bool) -> Erased {
+        let mut connection = self.writer().await;
+        let wiping = async { connection.engine().await?.wipe(rewrite).await };
+        let mut left = Erased::default();
+        match wiping.await {
+            Ok(Wiped::All) => {}
+            Ok(Wiped::ButLog) => left.remains = Some("another process reads it".to_owned()),
+            #[cfg(feature = "postgres")]
+            Ok(Wiped::ButServer) => {
+                left.elsewhere = Some(
+                    "in the server's write-ahead log, copies and backups, until whoever runs the server removes them",
+                );
+            }
+            Err(error) => left.remains = Some(error.to_string()),
+        }
+        if is_all && left.remains.is_none() {
+            // One that stays makes the next one go over the files once more.
+            let _ = files::remove(&self.unwiped());
+        }
+        left
+    }
+
+    /// Whether an earlier erasure did not get so far that nothing of it can be found.
+    pub fn is_unwiped(&self) -> bool {
+        self.unwiped().exists()
+    }
+
+    fn unwiped(&self) -> PathBuf {
+        match self.address.file() {
+            Some(file) => {
+                let mut path = file.as_os_str().to_owned();
+                path.push("-unwiped");
+                path.into()
+            }
+            None => self.dir().join("ledger-unwiped"),
+        }
+    }
+
+    fn begin_wiping(&self) -> Result<(), Error> {
+        let path = self.unwiped();
+        let begun = files::open_append(&path).and_then(|file| file.sync_all());
+        let begun = begun.and_then(|()| aside::sync_directory(&path));
+        begun.map_err(|error| unavailable(format!("cannot make {}", path.display()), error))
+    }
+}
+
+/// Erases inside of a transaction, and records it.
+async fn erase(
+    transaction: &mut Transaction<'_>,
+    plan: &mut Plan,
+    at_ms: i64,
+) -> Result<Result<(), Error>, sqlx::Error> {
+    let engine = transaction.engine();
+    // What was planned may have changed until nobody else could write.
+    let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
+    let mut spared = crate::retention::held(engine).await?;
+    spared.extend(open.iter().map(|row| Name::from(row.text(0))));
+    if let Some(ending) = &plan.ending
+        && !crate::retention::held(engine).await?.contains(ending)
+    {
+        spared.remove(ending);
+    }
+    plan.over.retain(|run| !spared.contains(run));
+    plan.due.retain(|due| !spared.contains(&due.run));
+    plan.named.look_on(engine, &plan.texts).await?;
+    plan.settle();
+    let mut done = Vec::new();
+    for due in std::mem::take(&mut plan.due) {
+        let mut touched = 0;
+        for (first, last) in &due.records {
+            let erase = "UPDATE record SET data = NULL WHERE run = $1 AND n >= $2 AND n <= $3 AND data IS NOT NULL";
+            touched += sql(erase).bind(&*due.run).bind(*first).bind(*last).execute(engine).await?;
+        }
+        for text in &due.texts {
+            touched += sql("DELETE FROM body WHERE sha256 = $1").bind(&**text).execute(engine).await?;
+        }
+        // Where nothing is touched another process was faster, and has recorded it.
+        if touched > 0 {
+            done.push(due);
+        }
+    }
+    plan.due = done;
+    let entries = plan.due.iter().map(|due| told(due, at_ms)).collect();
+    transaction.tell(entries).await
+}
+
+/// The record of what was erased of a run.
+fn told(due: &Due, at_ms: i64) -> Entry {
+    let ranges: Vec<[u64; 2]> = due.records.iter().map(|(first, last)| [*first, *last]).collect();
+    let data = json!({
+        "run": &*due.run,
+        "records": ranges,
+        "bodies": due.texts,
+        "reason": due.keep.reason(),
+        "days": due.keep.days(),
+    });
+    Entry { kind: Kind::Erased, at_ms, data: quorate_kernel::consultation::object(data) }
+}
+
+impl Transaction<'_> {
+    /// Appends records of the ledger's own.
+    pub(crate) async fn tell(&mut self, entries: Vec<Entry>) -> Result<Result<(), Error>, sqlx::Error> {
+        let stream: Name = STREAM.into();
+        let (engine, tails) = self.parts();
+        tails.remove(&stream);
+        let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
+        let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
+        for (n, entry) in (next..).zip(entries) {
+            if let Err(error) = queue::append_here(engine, &stream, n, entry).await? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn waits(time: Duration) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()))
+}
+
+/// How far the files were gone over.
+enum Wiped {
+    All,
+    /// Somebody reads it, and the log could not be emptied.
+    ButLog,
+    /// What is beside the tables is the server's.
+    #[cfg(feature = "postgres")]
+    ButServer,
+}
+
+impl Engine {
+    /// Goes over the files, so that nothing of what was erased can be found in them.
+    async fn wipe(&mut self, rewrite: Rewrite) -> Result<Wiped, sqlx::Error> {
+        match self {
+            Engine::Sqlite(sqlite) => {
+                if rewrite == Rewrite::Anew {
+                    sqlx::raw_sql("VACUUM").execute(&mut *sqlite).await?;
+                }
+                // Who waits for readers to end keeps writers waiting.
+                sqlx::raw_sql(waits(PATIENCE)).execute(&mut *sqlite).await?;
+                let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *sqlite).await;
+                sqlx::raw_sql(waits(BUSY)).execute(&mut *sqlite).await?;
+                let busy: i64 = checkpoint?.get(0);
+                Ok(if busy == 0 { Wiped::All } else { Wiped::ButLog })
+            }
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => {
+                match rewrite {
+                    Rewrite::Anew => {
+                        self.raw("VACUUM (FULL) record").await?;
+                        self.raw("VACUUM (FULL) body").await?;
+                    }
+                    Rewrite::InPlace => self.raw("VACUUM record, body").await?,
+                }
+                Ok(Wiped::ButServer)
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A lease: its row in the database, and keeping it up.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use quorate_kernel::entropy;
+use quorate_kernel::ports::ledger::{Durability, Error};
+use quorate_protocol::Name;
+use tokio::sync::{Mutex, oneshot};
+
+use super::Leases;
+use crate::Store;
+use crate::store::connection::Connection;
+use crate::store::engine::{Column, Engine, sql};
+use crate::store::postgres;
+
+/// How long a lease lasts, in milliseconds: how long it takes until a dead driver's run can be taken up elsewhere.
+const LASTS_MS: i64 = 15_000;
+/// How often it is renewed.
+const RENEWED: Duration = Duration::from_millis(LASTS_MS.unsigned_abs() / 3);
+
+/// What time it is on the server, in milliseconds since the Unix epoch.
+macro_rules! now {
+    () => {
+        "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
+}
+
+/// Taken where nobody has it, where its time is over, or where its owner was of this place: whoever takes it has the lock
+/// of this place, which no living process has let go of.
+const TAKE: &str = concat!(
+    "INSERT INTO lease (run, owner, place, until_ms) VALUES ($1, $2, $3, ",
+    now!(),
+    " + $4) ON CONFLICT (run) DO UPDATE \
+     SET owner = excluded.owner, place = excluded.place, until_ms = excluded.until_ms \
+     WHERE lease.place = excluded.place OR lease.until_ms <= ",
+    now!()
+);
+const RENEW: &str = concat!("UPDATE lease SET until_ms = ", now!(), " + $3 WHERE run = $1 AND owner = $2");
+const LIVE: &str = concat!("SELECT run, owner, CASE WHEN until_ms > ", now!(), " THEN run END FROM lease");
+
+/// The row of a run that this process drives. Dropping it takes the row away.
+pub(super) struct Lease {
+    connection: Weak<Mutex<Connection>>,
+    end: Option<oneshot::Sender<Arc<Mutex<Connection>>>>,
+}
+
+/// What keeps a lease up.
+struct Keeper {
+    run: Name,
+    owner: String,
+    leases: Leases,
+    connection: Weak<Mutex<Connection>>,
+}
+
+impl Lease {
+    /// Takes a run's lease; where it is another's, says until when.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(super) async fn take(store: &Store, run: &Name) -> Result<Result<Lease, i64>, Error> {
+        let owner = entropy::run_id().to_string();
+        let place = postgres::place(store.dir());
+        let taken = {
+            let mut connection = store.writer().await;
+            let leases = connection.leases.clone();
+            take(&mut connection, &leases, run, &owner, &place).await.map_err(|error| store.error(error))?
+        };
+        Ok(match taken {
+            Err(until_ms) => Err(until_ms),
+            Ok(leases) => {
+                let (end, ended) = oneshot::channel();
+                let connection = store.shared();
+                let keeper = Keeper { run: run.clone(), owner, leases, connection: connection.clone() };
+                tokio::spawn(keeper.keep(ended));
+                Ok(Lease { connection, end: Some(end) })
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lease")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // The keeper takes the row away. It is handed the connection, so that whoever closes the ledger waits for that.
+        if let (Some(end), Some(connection)) = (self.end.take(), self.connection.upgrade()) {
+            let _ = end.send(connection);
+        }
+    }
+}
+
+impl Keeper {
+    async fn keep(self, mut ended: oneshot::Receiver<Arc<Mutex<Connection>>>) {
+        loop {
+            match tokio::time::timeout(RENEWED, &mut ended).await {
+                Ok(Ok(connection)) => {
+                    // A row that stays is over soon.
+                    let _ = self.release(&connection).await;
+                    self.leases.remove(&self.run);
+                    return;
+                }
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    let Some(connection) = self.connection.upgrade() else { return };
+                    // Whether it is still ours every append asks again; a lost connection is made anew by the next one.
+                    let _ = self.renew(&connection).await;
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, connection: &Mutex<Connection>) -> Result<u64, sqlx::Error> {
+        let mut connection = connection.lock().await;
+        let engine = connection.engine().await?;
+        sql(RENEW).bind(&*self.run).bind(&*self.owner).bind(LASTS_MS).execute(engine).await
+    }
+
+    async fn release(&self, connection: &Mutex<Connection>) -> Result<u64, sqlx::Error> {
+        let mut connection = connection.lock().await;
+        let engine = connection.engine().await?;
+        let release = sql("DELETE FROM lease WHERE run = $1 AND owner = $2");
+        release.bind(&*self.run).bind(&*self.owner).execute(engine).await
+    }
+}
+
+/// In a transaction, so that it comes before or after each append and never beside one.
+async fn take(
+    connection: &mut Connection,
+    leases: &Leases,
+    run: &Name,
+    owner: &str,
+    place: &str,
+) -> Result<Result<Leases, i64>, sqlx::Error> {
+    let mut transaction = connection.begin(Durability::Written).await?;
+    let engine = transaction.engine();
+    let taken = sql(TAKE).bind(&**run).bind(owner).bind(place).bind(LASTS_MS).execute(engine).await?;
+    if taken == 0 {
+        let until = sql("SELECT until_ms FROM lease WHERE run = $1").bind(&**run);
+        return Ok(Err(until.row(engine, &[Column::Int]).await?.map_or(0, |row| row.int(0))));
+    }
+    transaction.commit().await?;
+    leases.insert(run, owner);
+    Ok(Ok(leases.clone()))
+}
+
+/// The runs whose lease is another's: those that somebody drives now, and those that we drove and somebody took.
+pub(super) async fn shut_out(engine: &mut Engine, leases: &Leases) -> Result<BTreeSet<Name>, sqlx::Error> {
+    let mut ours = leases.all();
+    let mut shut = BTreeSet::new();
+    for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
+        let run = Name::from(row.text(0));
+        match ours.remove(&run) {
+            Some(owner) if owner == row.text(1) => {}
+            Some(_) => _ = shut.insert(run),
+            None if row.some_text(2).is_some() => _ = shut.insert(run),
+            None => {}
+        }
+    }
+    // Somebody took it, and has let go of it again.
+    shut.extend(ours.into_keys());
+    Ok(shut)
+}

@@ -1,0 +1,95 @@
+//! Writing records that another ledger has sealed, byte for byte as they are. Whoever calls this has verified them.
+
+use quorate_kernel::ports::ledger::{Entry, Error};
+use quorate_protocol::Name;
+use sqlx::Error as StoreError;
+
+use super::connection::Transaction;
+use super::engine::{Column, Engine, sql};
+use super::index::Change;
+use super::{STREAM, queue};
+use crate::prove::{Checked, Item};
+use crate::record::leaf;
+
+/// How a run ends here.
+pub(crate) struct End {
+    /// The number of its next record.
+    pub(crate) next: u64,
+    /// The leaf of its last one.
+    pub(crate) leaf: String,
+    /// Whether its records are signed.
+    pub(crate) signed: bool,
+}
+
+/// How a run ends here; `None` where it has no record.
+pub(crate) async fn end(engine: &mut Engine, run: &str) -> Result<Option<End>, StoreError> {
+    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1").bind(run);
+    let Some(last) = last.row(engine, &[Column::Int, Column::Text]).await? else { return Ok(None) };
+    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
+    let signed = signed.row(engine, &[Column::Int]).await?.is_some();
+    Ok(Some(End { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
+}
+
+/// Whether a stream that is here is a run.
+pub(crate) async fn is_run(engine: &mut Engine, run: &str) -> Result<bool, StoreError> {
+    let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
+    Ok(row.is_some())
+}
+
+/// The head of a record that is here.
+pub(crate) async fn head(engine: &mut Engine, run: &str, n: u64) -> Result<Option<String>, StoreError> {
+    let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(run).bind(n);
+    Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
+}
+
+/// Writes a record with its signatures and what it changes in the index.
+pub(crate) async fn insert(engine: &mut Engine, item: &Item, record: &Checked) -> Result<(), StoreError> {
+    let head = &record.head;
+    let seq = engine.next_seq("SELECT MAX(seq) FROM record").await?;
+    sql("INSERT INTO record (seq, run, n, kind, head, data) VALUES ($1, $2, $3, $4, $5, $6)")
+        .bind(seq)
+        .bind(head.run.as_str())
+        .bind(head.n)
+        .bind(head.kind.as_str())
+        .bind(item.head.as_str())
+        .bind(item.data.clone())
+        .execute(engine)
+        .await?;
+    for signed in item.signatures.iter().flat_map(|envelope| &envelope.signatures) {
+        sql("INSERT INTO signature (run, n, key, signature) VALUES ($1, $2, $3, $4)")
+            .bind(head.run.as_str())
+            .bind(head.n)
+            .bind(signed.keyid.as_str())
+            .bind(signed.sig.as_str())
+            .execute(engine)
+            .await?;
+    }
+    let change = record.data.as_ref().and_then(|data| Change::of(&head.kind, record.at_ms, data));
+    match change {
+        Some(change) => change.apply(engine, &head.run).await,
+        None => Ok(()),
+    }
+}
+
+/// Keeps a text that a record names.
+pub(crate) async fn body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
+    sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING")
+        .bind(sha256)
+        .bind(text)
+        .execute(engine)
+        .await
+        .map(|_| ())
+}
+
+/// Records in the ledger's own stream what was merged. What was known of the runs' ends is known no more.
+pub(crate) async fn record(
+    transaction: &mut Transaction<'_>,
+    runs: Vec<Name>,
+    entry: Entry,
+) -> Result<Result<(), Error>, StoreError> {
+    let (engine, tails) = transaction.parts();
+    let stream: Name = STREAM.into();
+    runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
+    let next = end(engine, STREAM).await?.map_or(0, |end| end.next);
+    Ok(queue::append_here(engine, &stream, next, entry).await?.map(drop))
+}

@@ -1,0 +1,318 @@
+//! Opening the ledger: making it, bringing an older one up to date, setting a broken one aside, and reading one
+//! that nothing can be written to.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quorate_kernel::ports::ledger::Error;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
+
+use super::address::Address;
+use super::connection::{Connection, primary_code};
+use super::engine::Engine;
+use super::{Store, files, unanswered, unavailable};
+use crate::aside::{self, Piece};
+use crate::keys::{self, Purpose};
+
+/// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
+const SCHEMAS: [&str; 2] =
+    [concat!(include_str!("schema.sql"), include_str!("log_index.sql")), include_str!("schema-2.sql")];
+/// How long to wait for another process's transaction.
+pub(super) const BUSY: Duration = Duration::from_secs(30);
+
+/// A ledger that was opened, and what had to be set aside for it.
+pub struct Opened {
+    /// The ledger.
+    pub store: Store,
+    /// A file that was no ledger and now lies in `aside/`.
+    pub set_aside: Option<Piece>,
+}
+
+/// A connection, and why nothing may be written through it.
+type Connected = (SqliteConnection, Option<String>);
+
+impl Store {
+    /// Opens a ledger, making it (and a private `.quorate/` directory, if that is where it is to be) when it is not
+    /// there. A broken ledger is moved to `aside/` and a new one is started. One of a newer version, or that lies where
+    /// nothing can be written, is opened for reading.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn open(path: &Path) -> Result<Opened, Error> {
+        let address = Address::from(path);
+        let dir = address.dir();
+        if let Err(error) = address.make_dir()
+            && !path.is_file()
+        {
+            return Err(unavailable(format!("cannot make {}", dir.display()), error));
+        }
+        let is_new = !path.exists();
+        // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
+        // new one's log for its own: nobody opens meanwhile.
+        let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
+        let connected = connect(path).await;
+        drop(opening);
+        match connected {
+            Ok(connected) => {
+                if is_new {
+                    key_of_its_own(dir)?;
+                }
+                Ok(Opened { store: store(path, connected), set_aside: None })
+            }
+            Err(error) if is_corrupt(&error) && is_called_like_a_ledger(path) => {
+                Store::start_anew(path, dir).await
+            }
+            Err(error) if is_corrupt(&error) => {
+                Err(unavailable(format!("{} is no ledger", path.display()), error))
+            }
+            Err(error) if path.is_file() => match connect_to_read(path).await {
+                Ok(connected) => Ok(Opened { store: store(path, connected), set_aside: None }),
+                Err(_) => Err(unanswered(&address, error)),
+            },
+            Err(error) => Err(unanswered(&address, error)),
+        }
+    }
+
+    /// Opens a ledger as it is, for reading alone: no file is made, mended or set aside.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: where it is not there, is none, or cannot be read.
+    pub async fn open_to_read(address: &Address) -> Result<Store, Error> {
+        let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
+        let opened = match connect_to_read(path).await {
+            Ok((mut connection, _)) => has_tables_alone(&mut connection).await.map(|()| connection),
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(connection) => {
+                let why = "it was opened for reading alone".to_owned();
+                Ok(store(path, (connection, Some(why))))
+            }
+            Err(error) if is_corrupt(&error) => {
+                Err(unavailable(format!("{} is no ledger", path.display()), error))
+            }
+            Err(error) => Err(unanswered(address, error)),
+        }
+    }
+
+    /// Opens a ledger wherever it is. One in a database is made there when it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn open_at(address: &Address) -> Result<Opened, Error> {
+        match address {
+            Address::File(path) => Store::open(path).await,
+            #[cfg(feature = "postgres")]
+            Address::Postgres { url, dir } => {
+                // Who may write nothing here can still read what is there.
+                let made = address.make_dir();
+                let log_index = log_index(dir).await.map_err(|error| {
+                    unavailable(format!("cannot open the index of the log in {}", dir.display()), error)
+                })?;
+                let (connection, is_new) = super::postgres::Server::connect(url, log_index)
+                    .await
+                    .map_err(|error| unanswered(address, error))?;
+                if is_new && made.is_ok() {
+                    key_of_its_own(dir)?;
+                }
+                Ok(Opened { store: Store::new(address.clone(), connection), set_aside: None })
+            }
+            #[cfg(not(feature = "postgres"))]
+            Address::Postgres { .. } => Err(Error::Unavailable {
+                what: format!("the ledger {address} needs the feature `postgres`, which this was built without"),
+                source: None,
+            }),
+        }
+    }
+
+    /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
+    /// process may have been faster. What lies beside it goes first: once the file itself is gone, others make a new
+    /// one with a log of its own.
+    async fn start_anew(path: &Path, dir: &Path) -> Result<Opened, Error> {
+        let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
+        let _lock = lock.map_err(|error| unavailable(format!("cannot lock {}", dir.display()), error))?;
+        let mut set_aside = None;
+        if connect(path).await.is_err_and(|error| is_corrupt(&error)) {
+            let beside = ["-wal", "-shm"].map(|suffix| {
+                let mut beside = path.as_os_str().to_owned();
+                beside.push(suffix);
+                PathBuf::from(beside)
+            });
+            for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
+                let piece = aside::take(dir, file)
+                    .map_err(|error| unavailable(format!("cannot set {} aside", file.display()), error))?;
+                set_aside = Some(piece);
+            }
+        }
+        let connected = connect(path).await.map_err(|error| unanswered(&path.into(), error))?;
+        Ok(Opened { store: store(path, connected), set_aside })
+    }
+}
+
+fn store(path: &Path, (connection, closed_to_writers): Connected) -> Store {
+    Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers))
+}
+
+/// The index of the log where the ledger is no file. It can be made anew at any time; where nothing can be written it
+/// lasts as long as the process.
+#[cfg(feature = "postgres")]
+async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    const SCHEMA: &str = include_str!("log_index.sql");
+    let path = dir.join("log_index.db");
+    for _ in 0..2 {
+        let opened = async {
+            let mut connection = options(&path).connect().await?;
+            let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+            if version(&mut transaction).await? == 0 {
+                sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+                sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+            }
+            transaction.commit().await?;
+            Ok(connection)
+        };
+        match opened.await {
+            Ok(connection) => return Ok(connection),
+            Err(error) if is_corrupt(&error) && files::remove(&path).is_ok() => {}
+            Err(_) => break,
+        }
+    }
+    let mut connection = SqliteConnectOptions::new().disable_statement_logging().connect().await?;
+    sqlx::raw_sql(SCHEMA).execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// A ledger has a key of its own from its creation, unless one lies there already.
+fn key_of_its_own(dir: &Path) -> Result<(), Error> {
+    let keys = keys::Directory::of(dir);
+    let cannot = |error| unavailable(format!("cannot make the key of the ledger in {}", dir.display()), error);
+    if keys.load(Purpose::Ledger).map_err(cannot)?.is_none() {
+        // Another process may just have made it.
+        match keys.create(Purpose::Ledger) {
+            Ok(_) | Err(keys::Error::There { .. }) => {}
+            Err(error) => return Err(cannot(error)),
+        }
+    }
+    Ok(())
+}
+
+/// How a file is opened that is written to.
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .foreign_keys(false)
+        .busy_timeout(BUSY)
+        // What is erased is overwritten (D4).
+        .pragma("secure_delete", "ON")
+        .disable_statement_logging()
+}
+
+async fn connect(path: &Path) -> Result<Connected, sqlx::Error> {
+    let mut connection = options(path).connect().await?;
+    match version(&mut connection).await? {
+        version if version < SCHEMAS.len() => bring_up_to_date(&mut connection).await?,
+        version if version > SCHEMAS.len() => {
+            sqlx::raw_sql("PRAGMA query_only = ON").execute(&mut connection).await?;
+            return Ok((connection, Some(newer(version))));
+        }
+        _ => {}
+    }
+    Ok((connection, None))
+}
+
+fn newer(version: usize) -> String {
+    let ours = SCHEMAS.len();
+    format!("its schema is version {version}, and this program writes version {ours}: it is only read")
+}
+
+/// Opens what is there for reading alone: where it lies nothing can be written.
+async fn connect_to_read(path: &Path) -> Result<Connected, sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY);
+    let opened = options.clone().disable_statement_logging().connect().await;
+    let read = match opened {
+        Ok(mut connection) => version(&mut connection).await.map(|version| (connection, version)),
+        Err(error) => Err(error),
+    };
+    let (connection, version) = match read {
+        Ok(read) => read,
+        // Reading a log needs a file beside it. Where there is no log, and no such file can be made, nobody writes.
+        Err(_) if !wal(path).is_file() => {
+            let mut connection = options.immutable(true).disable_statement_logging().connect().await?;
+            let version = version(&mut connection).await?;
+            (connection, version)
+        }
+        Err(error) => return Err(error),
+    };
+    if version == 0 {
+        return Err(sqlx::Error::Configuration("it is empty, and nothing can be written to it".into()));
+    }
+    Ok((connection, Some("nothing can be written where it lies: it is only read".into())))
+}
+
+/// Looks at what a file says of its tables before any is read: a view may show other rows than there are, and a text that
+/// is none is more than the database's driver takes.
+async fn has_tables_alone(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let rows = sqlx::query("SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master");
+    for row in rows.fetch_all(connection).await? {
+        for at in 0..4 {
+            let text: Option<Vec<u8>> = row.try_get(at)?;
+            if text.is_some_and(|text| std::str::from_utf8(&text).is_err()) {
+                return Err(sqlx::Error::Protocol("what it says of its tables cannot be read".into()));
+            }
+        }
+        let kind: Vec<u8> = row.try_get(0)?;
+        if !matches!(&*kind, b"table" | b"index") {
+            let what = format!("it has a {}, which no ledger has", String::from_utf8_lossy(&kind));
+            return Err(sqlx::Error::Protocol(what));
+        }
+    }
+    Ok(())
+}
+
+fn wal(path: &Path) -> PathBuf {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    PathBuf::from(wal)
+}
+
+async fn version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {
+    let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(connection).await?.get(0);
+    // Nobody counts below 0, or up to where this would not hold.
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}
+
+/// Makes the tables, or those that are missing in an older file, unless another process was faster.
+async fn bring_up_to_date(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let version = version(&mut transaction).await?;
+    if version == 0 {
+        let tables = sqlx::query("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *transaction).await?;
+        if tables.get::<i64, _>(0) > 0 {
+            return Err(sqlx::Error::Configuration("it is a database of something else".into()));
+        }
+    }
+    for schema in SCHEMAS.iter().skip(version) {
+        sqlx::raw_sql(*schema).execute(&mut *transaction).await?;
+    }
+    if version < SCHEMAS.len() {
+        let pragma = format!("PRAGMA user_version = {}", SCHEMAS.len());
+        sqlx::raw_sql(AssertSqlSafe(pragma)).execute(&mut *transaction).await?;
+    }
+    transaction.commit().await
+}
+
+/// Whether SQLite says that the file is no database (26) or a broken one (11).
+fn is_corrupt(error: &sqlx::Error) -> bool {
+    matches!(primary_code(error), Some(26 | 11))
+}
+
+/// Whether a file that is no database may be moved out of the way. A draft that was named as the ledger by mistake
+/// stays where it is.
+fn is_called_like_a_ledger(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("db" | "sqlite" | "sqlite3"))
+        || path.parent().and_then(Path::file_name).is_some_and(|dir| dir == ".quorate")
+}

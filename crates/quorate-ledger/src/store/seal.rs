@@ -1,0 +1,340 @@
+//! Sealing: a checkpoint over all records so far, signed by the ledger's key, which becomes a record itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quorate_kernel::entropy;
+use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
+
+use super::connection::Transaction;
+use super::engine::{Column, Engine, sql};
+use super::tiles::Growing;
+use super::{Store, queue};
+use crate::merkle::{self, TreeHead};
+use crate::note::{Checkpoint, Note, Signer, Verifier};
+use crate::signing::SecretKey;
+
+/// The stream of the ledger's own records: its checkpoints, and what was done to it.
+pub const STREAM: &str = "ledger";
+
+/// How many records are read at once.
+const PAGE: u64 = 1000;
+
+/// A checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// Which log.
+    pub origin: String,
+    /// Over how many records, and their root.
+    pub tree: TreeHead,
+    /// The signed note; `None` where nobody signed it.
+    pub note: Option<String>,
+    /// Who verifies it, one line each (see [`crate::note::Verifier`]).
+    pub keys: Vec<String>,
+    /// Its number in the ledger's stream.
+    pub n: u64,
+    /// Whether it was made just now. Where nothing came after the last one, it still holds.
+    pub fresh: bool,
+}
+
+impl Sealed {
+    /// Reads the body of a checkpoint's record.
+    pub(crate) fn of(n: u64, data: &Map<String, Json>) -> Option<Sealed> {
+        let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
+        let root = unhex(&text("root")?)?;
+        let keys = data.get("keys")?.as_array()?.iter().map(|key| key.as_str().map(str::to_owned));
+        Some(Sealed {
+            origin: text("origin")?,
+            tree: TreeHead { size: data.get("size")?.as_u64()?, root },
+            note: text("note"),
+            keys: keys.collect::<Option<_>>()?,
+            n,
+            fresh: false,
+        })
+    }
+
+    /// What a note of it would say.
+    pub fn unsigned(&self) -> String {
+        Checkpoint::new(&self.origin, self.tree).map_or_else(|_| String::new(), |one| one.to_string())
+    }
+
+    /// Who verifies it; `None` where a line is no key.
+    pub fn verifiers(&self) -> Option<Vec<Verifier>> {
+        self.keys.iter().map(|key| Verifier::from_text(key).ok()).collect()
+    }
+
+    fn data(&self) -> Map<String, Json> {
+        let object = json!({
+            "origin": self.origin,
+            "size": self.tree.size,
+            "root": entropy::hex(&self.tree.root),
+            "note": self.note,
+            "keys": self.keys,
+        });
+        quorate_kernel::consultation::object(object)
+    }
+}
+
+impl Store {
+    /// The last checkpoint.
+    ///
+    /// # Errors
+    /// When the store does not answer, or the checkpoint's record cannot be read.
+    pub async fn last_sealed(&self) -> Result<Option<Sealed>, Error> {
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        last(engine).await.map_err(|error| self.unsealed(error))
+    }
+
+    /// Who verifies the last checkpoint that anybody signed; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a checkpoint's record cannot be read.
+    pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, Error> {
+        let mut before = i64::MAX;
+        loop {
+            let statement = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 AND n < $3 \
+                                 ORDER BY n DESC LIMIT 20");
+            let statement = statement.bind(STREAM).bind(Kind::Checkpoint.as_str()).bind(before);
+            let rows = self.rows(statement, &[Column::Int, Column::Text]).await?;
+            for row in &rows {
+                let data = row.some_text(1).and_then(|data| serde_json::from_str(data).ok());
+                let sealed = data.and_then(|data| Sealed::of(row.count(0), &data));
+                let keys = sealed.and_then(|sealed| sealed.verifiers());
+                let what = "the checkpoint cannot be read".to_owned();
+                let unreadable = Error::Corrupt { run: STREAM.into(), n: row.count(0), what };
+                match keys.ok_or(unreadable)? {
+                    keys if keys.is_empty() => before = row.int(0),
+                    keys => return Ok(Some(keys)),
+                }
+            }
+            if rows.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// How many records stand after the last checkpoint, not counting the ledger's own last one.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn unsealed_records(&self) -> Result<u64, Error> {
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        let counted = async {
+            let sealed = last(engine).await?;
+            Ok(waiting(engine, sealed.as_ref()).await?)
+        };
+        counted.await.map_err(|error| self.unsealed(error))
+    }
+
+    /// Makes a checkpoint over all records, signed by these keys, and records it. Where nothing came since the last one and
+    /// `again` is not asked for, that one is returned. Before anybody is shown a checkpoint it has to be synced, with
+    /// everything that it is over: after a loss of power another one of the same size could contradict it.
+    ///
+    /// # Errors
+    /// When the store does not answer, or the records do not continue the tree of the last checkpoint: then nothing is
+    /// signed.
+    pub async fn seal(
+        &self,
+        keys: &[Arc<SecretKey>],
+        at_ms: i64,
+        again: bool,
+        durability: Durability,
+    ) -> Result<Sealed, Error> {
+        let mut connection = self.writer().await;
+        // What is appended from here on is not covered, or was covered and is looked for once more.
+        self.appended.store(false, Ordering::Relaxed);
+        let sealing = async {
+            let mut transaction = connection.begin(durability).await?;
+            let sealed = seal(&mut transaction, keys, at_ms, again).await?;
+            if !sealed.fresh && durability == Durability::Synced {
+                // A commit that writes something is what makes everything before it durable.
+                let touch = sql("UPDATE checkpoint SET n = n WHERE size = $1").bind(sealed.tree.size);
+                touch.execute(transaction.engine()).await?;
+            }
+            transaction.commit().await?;
+            Ok(sealed)
+        };
+        let sealed: Result<Sealed, Unsealed> = sealing.await;
+        if let Err(Unsealed::Store(error)) = &sealed {
+            connection.failed(error);
+        }
+        sealed.map_err(|error| self.unsealed(error))
+    }
+
+    fn unsealed(&self, error: Unsealed) -> Error {
+        match error {
+            Unsealed::Store(error) => self.error(error),
+            Unsealed::Diverges { n, what } => Error::Corrupt { run: STREAM.into(), n, what },
+        }
+    }
+}
+
+/// Why there is no checkpoint.
+enum Unsealed {
+    Store(sqlx::Error),
+    Diverges { n: u64, what: String },
+}
+
+impl From<sqlx::Error> for Unsealed {
+    fn from(error: sqlx::Error) -> Self {
+        Unsealed::Store(error)
+    }
+}
+
+async fn last(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
+    let row = sql("SELECT n FROM checkpoint ORDER BY size DESC LIMIT 1").row(engine, &[Column::Int]).await?;
+    let Some(n) = row.map(|row| row.count(0)) else { return Ok(None) };
+    let row = sql("SELECT data FROM record WHERE run = $1 AND n = $2")
+        .bind(STREAM)
+        .bind(n)
+        .row(engine, &[Column::Text])
+        .await?;
+    let data = row.and_then(|row| serde_json::from_str(row.some_text(0)?).ok());
+    let sealed = data.and_then(|data| Sealed::of(n, &data));
+    let unreadable = || Unsealed::Diverges { n, what: "the checkpoint cannot be read".into() };
+    sealed.map(Some).ok_or_else(unreadable)
+}
+
+/// How many records a checkpoint would newly cover, one that follows a checkpoint directly not counting.
+async fn waiting(engine: &mut Engine, sealed: Option<&Sealed>) -> Result<u64, sqlx::Error> {
+    let size = sealed.map_or(0, |sealed| sealed.tree.size);
+    let rest = sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(size).row(engine, &[Column::Int]);
+    let rest = rest.await?.map_or(0, |row| row.count(0));
+    Ok(rest.saturating_sub(u64::from(sealed.is_some())))
+}
+
+async fn seal(
+    transaction: &mut Transaction<'_>,
+    keys: &[Arc<SecretKey>],
+    at_ms: i64,
+    again: bool,
+) -> Result<Sealed, Unsealed> {
+    let (engine, tails) = transaction.parts();
+    let before = last(engine).await?;
+    if let Some(sealed) = &before
+        && !again
+        && waiting(engine, before.as_ref()).await? == 0
+    {
+        return Ok(sealed.clone());
+    }
+    let mut tree = grown(engine, before.as_ref()).await?;
+    let head = tree.frontier().tree_head();
+    tree.store(engine).await?;
+    let origin = match &before {
+        Some(sealed) => sealed.origin.clone(),
+        None => format!("quorate/{}", entropy::run_id()),
+    };
+    let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
+    let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
+    let (note, names) = signed(&origin, head, keys)
+        .map_err(|what| Unsealed::Diverges { n: next, what })?;
+    let sealed = Sealed { origin, tree: head, note, keys: names, n: next, fresh: true };
+    let entry = Entry { kind: Kind::Checkpoint, at_ms, data: sealed.data() };
+    let stream: Name = STREAM.into();
+    tails.remove(&stream);
+    queue::append_here(engine, &stream, next, entry)
+        .await?
+        .map_err(|error| Unsealed::Diverges { n: next, what: error.to_string() })?;
+    sql("INSERT INTO checkpoint (size, root, n) VALUES ($1, $2, $3) \
+         ON CONFLICT (size) DO UPDATE SET root = excluded.root, n = excluded.n")
+        .bind(head.size)
+        .bind(entropy::hex(&head.root))
+        .bind(next)
+        .execute(engine)
+        .await?;
+    Ok(sealed)
+}
+
+/// The tree of all records: that of the last checkpoint, and what came since.
+async fn grown(engine: &mut Engine, before: Option<&Sealed>) -> Result<Growing, Unsealed> {
+    let mut tree = match before {
+        Some(sealed) => match Growing::load(engine, sealed.tree.size).await {
+            Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
+            // The stored hashes are an index: what they follow from decides.
+            _ => {
+                let tree = read_on(engine, Growing::new(), Some(sealed.tree.size)).await?;
+                if tree.frontier().tree_head() != sealed.tree {
+                    let what = "the records are not those that it was made over; see `quorate ledger verify`";
+                    return Err(Unsealed::Diverges { n: sealed.n, what: what.into() });
+                }
+                tree
+            }
+        },
+        None => Growing::new(),
+    };
+    tree = read_on(engine, tree, None).await?;
+    Ok(tree)
+}
+
+/// Appends the leaves of the records that follow, up to a size or the end.
+async fn read_on(
+    engine: &mut Engine,
+    mut tree: Growing,
+    until: Option<u64>,
+) -> Result<Growing, Unsealed> {
+    loop {
+        let size = tree.frontier().size();
+        let end = until.unwrap_or(u64::MAX).min(size.saturating_add(PAGE));
+        let rows = sql("SELECT seq, run, n, head FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq")
+            .bind(size)
+            .bind(end)
+            .rows(engine, &[Column::Int, Column::Text, Column::Int, Column::Text])
+            .await?;
+        for row in &rows {
+            let place = tree.frontier().size() + 1;
+            if row.count(0) != place {
+                let what = format!(
+                    "there is no record at place {place}, before {}/{}; see `quorate ledger verify`",
+                    row.text(1),
+                    row.count(2)
+                );
+                return Err(Unsealed::Diverges { n: 0, what });
+            }
+            tree.push(merkle::leaf(row.text(3).as_bytes()));
+        }
+        // Full rows are stored as they come, so that a long ledger takes no more memory than a short one.
+        tree.store(engine).await?;
+        if rows.is_empty() || tree.frontier().size() == until.unwrap_or(u64::MAX) {
+            return Ok(tree);
+        }
+    }
+}
+
+/// The note that keys sign, and who verifies it.
+fn signed(
+    origin: &str,
+    head: TreeHead,
+    keys: &[Arc<SecretKey>],
+) -> Result<(Option<String>, Vec<String>), String> {
+    let checkpoint = Checkpoint::new(origin, head).map_err(|error| error.to_string())?;
+    let mut note: Option<Note> = None;
+    let mut names = Vec::new();
+    for key in keys {
+        let signer = Signer::new(origin, Arc::clone(key)).map_err(|error| error.to_string())?;
+        names.push(signer.verifier().to_string());
+        note = Some(match note {
+            None => checkpoint.sign(&signer).map_err(|error| error.to_string())?,
+            Some(mut note) => {
+                note.sign(&signer).map_err(|error| error.to_string())?;
+                note
+            }
+        });
+    }
+    Ok((note.map(|note| note.to_string()), names))
+}
+
+pub(crate) fn unhex(text: &str) -> Option<merkle::Hash> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 || digits.iter().any(u8::is_ascii_uppercase) {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (byte, two) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}

@@ -1,0 +1,131 @@
+//! The stored part of the Merkle tree: the hashes of complete subtrees, 256 in a row of the table `tile`, as far as the
+//! last checkpoint reaches. They follow from the records; `verify` holds them against these.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::engine::{Column, Engine, sql};
+use crate::merkle::{self, Fetched, Frontier, Hash, STRIDE, Subtree};
+
+/// How many hashes a row has at most.
+pub(crate) const WIDTH: u64 = 1 << STRIDE;
+
+/// Whether the hashes of a level are stored.
+pub(crate) fn keeps(level: u32) -> bool {
+    level.is_multiple_of(STRIDE)
+}
+
+/// A tree that is appended to, and the rows that change by that.
+pub(crate) struct Growing {
+    frontier: Frontier,
+    rows: BTreeMap<(u32, u64), Vec<u8>>,
+}
+
+/// Why stored hashes are of no use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    /// The store does not answer.
+    #[error(transparent)]
+    Store(#[from] sqlx::Error),
+    /// A hash is missing, or more are asked for than there are.
+    #[error("the stored tree is not whole: {0}")]
+    Absent(String),
+}
+
+impl Growing {
+    /// The empty tree.
+    pub(crate) fn new() -> Self {
+        Growing { frontier: Frontier::new(), rows: BTreeMap::new() }
+    }
+
+    /// The tree of the first records, from what is stored.
+    pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, Broken> {
+        let fetched = fetch(engine, [0..size], size).await?;
+        let frontier = merkle::frontier(&fetched, size).map_err(|error| Broken::Absent(error.to_string()))?;
+        let mut rows = BTreeMap::new();
+        // What is appended next goes into the rows that are not full.
+        for level in (0..u64::BITS).step_by(STRIDE as usize) {
+            let hashes = size >> level;
+            if !hashes.is_multiple_of(WIDTH) {
+                let idx = hashes / WIDTH;
+                let mut row = row(engine, level, idx).await?;
+                row.truncate(bytes(hashes % WIDTH));
+                rows.insert((level, idx), row);
+            }
+        }
+        Ok(Growing { frontier, rows })
+    }
+
+    /// Appends a leaf.
+    pub(crate) fn push(&mut self, leaf: Hash) {
+        let Growing { frontier, rows } = self;
+        frontier.push_closing(leaf, |Subtree { level, index }, hash| {
+            if keeps(level) {
+                rows.entry((level, index / WIDTH)).or_default().extend(hash);
+            }
+        });
+    }
+
+    /// Its frontier: size and root.
+    pub(crate) fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// Rows as they are to be stored, by level and index.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, u64, &[u8])> {
+        self.rows.iter().map(|((level, idx), hashes)| (*level, *idx, &**hashes))
+    }
+
+    /// Stores the rows that are full or the last of their level; what is full is not kept in memory.
+    pub(crate) async fn store(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
+        for (level, idx, hashes) in self.rows() {
+            sql("INSERT INTO tile (level, idx, hashes) VALUES ($1, $2, $3) \
+                 ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes")
+                .bind(i64::from(level))
+                .bind(idx)
+                .bind(hashes.to_vec())
+                .execute(engine)
+                .await?;
+        }
+        self.rows.retain(|_, hashes| hashes.len() < bytes(WIDTH));
+        Ok(())
+    }
+}
+
+/// The hashes that the roots of ranges of leaves need, of the tree of the first `size` records.
+pub(crate) async fn fetch(
+    engine: &mut Engine,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+    size: u64,
+) -> Result<Fetched, Broken> {
+    let mut fetched = Fetched::new(size, keeps);
+    let mut rows: BTreeMap<(u32, u64), Vec<u8>> = BTreeMap::new();
+    for read in merkle::reads(ranges, keeps) {
+        for index in read.first..read.first + read.count {
+            let key = (read.level, index / WIDTH);
+            if !rows.contains_key(&key) {
+                rows.insert(key, row(engine, key.0, key.1).await?);
+            }
+            let start = bytes(index % WIDTH);
+            let hash = rows.get(&key).and_then(|row| row.get(start..start + 32)?.try_into().ok());
+            let missing = || Broken::Absent(format!("hash {index} of level {} is missing", read.level));
+            fetched.insert(Subtree { level: read.level, index }, hash.ok_or_else(missing)?);
+        }
+    }
+    Ok(fetched)
+}
+
+async fn row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, sqlx::Error> {
+    let row = sql("SELECT hashes FROM tile WHERE level = $1 AND idx = $2")
+        .bind(i64::from(level))
+        .bind(idx)
+        .row(engine, &[Column::Bytes])
+        .await?;
+    Ok(row.map(|row| row.bytes(0).to_vec()).unwrap_or_default())
+}
+
+/// How long so many hashes of a row are.
+fn bytes(hashes: u64) -> usize {
+    // A row has no more than 256.
+    usize::try_from(hashes).unwrap_or(0) * 32
+}

@@ -1,0 +1,174 @@
+//! What verifying finds: where the ledger differs from what it was, and how.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use quorate_protocol::Name;
+
+/// How many divergences are kept. All are counted.
+const KEPT: usize = 100;
+
+/// How something differs from what was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It is there and is another.
+    Changed,
+    /// It is not there any more.
+    Removed,
+    /// It stands at another place.
+    Reordered,
+    /// Everything from here on is not there any more.
+    Cut,
+    /// It was not recorded.
+    Inserted,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Changed => "changed",
+            Kind::Removed => "removed",
+            Kind::Reordered => "reordered",
+            Kind::Cut => "cut",
+            Kind::Inserted => "inserted",
+        }
+    }
+}
+
+/// What of the ledger differs. The first ones are what the later ones follow from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// A record.
+    Record,
+    /// The signature of a record.
+    Signature,
+    /// A checkpoint.
+    Checkpoint,
+    /// The records against a checkpoint that a witness keeps.
+    Witness,
+    /// The stored hashes of the tree.
+    Tree,
+    /// A text that records name by its hash.
+    Body,
+    /// A table that follows from the records.
+    Index,
+    /// `council_log.jsonl`.
+    Log,
+}
+
+impl Part {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Record => "record",
+            Part::Signature => "signature",
+            Part::Checkpoint => "checkpoint",
+            Part::Witness => "witness",
+            Part::Tree => "tree",
+            Part::Body => "body",
+            Part::Index => "index",
+            Part::Log => "log",
+        }
+    }
+}
+
+/// Something that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// How.
+    pub kind: Kind,
+    /// What.
+    pub part: Part,
+    /// The run or stream, where one is known.
+    pub run: Option<Name>,
+    /// The record's number in it, where it is about one.
+    pub n: Option<u64>,
+    /// The record's place in the ledger, from 1.
+    pub place: Option<u64>,
+    /// The last place that it may be about, where it cannot be narrowed down to one.
+    pub until: Option<u64>,
+    /// What is wrong, in words.
+    pub what: String,
+}
+
+impl Divergence {
+    /// Of some part of the ledger, and nothing else known yet.
+    pub(super) fn of(kind: Kind, part: Part, what: impl Into<String>) -> Self {
+        Divergence { kind, part, run: None, n: None, place: None, until: None, what: what.into() }
+    }
+
+    /// About this record.
+    pub(super) fn at(mut self, run: &str, n: u64) -> Self {
+        (self.run, self.n) = (Some(run.into()), Some(n));
+        self
+    }
+
+    /// About this run or stream.
+    pub(super) fn run(mut self, run: &str) -> Self {
+        self.run = Some(run.into());
+        self
+    }
+
+    /// At this place of the ledger.
+    pub(super) fn place(mut self, place: u64) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// At one of the places up to this one.
+    pub(super) fn until(mut self, until: u64) -> Self {
+        self.until = self.place.filter(|place| *place < until).map(|_| until);
+        self
+    }
+}
+
+/// `changed: record r1/3 at place 7: its data is not what its head names`.
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.word(), self.part.word())?;
+        match (&self.run, self.n) {
+            (Some(run), Some(n)) => write!(f, " {run}/{n}")?,
+            (Some(run), None) => write!(f, " of {run}")?,
+            _ => {}
+        }
+        match (self.place, self.until) {
+            (Some(place), Some(until)) => write!(f, " at places {place} to {until}")?,
+            (Some(place), None) => write!(f, " at place {place}")?,
+            _ => {}
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+/// Divergences in the order of their places.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    kept: BTreeMap<(u64, Part, u64), Divergence>,
+    found: u64,
+}
+
+impl Findings {
+    /// Takes one. What is said of a record at a place is said once.
+    pub(super) fn add(&mut self, divergence: Divergence) {
+        let place = divergence.place.unwrap_or(u64::MAX);
+        if divergence.part == Part::Record && place != u64::MAX && self.names_record(place) {
+            return;
+        }
+        self.kept.insert((place, divergence.part, self.found), divergence);
+        self.found += 1;
+        if self.kept.len() > KEPT {
+            self.kept.pop_last();
+        }
+    }
+
+    /// Whether something is said of the record at a place.
+    pub(super) fn names_record(&self, place: u64) -> bool {
+        self.kept.range((place, Part::Record, 0)..=(place, Part::Record, u64::MAX)).next().is_some()
+    }
+
+    /// Those that are kept, and how many there are.
+    pub(super) fn into_parts(self) -> (Vec<Divergence>, u64) {
+        (self.kept.into_values().collect(), self.found)
+    }
+}

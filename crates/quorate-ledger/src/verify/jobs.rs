@@ -1,0 +1,98 @@
+//! Signatures, which are most of the work, verified on all cores.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::finding::{Divergence, Findings, Kind, Part};
+use crate::merkle::Hash;
+use crate::note::{Note, Verifier};
+use crate::signing::{Context, PublicKey, Signature};
+use crate::store::STREAM;
+
+/// How many wait until they are verified together.
+const BATCH: usize = 4096;
+/// How few are verified by one core alone: starting threads costs more.
+const FEW: usize = 16;
+
+/// A signature to verify.
+pub(super) enum Job {
+    /// Over a record.
+    Record { key: PublicKey, leaf: Hash, signature: Signature, run: Box<str>, n: u64, place: u64 },
+    /// Over a checkpoint, by all of these keys.
+    Note { note: Note, keys: Vec<Verifier>, n: u64, place: u64 },
+}
+
+/// Signatures that wait, and how many were verified in which time.
+#[derive(Default)]
+pub(super) struct Jobs {
+    waiting: Vec<Job>,
+    pub(super) records: u64,
+    pub(super) notes: u64,
+    pub(super) took: Duration,
+}
+
+impl Jobs {
+    /// Adds one.
+    pub(super) fn add(&mut self, job: Job) {
+        match job {
+            Job::Record { .. } => self.records += 1,
+            Job::Note { .. } => self.notes += 1,
+        }
+        self.waiting.push(job);
+    }
+
+    /// Verifies what waits where that is many.
+    pub(super) fn run_some(&mut self, findings: &mut Findings) {
+        if self.waiting.len() >= BATCH {
+            self.run(findings);
+        }
+    }
+
+    /// Verifies what waits.
+    pub(super) fn run(&mut self, findings: &mut Findings) {
+        let began = Instant::now();
+        let jobs = std::mem::take(&mut self.waiting);
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let share = if jobs.len() <= FEW { jobs.len() } else { jobs.len().div_ceil(cores) }.max(1);
+        let wrong: Vec<Divergence> = std::thread::scope(|scope| {
+            let mut shares = jobs.chunks(share);
+            let first = shares.next().unwrap_or_default();
+            let others: Vec<_> = shares.map(|jobs| (jobs, scope.spawn(move || verify(jobs)))).collect();
+            let mut wrong = verify(first);
+            for (jobs, other) in others {
+                wrong.extend(other.join().unwrap_or_else(|_| jobs.iter().map(Job::wrong).collect()));
+            }
+            wrong
+        });
+        wrong.into_iter().for_each(|one| findings.add(one));
+        self.took += began.elapsed();
+    }
+}
+
+fn verify(jobs: &[Job]) -> Vec<Divergence> {
+    jobs.iter().filter(|job| !job.holds()).map(Job::wrong).collect()
+}
+
+impl Job {
+    fn holds(&self) -> bool {
+        match self {
+            Job::Record { key, leaf, signature, .. } => key.verify(Context::RECORD, leaf, signature).is_ok(),
+            Job::Note { note, keys, .. } => note.verify(keys).is_ok_and(|by| by.len() == keys.len()),
+        }
+    }
+
+    fn wrong(&self) -> Divergence {
+        match self {
+            Job::Record { key, run, n, place, .. } => {
+                let what = format!("it is not the signature of the key {} over this record", key.id());
+                Divergence::of(Kind::Changed, Part::Signature, what).at(run, *n).place(*place)
+            }
+            Job::Note { n, place, .. } => {
+                let what = "its signature is not that of the keys that it names";
+                Divergence::of(Kind::Changed, Part::Checkpoint, what).at(STREAM, *n).place(*place)
+            }
+        }
+    }
+}

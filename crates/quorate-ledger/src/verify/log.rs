@@ -1,0 +1,262 @@
+//! `council_log.jsonl` against the ledger: each line of ours follows from the records of its run, so it is made again and
+//! compared. What other programs and other ledgers wrote is theirs.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use quorate_kernel::canonical;
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Error, Kind as Word, Ledger as _, Record};
+use quorate_protocol::{Json, Name};
+use sha2::{Digest as _, Sha256};
+
+use super::finding::{Divergence, Findings, Kind, Part};
+use super::walk::Walk;
+use crate::Store;
+use crate::council_log::line::Event;
+use crate::council_log::view;
+use crate::merkle::Hash;
+use crate::store::engine::{Column, sql};
+use crate::store::files;
+
+/// How many runs are read at once.
+const PAGE: i64 = 500;
+/// How the protocol of a review is called, with its version behind it.
+const REVIEW: &str = "council/";
+/// The longest line that is looked at, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// What came of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Logged {
+    /// How many lines belong to runs of this ledger.
+    pub ours: u64,
+    /// How many lines name runs that this ledger does not have, and where the first of these is.
+    pub unknown: u64,
+    /// The number of the first of these lines, from 1, and the run that it names.
+    pub first_unknown: Option<(u64, Name)>,
+    /// How many lines cannot be read.
+    pub unreadable: u64,
+}
+
+/// A line of ours.
+struct Line {
+    number: u64,
+    event: Event,
+    verdict: String,
+    hash: Hash,
+}
+
+/// What stands in the log for a run, or has to.
+struct Wanted {
+    event: Event,
+    verdict: String,
+    /// Of the whole line; `None` where it cannot be made again, since bodies that it has words of were erased.
+    hash: Option<Hash>,
+    /// It may just not be written yet.
+    pending: bool,
+}
+
+/// Holds a log against the runs that were walked over.
+///
+/// # Errors
+/// When the log or the store cannot be read.
+pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result<Logged, Error> {
+    let read = {
+        let path = path.to_owned();
+        tokio::task::spawn_blocking(move || read(&path)).await
+    };
+    let unreadable = |error: std::io::Error| Error::Unavailable {
+        what: format!("cannot read {}", path.display()),
+        source: Some(Box::new(error)),
+    };
+    let (mut logged, mut lines) =
+        read.map_err(std::io::Error::other).and_then(|read| read).map_err(unreadable)?;
+    let here = same_place(path);
+    let mut after = i64::MIN;
+    loop {
+        use Column::{Int, Text};
+        let rows = sql(
+            "SELECT seq, run, log_path FROM run WHERE seq > $1 AND verdict IS NOT NULL ORDER BY seq LIMIT $2",
+        );
+        let rows = store.rows(rows.bind(after).bind(PAGE), &[Int, Text, Text]).await?;
+        // A broken file may go round in circles, which is said of the table already.
+        let Some(last) = rows.last().filter(|last| last.int(0) > after) else { break };
+        after = last.int(0);
+        for row in &rows {
+            let run: Name = row.text(1).into();
+            let known = walk.runs.get(&*run).is_some_and(|state| !state.row_unknown);
+            let ours = known && !walk.said.imported.contains(&*run);
+            let lines = lines.remove(&*run).unwrap_or_default();
+            logged.ours += lines.len() as u64;
+            let belongs = same_place(Path::new(row.text(2))) == here;
+            if ours && (belongs || !lines.is_empty()) {
+                let records = store.records(&run).await;
+                // What is wrong with the records themselves is said already.
+                if let Ok(wanted) = records.map_err(|_| ()).and_then(|records| wanted(&run, &records)) {
+                    compare(&run, wanted, lines, &mut walk.findings);
+                }
+            }
+        }
+    }
+    // Of runs without outcome, or whose row is another, nothing is logged.
+    let mut unknown: Vec<(u64, &str)> = Vec::new();
+    for (run, lines) in &lines {
+        match walk.runs.contains_key(run.as_str()) {
+            true if walk.options.since.is_none() => {
+                for line in lines {
+                    let what =
+                        format!("line {} of the log is of a run that has come to nothing", line.number);
+                    walk.findings.add(Divergence::of(Kind::Inserted, Part::Log, what).run(run));
+                }
+            }
+            _ => unknown.extend(lines.iter().map(|line| (line.number, run.as_str()))),
+        }
+    }
+    logged.unknown = unknown.len() as u64;
+    logged.first_unknown = unknown.into_iter().min().map(|(number, run)| (number, run.into()));
+    Ok(logged)
+}
+
+fn same_place(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The lines of the log that say that they are of a run, by run.
+fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
+    let (mut logged, mut lines) = (Logged::default(), HashMap::new());
+    let mut file = match files::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((logged, lines)),
+        Err(error) => return Err(error),
+    };
+    let mut text = Vec::new();
+    for number in 1_u64.. {
+        text.clear();
+        let mut limited = std::io::Read::take(&mut file, LONGEST);
+        if limited.read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        if text.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match serde_json::from_slice::<Json>(&text) {
+            Ok(Json::Object(line)) => {
+                let line = Json::Object(line);
+                if let Some((run, line)) = ours(number, &line) {
+                    lines.entry(run).or_insert_with(Vec::new).push(line);
+                }
+            }
+            // A last line without its end may still be being written.
+            _ if text.last() != Some(&b'\n') => break,
+            _ => logged.unreadable += 1,
+        }
+    }
+    Ok((logged, lines))
+}
+
+/// A line that this program writes names its run as run and as span.
+fn ours(number: u64, line: &Json) -> Option<(String, Line)> {
+    let text = |key: &str| line.get(key).and_then(Json::as_str);
+    let run = text("run").filter(|run| text("span_id") == Some(run))?;
+    let event = match text("event")? {
+        "verdict" => Event::Verdict,
+        "resumed" => Event::Resumed,
+        "override" => Event::Override,
+        _ => return None,
+    };
+    let verdict = text("verdict").unwrap_or_default().to_owned();
+    Some((run.to_owned(), Line { number, event, verdict, hash: hash(line)? }))
+}
+
+fn hash(line: &Json) -> Option<Hash> {
+    Some(Sha256::digest(canonical::text(line).ok()?.as_bytes()).into())
+}
+
+/// The lines that a run's records have written.
+fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
+    let opened = records.first().and_then(|first| first.data.as_ref()).ok_or(())?;
+    // An assembly's runs are not logged.
+    if !opened.get("protocol").and_then(Json::as_str).is_some_and(|protocol| protocol.starts_with(REVIEW)) {
+        return Ok(Vec::new());
+    }
+    let mut wanted = Vec::new();
+    let mut reopened = false;
+    let mut verdict: Option<String> = None;
+    for (record, at) in records.iter().zip(0..) {
+        let data = record.data.as_ref();
+        let word = |key: &str| data.and_then(|data| data.get(key)?.as_str()).unwrap_or_default().to_owned();
+        if record.is(Word::RunIntent) && data.is_some_and(|data| data.contains_key("supersedes")) {
+            (reopened, verdict) = (true, None);
+        } else if record.is(Word::Outcome) {
+            verdict = Some(word("verdict"));
+        } else if record.is(Word::RunEnded) {
+            wanted.extend(review(run, &records[..at], verdict.as_deref(), reopened, false));
+            verdict = None;
+        } else if record.is(Word::Override) {
+            let history = History::of(run, records[..at].to_vec()).ok();
+            let line =
+                history.zip(data).map(|(history, data)| view::override_line(&history, record.at_ms, data));
+            let hash = line.as_ref().and_then(hash);
+            wanted.push(Wanted { event: Event::Override, verdict: word("verdict"), hash, pending: false });
+        }
+    }
+    if verdict.is_some() {
+        wanted.extend(review(run, records, verdict.as_deref(), reopened, true));
+    }
+    Ok(wanted)
+}
+
+/// The line of a review that has ended, or is about to.
+fn review(
+    run: &Name,
+    records: &[Record],
+    verdict: Option<&str>,
+    reopened: bool,
+    pending: bool,
+) -> Option<Wanted> {
+    let event = match (reopened, verdict) {
+        // It was logged as INCOMPLETE when it first ended, and that still holds.
+        (true, Some("INCOMPLETE")) => return None,
+        (true, _) => Event::Resumed,
+        (false, _) => Event::Verdict,
+    };
+    let history = History::of(run, records.to_vec()).ok();
+    let line = history.and_then(|history| view::review(&history, event));
+    Some(Wanted { event, verdict: verdict?.to_owned(), hash: line.as_ref().and_then(hash), pending })
+}
+
+fn compare(run: &Name, wanted: Vec<Wanted>, mut lines: Vec<Line>, findings: &mut Findings) {
+    let mut left = Vec::new();
+    for wanted in wanted {
+        let is_it = |line: &Line| match wanted.hash {
+            Some(hash) => line.hash == hash,
+            None => line.event == wanted.event && line.verdict == wanted.verdict,
+        };
+        match lines.iter().position(is_it) {
+            Some(at) => drop(lines.remove(at)),
+            None => left.push(wanted),
+        }
+    }
+    for wanted in left {
+        let event = wanted.event.as_str();
+        let divergence = match lines.iter().position(|line| line.event == wanted.event) {
+            Some(at) => {
+                let line = lines.remove(at);
+                let what =
+                    format!("line {} of the log, its {event}, does not follow from its records", line.number);
+                Divergence::of(Kind::Changed, Part::Log, what)
+            }
+            None if wanted.pending => continue,
+            None => Divergence::of(Kind::Removed, Part::Log, format!("the log has no line of its {event}")),
+        };
+        findings.add(divergence.run(run));
+    }
+    for line in lines {
+        let event = line.event.as_str();
+        let what =
+            format!("line {} of the log is one more of its {event} than its records have", line.number);
+        findings.add(Divergence::of(Kind::Inserted, Part::Log, what).run(run));
+    }
+}

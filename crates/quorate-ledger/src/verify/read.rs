@@ -1,0 +1,227 @@
+//! Reading what is verified, page by page and in one snapshot: records in their order with their signatures and the
+//! stored leaves beside them. A row that cannot be read costs itself and not the others.
+
+use std::collections::BTreeMap;
+
+use crate::merkle::Hash;
+use crate::store::engine::{Column, Engine, Row, sql};
+use crate::store::tiles::WIDTH;
+
+/// How many records are read at once.
+const PAGE: i64 = 2048;
+/// How many places without a record are looked up in the stored tree. More than that are no record that was taken away.
+const GAP: u64 = 1 << 16;
+
+/// A record as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) seq: i64,
+    pub(super) run: String,
+    pub(super) n: i64,
+    pub(super) kind: String,
+    pub(super) head: String,
+    pub(super) data: Option<String>,
+    /// Who signed it, and how.
+    pub(super) signatures: Vec<(String, String)>,
+}
+
+/// A row of the table of records.
+#[derive(Debug)]
+pub(super) enum Line {
+    Record(Stored),
+    /// It is there and cannot be read.
+    Unreadable {
+        seq: i64,
+        why: String,
+    },
+}
+
+/// Some records in a row, and the stored leaves of their places.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) lines: Vec<Line>,
+    leaves: BTreeMap<u64, Vec<u8>>,
+    /// Why nothing after them can be read.
+    pub(super) broken: Option<String>,
+}
+
+impl Page {
+    /// Whether its rows are in order, and all of them after a place.
+    fn goes_on_from(&self, after: i64) -> bool {
+        let seqs = self.lines.iter().map(|line| match line {
+            Line::Record(Stored { seq, .. }) | Line::Unreadable { seq, .. } => *seq,
+        });
+        // The lowest place of all is where nothing has been read yet.
+        let begins = self.lines.is_empty() || seqs.clone().next() > Some(after) || after == i64::MIN;
+        begins && seqs.is_sorted_by(|one, next| one < next)
+    }
+
+    /// The stored leaf of a place, from 1.
+    pub(super) fn leaf(&self, place: u64) -> Option<Hash> {
+        let index = place.checked_sub(1)?;
+        let start = usize::try_from(index % WIDTH).ok()? * 32;
+        self.leaves.get(&(index / WIDTH))?.get(start..start + 32)?.try_into().ok()
+    }
+}
+
+/// What there is to read.
+pub(super) struct Reader {
+    after: i64,
+    /// Whether the file has the tables of schema 2.
+    has_tree: bool,
+    has_signatures: bool,
+}
+
+impl Reader {
+    /// Of the records after a place, all of them before the first.
+    pub(super) fn after(place: Option<i64>, has_tree: bool, has_signatures: bool) -> Self {
+        Reader { after: place.unwrap_or(i64::MIN), has_tree, has_signatures }
+    }
+
+    /// The next page; `None` at the end.
+    pub(super) async fn next(&mut self, engine: &mut Engine) -> Option<Page> {
+        let before = u64::try_from(self.after).unwrap_or(0);
+        let mut page = match self.whole(engine).await {
+            Ok(lines) => Page { lines, ..Page::default() },
+            Err(_) => self.one_by_one(engine).await,
+        };
+        let last = match page.lines.last() {
+            Some(Line::Record(Stored { seq, .. }) | Line::Unreadable { seq, .. }) => *seq,
+            None if page.broken.is_some() => return Some(page),
+            None => return None,
+        };
+        // A broken file may go round in circles.
+        if !page.goes_on_from(self.after) {
+            let broken = Some("the database gives its rows in no order".to_owned());
+            return Some(Page { broken, ..Page::default() });
+        }
+        self.after = last;
+        if self.has_tree
+            && let Ok(last) = u64::try_from(last)
+        {
+            let first = before / WIDTH;
+            let last = last.min(before.saturating_add(GAP)) / WIDTH;
+            // Of what cannot be read nothing is known, which is found where all of it is counted.
+            if let Ok(leaves) = leaves(engine, first, last).await {
+                page.leaves = leaves;
+            }
+        }
+        Some(page)
+    }
+
+    async fn whole(&self, engine: &mut Engine) -> Result<Vec<Line>, sqlx::Error> {
+        use Column::{Int, Text};
+        let rows =
+            sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq > $1 ORDER BY seq LIMIT $2")
+                .bind(self.after)
+                .bind(PAGE)
+                .rows(engine, &[Int, Text, Int, Text, Text, Text])
+                .await?;
+        let mut records: Vec<Stored> = rows.into_iter().map(stored).collect();
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(Vec::new()) };
+        if self.has_signatures {
+            let signatures = signatures(engine, first.seq, last.seq).await?;
+            let mut records = records.iter_mut();
+            let mut record = records.next();
+            for (seq, key, signature) in signatures {
+                while record.as_ref().is_some_and(|record| record.seq < seq) {
+                    record = records.next();
+                }
+                if let Some(record) = &mut record {
+                    record.signatures.push((key, signature));
+                }
+            }
+        }
+        Ok(records.into_iter().map(Line::Record).collect())
+    }
+
+    /// As [`Reader::whole`], where something in it cannot be read.
+    async fn one_by_one(&self, engine: &mut Engine) -> Page {
+        let seqs = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
+        let seqs = match seqs.bind(self.after).bind(PAGE).rows(engine, &[Column::Int]).await {
+            Ok(rows) => rows.iter().map(|row| row.int(0)).collect::<Vec<_>>(),
+            Err(error) => match self.singly(engine).await {
+                seqs if seqs.is_empty() => {
+                    return Page { broken: Some(error.to_string()), ..Page::default() };
+                }
+                seqs => seqs,
+            },
+        };
+        let mut page = Page::default();
+        for seq in seqs {
+            page.lines.push(match self.line(engine, seq).await {
+                Ok(Some(record)) => Line::Record(record),
+                Ok(None) => continue,
+                Err(error) => Line::Unreadable { seq, why: error.to_string() },
+            });
+        }
+        page
+    }
+
+    /// The places up to the first that the database cannot even step to.
+    async fn singly(&self, engine: &mut Engine) -> Vec<i64> {
+        let (mut seqs, mut after) = (Vec::new(), self.after);
+        while seqs.len() < usize::try_from(PAGE).unwrap_or(0) {
+            let next = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT 1").bind(after);
+            match next.row(engine, &[Column::Int]).await {
+                Ok(Some(row)) if row.int(0) > after => after = row.int(0),
+                Ok(_) | Err(_) => break,
+            }
+            seqs.push(after);
+        }
+        seqs
+    }
+
+    async fn line(&self, engine: &mut Engine, seq: i64) -> Result<Option<Stored>, sqlx::Error> {
+        use Column::{Int, Text};
+        let row = sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq = $1")
+            .bind(seq)
+            .row(engine, &[Int, Text, Int, Text, Text, Text])
+            .await?;
+        let Some(mut record) = row.map(stored) else { return Ok(None) };
+        if self.has_signatures {
+            let signatures = signatures(engine, seq, seq).await?;
+            record.signatures = signatures.into_iter().map(|(_, key, signature)| (key, signature)).collect();
+        }
+        Ok(Some(record))
+    }
+}
+
+fn stored(row: Row) -> Stored {
+    let text = |at| row.text(at).to_owned();
+    Stored {
+        seq: row.int(0),
+        run: text(1),
+        n: row.int(2),
+        kind: text(3),
+        head: text(4),
+        data: row.some_text(5).map(str::to_owned),
+        signatures: Vec::new(),
+    }
+}
+
+/// Place, key and signature, for the records at some places in their order.
+async fn signatures(
+    engine: &mut Engine,
+    first: i64,
+    last: i64,
+) -> Result<Vec<(i64, String, String)>, sqlx::Error> {
+    // The join goes from the records to their signatures: another way would read all of these for each page.
+    let rows = sql("SELECT record.seq, signature.key, signature.signature FROM record CROSS JOIN signature \
+         WHERE record.seq >= $1 AND record.seq <= $2 AND signature.run = record.run AND signature.n = record.n \
+         ORDER BY record.seq")
+        .bind(first)
+        .bind(last)
+        .rows(engine, &[Column::Int, Column::Text, Column::Text])
+        .await?;
+    Ok(rows.iter().map(|row| (row.int(0), row.text(1).to_owned(), row.text(2).to_owned())).collect())
+}
+
+async fn leaves(engine: &mut Engine, first: u64, last: u64) -> Result<BTreeMap<u64, Vec<u8>>, sqlx::Error> {
+    let rows = sql("SELECT idx, hashes FROM tile WHERE level = 0 AND idx >= $1 AND idx <= $2")
+        .bind(first)
+        .bind(last)
+        .rows(engine, &[Column::Int, Column::Bytes])
+        .await?;
+    Ok(rows.iter().map(|row| (row.count(0), row.bytes(1).to_vec())).collect())
+}

@@ -1,0 +1,253 @@
+//! What is known of each run while records are walked: where its chain stands, what its row in the index has to be, who
+//! may sign it, and whether it is open.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use quorate_kernel::ports::ledger::Kind;
+use quorate_protocol::Json;
+use serde_json::Map;
+use sha2::{Digest as _, Sha256};
+
+use crate::merkle::Hash;
+use crate::signing::{KeyId, PublicKey};
+use crate::store::index::{Change, RunRow};
+
+/// How many letters a run's id has after its `r`.
+const ID: usize = 12;
+
+/// A run or another stream.
+pub(super) struct State {
+    /// The number of its next record.
+    pub(super) next: u64,
+    /// The leaf of its last one, and its place.
+    pub(super) leaf: Option<Hash>,
+    pub(super) place: u64,
+    /// The stored tree has that leaf at that place.
+    pub(super) sound: bool,
+    /// The place of its first record, and whether that was walked over.
+    pub(super) opened: Option<u64>,
+    pub(super) phase: Phase,
+    /// Its row in the index; the columns that never change as one hash. `None` where its first record opens no run.
+    pub(super) row: Option<RunRow>,
+    pub(super) columns: Hash,
+    /// A body that its row follows from is not there, or its rows before the walk are not known.
+    pub(super) row_unknown: bool,
+    pub(super) signed: bool,
+    pub(super) audit: Option<Arc<Audit>>,
+    /// The first signature by a key that only the run itself vouches for: key, record, place.
+    pub(super) outsider: Option<(KeyId, u64, u64)>,
+    /// Numbers that were passed over, and have not come since.
+    pub(super) missing: Vec<Range<u64>>,
+    /// Records without body.
+    pub(super) bare: Vec<Range<u64>>,
+    pub(super) bare_place: u64,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is no run, but a stream that never ends.
+    Stream,
+    /// It goes on.
+    Open,
+    /// It has an outcome.
+    Decided,
+    /// It has ended.
+    Ended,
+    /// It began before the walk.
+    Unknown,
+}
+
+/// What a run's first record says of signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Audit {
+    pub(super) required: bool,
+    /// The key that was to sign.
+    pub(super) signer: Option<String>,
+    /// Whether the keys were bound by governance, and so are those of the run alone.
+    pub(super) governed: bool,
+    pub(super) keys: BTreeMap<KeyId, PublicKey>,
+}
+
+impl Audit {
+    /// Of the body of a run's first record.
+    pub(super) fn of(opened: &Map<String, Json>) -> Option<Arc<Audit>> {
+        let audit = opened.get("audit")?.as_object()?;
+        let keys = audit.get("keyring").and_then(Json::as_array).into_iter().flatten();
+        let keys = keys.filter_map(Json::as_str).filter_map(|key| PublicKey::from_text(key).ok());
+        Some(Arc::new(Audit {
+            required: audit.get("signing").and_then(Json::as_str) == Some("required"),
+            signer: audit.get("signer").and_then(Json::as_str).map(str::to_owned),
+            governed: audit.get("governed").and_then(Json::as_bool) == Some(true),
+            keys: keys.map(|key| (key.id(), key)).collect(),
+        }))
+    }
+}
+
+impl State {
+    /// Before its first record.
+    pub(super) fn new() -> Self {
+        State {
+            next: 0,
+            leaf: None,
+            place: 0,
+            sound: true,
+            opened: None,
+            phase: Phase::Stream,
+            row: None,
+            columns: Hash::default(),
+            row_unknown: false,
+            signed: false,
+            audit: None,
+            outsider: None,
+            missing: Vec::new(),
+            bare: Vec::new(),
+            bare_place: 0,
+        }
+    }
+
+    /// After record `n`, whose leaf this is and which stands before the walk.
+    pub(super) fn after(n: u64, leaf: Hash, signed: bool, audit: Option<Arc<Audit>>) -> Self {
+        State {
+            next: n + 1,
+            leaf: Some(leaf),
+            phase: Phase::Unknown,
+            row_unknown: true,
+            signed,
+            audit,
+            ..State::new()
+        }
+    }
+
+    /// Moves on to the record after `n`.
+    pub(super) fn took(&mut self, n: u64, leaf: Hash, place: u64, sound: bool) {
+        if n > self.next {
+            self.missing.push(self.next..n);
+        }
+        (self.next, self.leaf, self.place, self.sound) = (n.saturating_add(1), Some(leaf), place, sound);
+    }
+
+    /// Whether a record was passed over and comes only now.
+    pub(super) fn comes_late(&mut self, n: u64) -> bool {
+        let Some(at) = self.missing.iter().position(|range| range.contains(&n)) else { return false };
+        let range = self.missing.swap_remove(at);
+        self.missing.extend([range.start..n, n + 1..range.end].into_iter().filter(|rest| !rest.is_empty()));
+        true
+    }
+
+    /// Takes note of a record without body.
+    pub(super) fn bare(&mut self, n: u64, place: u64) {
+        match self.bare.last_mut() {
+            Some(range) if range.end == n => range.end = n + 1,
+            Some(_) => self.bare.push(n..n + 1),
+            None => {
+                self.bare.push(n..n + 1);
+                self.bare_place = place;
+            }
+        }
+    }
+
+    /// What a record makes of its row, and how far the run is then; says what may not follow.
+    pub(super) fn follow(
+        &mut self,
+        run: &str,
+        n: u64,
+        kind: &str,
+        at_ms: i64,
+        data: Option<&Map<String, Json>>,
+    ) -> Result<(), String> {
+        let is = |one: Kind| kind == one.as_str();
+        let fits = self.phase_after(run, n, kind, data);
+        match data {
+            Some(data) => {
+                if let Some(change) = Change::of(kind, at_ms, data) {
+                    self.row = change.fold(self.row.take());
+                    if is(Kind::RunOpened)
+                        && let Some(row) = &mut self.row
+                    {
+                        self.columns = columns(&row.columns);
+                        row.columns = Default::default();
+                    }
+                }
+            }
+            None if follows(kind) => self.row_unknown = true,
+            None => {}
+        }
+        fits
+    }
+
+    fn phase_after(
+        &mut self,
+        run: &str,
+        n: u64,
+        kind: &str,
+        data: Option<&Map<String, Json>>,
+    ) -> Result<(), String> {
+        let is = |one: Kind| kind == one.as_str();
+        if n == 0 {
+            self.phase = if is(Kind::RunOpened) || is_run(run) { Phase::Open } else { Phase::Stream };
+            return match self.phase {
+                Phase::Open if !is(Kind::RunOpened) => {
+                    Err(format!("a run begins with {}, and this is {kind}", Kind::RunOpened.as_str()))
+                }
+                _ => Ok(()),
+            };
+        }
+        if is(Kind::RunOpened) {
+            return Err("a run is opened once, and by its first record".to_owned());
+        }
+        match self.phase {
+            Phase::Stream | Phase::Unknown => return Ok(()),
+            // A person decides otherwise at any time.
+            _ if is(Kind::Override) => return Ok(()),
+            Phase::Open | Phase::Decided | Phase::Ended => {}
+        }
+        let resumes = is(Kind::RunIntent)
+            && data.is_none_or(|data| data.contains_key("supersedes") || data.contains_key("resumes"));
+        let before = self.phase;
+        self.phase = match before {
+            Phase::Ended if !resumes => {
+                return Err(format!("a record of kind {kind} stands after the end of its run"));
+            }
+            _ if is(Kind::RunEnded) => Phase::Ended,
+            _ if is(Kind::Outcome) => Phase::Decided,
+            // One that is taken up again between its outcome and its end keeps the outcome, unless it is superseded.
+            Phase::Decided | Phase::Ended
+                if resumes && data.is_some_and(|data| !data.contains_key("supersedes")) =>
+            {
+                Phase::Decided
+            }
+            _ if resumes => Phase::Open,
+            same => same,
+        };
+        if before == Phase::Open && self.phase == Phase::Ended {
+            return Err("a run ends after its outcome, and this one has none".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Whether the row of a run follows from the body of such a record.
+pub(super) fn follows(kind: &str) -> bool {
+    [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override, Kind::RunEnded]
+        .iter()
+        .any(|one| one.as_str() == kind)
+}
+
+/// The columns of a run's row that never change.
+pub(super) fn columns(texts: &[String; 5]) -> Hash {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text.as_bytes());
+    }
+    hash.finalize().into()
+}
+
+/// Whether a name is a run's id: `r` and 12 digits or letters, without i, l, o and u.
+fn is_run(name: &str) -> bool {
+    let letter = |byte: u8| (byte.is_ascii_digit() || byte.is_ascii_lowercase()) && !b"ilou".contains(&byte);
+    name.strip_prefix('r').is_some_and(|rest| rest.len() == ID && rest.bytes().all(letter))
+}

@@ -1,0 +1,147 @@
+//! Checkpoints while records are walked: what each says of itself, who signed it, and that each key was brought in by the
+//! one before it.
+
+use std::collections::BTreeMap;
+
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::finding::{Divergence, Findings, Kind, Part};
+use super::jobs::{Job, Jobs};
+use crate::merkle::{Hash, TreeHead};
+use crate::note::{Checkpoint, Note, Verifier};
+use crate::signing::PublicKey;
+use crate::store::{STREAM, Sealed};
+
+/// The checkpoints so far.
+#[derive(Default)]
+pub(super) struct Seals {
+    pub(super) count: u64,
+    pub(super) unsigned: u64,
+    pub(super) origin: Option<String>,
+    /// The size of the last one, and of the last one that somebody signed.
+    pub(super) size: u64,
+    pub(super) signed_size: u64,
+    /// The last one that somebody signed: its number in the stream, and its place.
+    last_signed: Option<(u64, u64)>,
+    /// Who signed the last one that somebody signed.
+    current: Vec<Verifier>,
+    /// Everybody who signed.
+    pub(super) signers: Vec<Verifier>,
+    /// What the table of checkpoints has, by size: root and number.
+    pub(super) rows: BTreeMap<u64, (Hash, u64)>,
+}
+
+impl Seals {
+    /// What is known of the checkpoints before the one from which on records are walked.
+    pub(super) fn going_on(sealed: &Sealed) -> Self {
+        let current: Vec<Verifier> =
+            sealed.keys.iter().filter_map(|key| Verifier::from_text(key).ok()).collect();
+        Seals {
+            origin: Some(sealed.origin.clone()),
+            size: sealed.tree.size,
+            signed_size: if current.is_empty() { 0 } else { sealed.tree.size },
+            signers: current.clone(),
+            current,
+            ..Seals::default()
+        }
+    }
+
+    /// Takes the body of the checkpoint with number `n` at a place, and gives size and root that it names.
+    pub(super) fn take(
+        &mut self,
+        n: u64,
+        place: u64,
+        data: &Map<String, Json>,
+        jobs: &mut Jobs,
+        findings: &mut Findings,
+    ) -> Option<TreeHead> {
+        self.count += 1;
+        let mut say = |what: String| {
+            findings.add(Divergence::of(Kind::Changed, Part::Checkpoint, what).at(STREAM, n).place(place));
+        };
+        let Some(sealed) = Sealed::of(n, data) else {
+            say("it does not say origin, size, root and keys".to_owned());
+            return None;
+        };
+        let TreeHead { size, root } = sealed.tree;
+        if size + 1 != place {
+            say(format!("it is over {size} records, and it stands at place {place}"));
+        }
+        self.rows.insert(size, (root, n));
+        self.size = self.size.max(size);
+        match &self.origin {
+            Some(origin) if *origin != sealed.origin => {
+                say(format!("it is of the ledger {}, and those before it are of {origin}", sealed.origin));
+            }
+            Some(_) => {}
+            None => self.origin = Some(sealed.origin.clone()),
+        }
+        match &sealed.note {
+            None if sealed.keys.is_empty() => self.unsigned += 1,
+            None => say("it names keys and has no signature".to_owned()),
+            Some(note) => {
+                if let Err(what) = self.signed(&sealed, note, place, jobs) {
+                    say(what);
+                }
+            }
+        }
+        Some(sealed.tree)
+    }
+
+    fn signed(&mut self, sealed: &Sealed, note: &str, place: u64, jobs: &mut Jobs) -> Result<(), String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let keys = sealed.keys.iter().map(|key| Verifier::from_text(key));
+        let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| text(&error))?;
+        let note = Note::parse(note.as_bytes()).map_err(|error| text(&error))?;
+        let checkpoint = Checkpoint::parse(note.text()).map_err(|error| text(&error))?;
+        let same = checkpoint.origin() == sealed.origin
+            && *checkpoint.tree() == sealed.tree
+            && checkpoint.extensions().is_empty();
+        if !same {
+            return Err("its note says something else than its record".to_owned());
+        }
+        if note.signatures().len() != keys.len() {
+            return Err("its note is not signed by the keys that its record names".to_owned());
+        }
+        if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key)) {
+            let by = keys.iter().map(Verifier::name).collect::<Vec<_>>().join(", ");
+            return Err(format!("none of its keys ({by}) signed the checkpoint before it"));
+        }
+        for key in &keys {
+            if !self.signers.contains(key) {
+                self.signers.push(key.clone());
+            }
+        }
+        jobs.add(Job::Note { note, keys: keys.clone(), n: sealed.n, place });
+        self.current = keys;
+        self.signed_size = sealed.tree.size;
+        self.last_signed = Some((sealed.n, place));
+        Ok(())
+    }
+
+    fn is_current(&self, key: &Verifier) -> bool {
+        self.current.iter().any(|one| one.key() == key.key())
+    }
+
+    /// Whether one of these keys signed the last signed checkpoint; `None` where there is none.
+    pub(super) fn ends_with(&self, keys: &[PublicKey]) -> Option<bool> {
+        let any = |one: &Verifier| keys.iter().any(|key| key == one.key());
+        (!self.current.is_empty()).then(|| self.current.iter().any(any))
+    }
+
+    /// Whether this key signed a checkpoint. With the continuity of the keys, the later ones hold by it, and with the
+    /// tree the earlier ones.
+    pub(super) fn has(&self, key: &PublicKey) -> bool {
+        self.signers.iter().any(|one| one.key() == key)
+    }
+
+    /// A divergence about the last signed checkpoint.
+    pub(super) fn about_last(&self, kind: Kind, what: String) -> Divergence {
+        let divergence = Divergence::of(kind, Part::Checkpoint, what);
+        match self.last_signed {
+            Some((n, place)) => divergence.at(STREAM, n).place(place),
+            None => divergence,
+        }
+    }
+}

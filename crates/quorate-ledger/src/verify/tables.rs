@@ -1,0 +1,292 @@
+//! The tables that follow from the records, held against what the walk has found: runs, checkpoints, stored hashes, legal
+//! holds, imports, texts, and signatures that belong to no record.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_kernel::entropy::{hex, sha256_hex, unhex};
+
+use super::finding::{Divergence, Kind, Part};
+use super::runs::{Phase, columns};
+use super::tree::Rows;
+use super::walk::{Missing, Walk};
+use crate::merkle::STRIDE;
+use crate::store::STREAM;
+use crate::store::engine::{Column, Engine, Row, sql};
+use crate::store::index::RunRow;
+use crate::store::tiles::WIDTH;
+
+/// How many rows are read at once, and how many that belong to nothing are named.
+const PAGE: i64 = 1000;
+const NAMED: i64 = 20;
+
+/// Holds the rows of the table of runs against the records. Gives what it names and no record is there for.
+pub(super) async fn runs(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Missing>, sqlx::Error> {
+    use Column::{Int, Text};
+    let whole = walk.options.since.is_none();
+    let mut missing = Vec::new();
+    let mut seen: BTreeSet<Box<str>> = BTreeSet::new();
+    let (mut after, mut last_opened) = (i64::MIN, 0);
+    loop {
+        let rows = sql("SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
+             decided_ms, override, ended FROM run WHERE seq > $1 ORDER BY seq LIMIT $2")
+            .bind(after)
+            .bind(PAGE)
+            .rows(engine, &[Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int])
+            .await?;
+        let Some(last) = rows.last() else { break };
+        if last.int(0) <= after && after != i64::MIN {
+            return Err(in_circles());
+        }
+        after = last.int(0);
+        for row in &rows {
+            let run = row.text(1);
+            let index = |kind, what: &str| Divergence::of(kind, Part::Index, what).run(run);
+            let Some(state) = walk.runs.get(run) else {
+                if whole {
+                    missing.push(Missing { run: run.to_owned(), n: 0 });
+                    walk.findings
+                        .add(index(Kind::Inserted, "the table of runs has it, and no record opens it"));
+                }
+                continue;
+            };
+            seen.insert(run.into());
+            if state.row_unknown {
+                continue;
+            }
+            let Some(expected) = &state.row else {
+                walk.findings.add(index(Kind::Inserted, "the table of runs has it, and no record opens it"));
+                continue;
+            };
+            let ended = row.int(11) != 0 && state.phase != Phase::Ended;
+            if ended || (row.some_text(8).is_some() && expected.verdict.is_none()) {
+                missing.push(Missing { run: run.to_owned(), n: state.next });
+                let what = "the table of runs knows its end, and its records stop before it";
+                walk.findings.add(index(Kind::Cut, what).at(run, state.next));
+            } else if !same(row, expected, &state.columns) {
+                walk.findings.add(index(
+                    Kind::Changed,
+                    "its row in the table of runs does not follow from its records",
+                ));
+            }
+            let opened = state.opened.unwrap_or(last_opened);
+            if opened < last_opened {
+                walk.findings.add(index(
+                    Kind::Reordered,
+                    "the table of runs has it after runs that were opened later",
+                ));
+            }
+            last_opened = last_opened.max(opened);
+        }
+    }
+    for (run, state) in &walk.runs {
+        if state.row.is_some() && !state.row_unknown && !seen.contains(run) {
+            let what = "the table of runs does not have it";
+            walk.findings.add(Divergence::of(Kind::Removed, Part::Index, what).run(run));
+        }
+    }
+    Ok(missing)
+}
+
+fn same(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
+    let texts = [3, 4, 5, 6, 7].map(|at| row.text(at).to_owned());
+    let decided = expected.decided_ms.unwrap_or_default();
+    row.int(2) == expected.opened_ms
+        && columns(&texts) == *hash
+        && row.some_text(8) == expected.verdict.as_deref()
+        && row.int(9) == decided
+        && row.some_text(10) == expected.overridden.as_deref()
+        && row.int(11) == i64::from(expected.ended)
+}
+
+/// Holds the table of checkpoints against their records. Gives those that it names and no record is there for.
+pub(super) async fn checkpoints(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Missing>, sqlx::Error> {
+    use Column::{Int, Text};
+    let from =
+        walk.options.since.as_ref().map_or(i64::MIN, |_| i64::try_from(walk.began).unwrap_or(i64::MAX));
+    let rows = sql("SELECT size, root, n FROM checkpoint WHERE size >= $1 ORDER BY size").bind(from);
+    let rows = rows.rows(engine, &[Int, Text, Int]).await?;
+    let mut expected = std::mem::take(&mut walk.seals.rows);
+    let mut missing = Vec::new();
+    for row in &rows {
+        let (size, n) = (row.int(0), row.int(2));
+        let divergence = match u64::try_from(size).ok().and_then(|size| expected.remove(&size)) {
+            Some((root, number)) if hex(&root) == row.text(1) && i64::try_from(number) == Ok(n) => continue,
+            Some((_, number)) => {
+                let what = "its row in the table of checkpoints does not follow from its record";
+                Divergence::of(Kind::Changed, Part::Checkpoint, what).at(STREAM, number)
+            }
+            None => {
+                let next = walk.runs.get(STREAM).map_or(0, |state| state.next);
+                let kind = if n.unsigned_abs() >= next { Kind::Cut } else { Kind::Inserted };
+                missing.push(Missing { run: STREAM.to_owned(), n: n.unsigned_abs() });
+                let what =
+                    format!("the table of checkpoints has one over {size} records, and no record says so");
+                let place = size.unsigned_abs().saturating_add(1);
+                Divergence::of(kind, Part::Checkpoint, what).at(STREAM, n.unsigned_abs()).place(place)
+            }
+        };
+        walk.findings.add(divergence);
+    }
+    for (_, (_, n)) in expected {
+        let what = "the table of checkpoints does not have it";
+        walk.findings.add(Divergence::of(Kind::Removed, Part::Checkpoint, what).at(STREAM, n));
+    }
+    Ok(missing)
+}
+
+/// The stored hashes above the leaves.
+pub(super) async fn upper_rows(engine: &mut Engine) -> Result<Rows, sqlx::Error> {
+    let rows = sql("SELECT level, idx, hashes FROM tile WHERE level <> 0")
+        .rows(engine, &[Column::Int, Column::Int, Column::Bytes])
+        .await?;
+    let key = |row: &Row| (u32::try_from(row.int(0)).unwrap_or(u32::MAX), row.count(1));
+    Ok(rows.iter().map(|row| (key(row), row.bytes(2).to_vec())).collect())
+}
+
+/// Whether exactly the hashes are stored that belong to the last checkpoint.
+pub(super) async fn stored_tree(
+    engine: &mut Engine,
+    walk: &mut Walk,
+    upper: &BTreeMap<(u32, u64), usize>,
+) -> Result<(), sqlx::Error> {
+    let row = sql("SELECT COUNT(*), COALESCE(MAX(idx), -1), CAST(COALESCE(SUM(LENGTH(hashes)), 0) AS BIGINT), \
+         COALESCE(MIN(idx), 0), CAST(COALESCE(SUM(CASE WHEN LENGTH(hashes) = $1 THEN 0 ELSE 1 END), 0) AS BIGINT) \
+         FROM tile WHERE level = 0")
+        .bind(32 * WIDTH)
+        .row(engine, &[Column::Int; 5])
+        .await?;
+    let Some(row) = row else { return Ok(()) };
+    let (rows, leaves, size, place) = (row.count(0), row.count(2) / 32, walk.seals.size, walk.place());
+    let whole = row.count(2).is_multiple_of(32)
+        && rows == leaves.div_ceil(WIDTH)
+        && row.int(1).saturating_add(1) == row.int(0)
+        && (rows == 0 || row.int(3) == 0)
+        && row.count(4) <= u64::from(!leaves.is_multiple_of(WIDTH));
+    if leaves > place {
+        let what = format!("{leaves} records were sealed, and there are {place}");
+        walk.findings.add(Divergence::of(Kind::Cut, Part::Record, what).place(place + 1).until(leaves));
+    } else if leaves > size {
+        let what =
+            format!("{leaves} records were sealed, and the last checkpoint that is left is over {size}");
+        walk.findings.add(Divergence::of(Kind::Removed, Part::Checkpoint, what).place(leaves + 1));
+    } else if leaves < size || !whole {
+        let what = format!("there are {leaves} stored hashes of records, and {size} are sealed");
+        walk.findings.add(Divergence::of(Kind::Removed, Part::Tree, what).place(leaves + 1));
+        return Ok(());
+    }
+    let (mut level, mut expected) = (STRIDE, BTreeMap::new());
+    while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
+        for idx in 0..hashes.div_ceil(WIDTH) {
+            let length = (hashes - idx * WIDTH).min(WIDTH) * 32;
+            expected.insert((level, idx), usize::try_from(length).unwrap_or(usize::MAX));
+        }
+        level += STRIDE;
+    }
+    if expected != *upper {
+        let what = "the stored hashes above the records' own are not those of so many records";
+        walk.findings.add(Divergence::of(Kind::Changed, Part::Tree, what));
+    }
+    Ok(())
+}
+
+/// Holds the tables of holds and imports against what the ledger's stream says.
+pub(super) async fn sets(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
+    let said = [
+        ("held", "SELECT run FROM held", &walk.said.held),
+        ("imported", "SELECT run FROM imported", &walk.said.imported),
+    ];
+    for (table, statement, said) in said {
+        let rows = sql(statement).rows(engine, &[Column::Text]).await?;
+        let there: BTreeSet<String> = rows.iter().map(|row| row.text(0).to_owned()).collect();
+        for run in there.difference(said) {
+            let what = format!("the table `{table}` has it, and no record says so");
+            walk.findings.add(Divergence::of(Kind::Inserted, Part::Index, what).run(run));
+        }
+        for run in said.difference(&there) {
+            let what = format!("the table `{table}` does not have it");
+            walk.findings.add(Divergence::of(Kind::Removed, Part::Index, what).run(run));
+        }
+    }
+    Ok(())
+}
+
+/// Signatures that are over no record.
+pub(super) async fn stray_signatures(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
+    let rows = sql("SELECT signature.run, signature.n FROM signature LEFT JOIN record \
+         ON record.run = signature.run AND record.n = signature.n WHERE record.seq IS NULL \
+         ORDER BY signature.run, signature.n LIMIT $1")
+    .bind(NAMED)
+    .rows(engine, &[Column::Text, Column::Int])
+    .await?;
+    for row in &rows {
+        let what = "a signature is over a record that is not there";
+        let divergence = Divergence::of(Kind::Inserted, Part::Signature, what);
+        walk.findings.add(divergence.at(row.text(0), row.count(1)));
+    }
+    Ok(())
+}
+
+/// Holds the texts that records name against their hashes, and that those are there which runs are about.
+pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
+    let mut wanted = std::mem::take(&mut walk.texts);
+    let (mut after, mut count) = (None::<String>, 0);
+    loop {
+        let page = match &after {
+            None => sql("SELECT sha256 FROM body ORDER BY sha256 LIMIT $1").bind(PAGE),
+            Some(after) => {
+                let next = "SELECT sha256 FROM body WHERE sha256 > $2 ORDER BY sha256 LIMIT $1";
+                sql(next).bind(PAGE).bind(after.as_str())
+            }
+        };
+        let rows = page.rows(engine, &[Column::Text]).await?;
+        let Some(last) = rows.last() else { break };
+        if after.as_deref().is_some_and(|after| last.text(0) <= after) {
+            return Err(in_circles());
+        }
+        after = Some(last.text(0).to_owned());
+        for row in &rows {
+            let name = row.text(0);
+            count += 1;
+            let named = unhex(name).and_then(|name| wanted.remove(&name));
+            let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(name);
+            // A text of other bytes than a text has is another text.
+            let text = text.row(engine, &[Column::Text]).await.ok().flatten();
+            let same = text.is_some_and(|text| {
+                text.some_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name)
+            });
+            if !same {
+                let what = format!("the text {name} is not the one that has this hash");
+                let divergence = Divergence::of(Kind::Changed, Part::Body, what);
+                walk.findings.add(match named {
+                    Some((run, n)) => divergence.at(&run, n),
+                    None => divergence,
+                });
+            }
+        }
+    }
+    for (name, (run, n)) in wanted {
+        if !walk.said.erased_texts.contains(&hex(&name)) && !walk.said.erased_elsewhere.contains(&*run) {
+            let what = format!("the text {} that it is about is not there", hex(&name));
+            walk.findings.add(Divergence::of(Kind::Removed, Part::Body, what).at(&run, n));
+        }
+    }
+    Ok(count)
+}
+
+/// Bodies of records that are not there, and of which nothing says that they were erased.
+pub(super) fn bodies(walk: &mut Walk) {
+    for (run, state) in &walk.runs {
+        let erased = walk.said.erased.get(&**run).map_or(&[][..], Vec::as_slice);
+        let is_erased = |n: &u64| erased.iter().any(|range| range.contains(n));
+        let Some(n) = state.bare.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
+        let what = "its body is not there, and nothing says that it was erased";
+        let is_first = state.bare.first().is_some_and(|range| range.start == n);
+        let divergence = Divergence::of(Kind::Removed, Part::Record, what).at(run, n);
+        walk.findings.add(Divergence { place: is_first.then_some(state.bare_place), ..divergence });
+    }
+}
+
+/// A broken file, which would be read for ever.
+fn in_circles() -> sqlx::Error {
+    sqlx::Error::Protocol("the database gives its rows in no order".into())
+}

@@ -1,0 +1,439 @@
+//! The walk over all records in their order: each by itself, in its run's chain, and at its place of the tree.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::Options;
+use super::finding::{Divergence, Findings, Kind, Part};
+use super::jobs::Jobs;
+use super::read::{Line, Page, Stored};
+use super::row::{self, Expected};
+use super::runs::{Audit, Phase, State, follows};
+use super::seals::Seals;
+use super::signatures;
+use super::tree::Growth;
+use crate::merkle::{self, Hash};
+use crate::store::STREAM;
+use crate::store::index::Change;
+
+/// The longest stretch of places without records that the stored tree is asked about.
+const GAP: u64 = 1 << 16;
+/// How many jumps in the chains of runs, and how many stretches without records, are looked into.
+const LOOKED_INTO: usize = 1000;
+
+/// What is found out on the way.
+pub(super) struct Walk {
+    pub(super) options: Arc<Options>,
+    pub(super) runs: HashMap<Box<str>, State>,
+    pub(super) tree: Growth,
+    pub(super) seals: Seals,
+    pub(super) jobs: Jobs,
+    pub(super) findings: Findings,
+    /// Roots that a witness names, by size.
+    pub(super) roots: BTreeMap<u64, BTreeSet<Hash>>,
+    pub(super) counts: Counts,
+    /// What the ledger's own stream says of runs.
+    pub(super) said: Said,
+    /// Texts that have to be there, and a record that names each.
+    pub(super) texts: HashMap<Hash, (Box<str>, u64)>,
+    /// After how many records it began.
+    pub(super) began: u64,
+    expected: Expected,
+    /// The last place that was passed.
+    place: u64,
+    gaps: Vec<Range<u64>>,
+    jumps: Vec<Jump>,
+}
+
+/// What was counted.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) records: u64,
+    pub(super) erased: u64,
+    pub(super) signed_runs: u64,
+}
+
+/// What the ledger's own stream says of runs.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) held: BTreeSet<String>,
+    pub(super) imported: BTreeSet<String>,
+    /// Records whose bodies were erased, by run.
+    pub(super) erased: BTreeMap<String, Vec<Range<u64>>>,
+    /// Runs of which something was erased before they were taken in from elsewhere.
+    pub(super) erased_elsewhere: BTreeSet<String>,
+    /// Texts that were erased.
+    pub(super) erased_texts: BTreeSet<String>,
+}
+
+/// A record that does not follow the one before it in its run.
+struct Jump {
+    run: Box<str>,
+    missing: Range<u64>,
+    place: u64,
+    late: bool,
+}
+
+impl Walk {
+    /// Before the first record that is walked over, which stands behind those of `tree`.
+    pub(super) fn new(
+        options: Arc<Options>,
+        tree: Growth,
+        seals: Seals,
+        runs: HashMap<Box<str>, State>,
+    ) -> Self {
+        Walk {
+            options,
+            runs,
+            began: tree.size(),
+            place: tree.size(),
+            tree,
+            seals,
+            jobs: Jobs::default(),
+            findings: Findings::default(),
+            roots: BTreeMap::new(),
+            counts: Counts::default(),
+            said: Said::default(),
+            texts: HashMap::new(),
+            expected: Expected::default(),
+            gaps: Vec::new(),
+            jumps: Vec::new(),
+        }
+    }
+
+    /// The last place that was passed.
+    pub(super) fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// Walks over a page.
+    pub(super) fn page(&mut self, page: &Page) {
+        for line in &page.lines {
+            match line {
+                Line::Record(stored) => self.record(stored, page),
+                Line::Unreadable { seq, why } => {
+                    if let Some(place) = self.reach(*seq, page) {
+                        let what = format!("it cannot be read: {why}");
+                        self.findings.add(Divergence::of(Kind::Changed, Part::Record, what).place(place));
+                        self.at_size();
+                        self.place = place;
+                        self.tree.skip(page.leaf(place), &mut self.findings);
+                    }
+                }
+            }
+        }
+        if let Some(why) = &page.broken {
+            let what = format!("nothing can be read from here on: {why}");
+            self.findings.add(Divergence::of(Kind::Changed, Part::Record, what).place(self.place + 1));
+        }
+        self.jobs.run_some(&mut self.findings);
+    }
+
+    /// Passes what is missing before a row; `None` where the row stands before all places that there are.
+    fn reach(&mut self, seq: i64, page: &Page) -> Option<u64> {
+        let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.place) else {
+            let what = format!("a row stands at {seq}, where no record can be");
+            self.findings.add(Divergence::of(Kind::Inserted, Part::Record, what).place(0));
+            return None;
+        };
+        let missing = self.place + 1..seq;
+        if !missing.is_empty() {
+            if self.gaps.len() < LOOKED_INTO {
+                self.gaps.push(missing.clone());
+            }
+            for place in missing.take(usize::try_from(GAP).unwrap_or(usize::MAX)) {
+                self.at_size();
+                self.tree.skip(page.leaf(place), &mut self.findings);
+            }
+            if seq - self.place > GAP {
+                self.tree.skip(None, &mut self.findings);
+            }
+            self.place = seq - 1;
+        }
+        Some(seq)
+    }
+
+    /// Holds the tree against what a witness says of its size.
+    fn at_size(&mut self) {
+        if let Some(roots) = self.roots.remove(&self.tree.size()) {
+            let who = format!("the witness's checkpoint of {} records", self.tree.size());
+            for root in roots {
+                self.tree.settle(&root, Part::Witness, &who, &mut self.findings);
+            }
+        }
+    }
+
+    fn record(&mut self, stored: &Stored, page: &Page) {
+        let Some(place) = self.reach(stored.seq, page) else { return };
+        self.at_size();
+        self.counts.records += 1;
+        let leaf = merkle::leaf(stored.head.as_bytes());
+        let in_tree = page.leaf(place);
+        let sound = in_tree == Some(leaf);
+        let fits = match self.runs.get(&*stored.run) {
+            Some(state) if i64::try_from(state.next) == Ok(stored.n) => {
+                self.expected.fits(stored, state.leaf.as_ref())
+            }
+            None if stored.n == 0 => self.expected.fits(stored, None),
+            _ => None,
+        };
+        match fits {
+            Some(at_ms) => {
+                let n = stored.n.unsigned_abs();
+                self.state(&stored.run).took(n, leaf, place, sound);
+                self.signed(stored, &stored.run, n, at_ms, leaf, place);
+                self.meaning(stored, n, at_ms, place);
+            }
+            None => self.misfit(stored, leaf, place, sound),
+        }
+        self.place = place;
+        self.tree.push(&stored.run, stored.n.unsigned_abs(), leaf, in_tree, &mut self.findings);
+    }
+
+    fn state(&mut self, run: &str) -> &mut State {
+        if !self.runs.contains_key(run) {
+            self.runs.insert(run.into(), State::new());
+        }
+        // It was just put there.
+        self.runs.entry(run.into()).or_insert_with(State::new)
+    }
+
+    /// Says what is wrong with a record that does not simply follow in its run, and goes on after it.
+    fn misfit(&mut self, stored: &Stored, leaf: Hash, place: u64, sound: bool) {
+        let wrong = row::wrong(stored);
+        let next = |run: &str| self.runs.get(run).map_or(0, |state| state.next);
+        let row_fits = i64::try_from(next(&stored.run)) == Ok(stored.n);
+        let (run, n) = match &wrong.head {
+            Some(head) if !row_fits => (head.run.clone(), head.n),
+            _ => (stored.run.clone(), stored.n.unsigned_abs()),
+        };
+        let say = |kind, what: String| Divergence::of(kind, Part::Record, what).at(&run, n).place(place);
+        let next = next(&run);
+        let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.comes_late(n));
+        if late {
+            // What is said of the place where it was expected says it all.
+            for jump in self.jumps.iter_mut().filter(|jump| *jump.run == run && jump.missing.contains(&n)) {
+                jump.late = true;
+            }
+            let what = format!("it stands after {run}/{}", next - 1);
+            self.findings.add(say(Kind::Reordered, what));
+        } else if n < next {
+            let what = format!("a record {run}/{n} stands before it");
+            self.findings.add(say(Kind::Inserted, what));
+        } else {
+            if let Some(what) = &wrong.what {
+                self.findings.add(say(Kind::Changed, what.clone()));
+            } else if n == next {
+                self.unlinked(&run, n, place, sound);
+            }
+            if n > next && self.jumps.len() < LOOKED_INTO {
+                self.jumps.push(Jump { run: run.as_str().into(), missing: next..n, place, late: false });
+            }
+            self.state(&run).took(n, leaf, place, sound);
+        }
+        let at_ms = wrong.head.as_ref().and_then(|head| quorate_kernel::clock::parse_rfc3339(&head.at));
+        if let Some(at_ms) = at_ms {
+            self.signed(stored, &run, n, at_ms, leaf, place);
+        }
+        let whole = wrong.what.is_none() && at_ms.is_some();
+        match (whole, at_ms) {
+            (true, Some(at_ms)) => self.meaning(stored, n, at_ms, place),
+            _ => self.state(&run).row_unknown = true,
+        }
+    }
+
+    /// A record that does not name the hash of the one before it: one of the two was changed.
+    fn unlinked(&mut self, run: &str, n: u64, place: u64, sound: bool) {
+        let Some(state) = self.runs.get(run) else {
+            let what = "the first record of a run names one before it";
+            self.findings.add(Divergence::of(Kind::Changed, Part::Record, what).at(run, n).place(place));
+            return;
+        };
+        if self.findings.names_record(state.place) {
+            return;
+        }
+        let before_is_sealed = state.sound && !sound;
+        let divergence = if before_is_sealed || n == 0 || state.place == 0 {
+            let what = "it does not name its predecessor's hash";
+            Divergence::of(Kind::Changed, Part::Record, what).at(run, n).place(place)
+        } else {
+            let what = format!("the record after it ({run}/{n}) names another hash than its own");
+            Divergence::of(Kind::Changed, Part::Record, what).at(run, n - 1).place(state.place)
+        };
+        self.findings.add(divergence);
+    }
+
+    fn signed(&mut self, stored: &Stored, run: &str, n: u64, at_ms: i64, leaf: Hash, place: u64) {
+        let opens = n == 0 && stored.kind == Word::RunOpened.as_str();
+        let audit = opens.then(|| stored.data.as_deref().and_then(object).and_then(|data| Audit::of(&data)));
+        let signed = !stored.signatures.is_empty();
+        let state = self.state(run);
+        if n == 0 {
+            (state.signed, state.audit) = (signed, audit.flatten());
+            self.counts.signed_runs += u64::from(signed);
+        }
+        let Some(state) = self.runs.get_mut(run) else { return };
+        let about = signatures::Record { run, n, at_ms, leaf, place };
+        signatures::check(
+            state,
+            &about,
+            &stored.signatures,
+            &self.options,
+            &mut self.jobs,
+            &mut self.findings,
+        );
+    }
+
+    /// What a record means for its run and for the ledger.
+    fn meaning(&mut self, stored: &Stored, n: u64, at_ms: i64, place: u64) {
+        let Stored { run, kind, .. } = stored;
+        let ours = run == STREAM;
+        let data = match &stored.data {
+            Some(data) if ours || follows(kind) => {
+                let data = object(data);
+                if data.is_none() {
+                    let what = "its data is no JSON object".to_owned();
+                    let divergence = Divergence::of(Kind::Changed, Part::Record, what);
+                    self.findings.add(divergence.at(run, n).place(place));
+                }
+                data
+            }
+            _ => None,
+        };
+        let state = self.state(run);
+        if stored.data.is_none() {
+            state.bare(n, place);
+        }
+        if n == 0 {
+            state.opened = Some(place);
+        }
+        let unexpected = state.follow(run, n, kind, at_ms, data.as_ref()).err();
+        let erased = u64::from(stored.data.is_none());
+        self.counts.erased += erased;
+        if let Some(what) = unexpected {
+            let kind = if n == 0 { Kind::Changed } else { Kind::Inserted };
+            self.findings.add(Divergence::of(kind, Part::Record, what).at(run, n).place(place));
+        }
+        let Some(data) = data else { return };
+        if kind == Word::RunOpened.as_str() {
+            self.inputs(run, n, &data);
+        }
+        if ours {
+            self.ledgers_own(kind, n, at_ms, place, &data);
+        }
+    }
+
+    /// Takes note of the texts that a run is about.
+    fn inputs(&mut self, run: &str, n: u64, data: &Map<String, Json>) {
+        let inputs = data.get("inputs").and_then(Json::as_array).into_iter().flatten();
+        let names = inputs.filter_map(|input| input.get("sha256")?.as_str());
+        for name in names.filter_map(quorate_kernel::entropy::unhex) {
+            self.texts.entry(name).or_insert_with(|| (run.into(), n));
+        }
+    }
+
+    fn ledgers_own(&mut self, kind: &str, n: u64, at_ms: i64, place: u64, data: &Map<String, Json>) {
+        if kind == Word::Checkpoint.as_str() {
+            let tree = self.seals.take(n, place, data, &mut self.jobs, &mut self.findings);
+            if let Some(tree) = tree.filter(|tree| tree.size == self.tree.size()) {
+                let who = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
+                self.tree.settle(&tree.root, Part::Record, &who, &mut self.findings);
+            }
+        } else if kind == Word::Erased.as_str() {
+            let Some(run) = data.get("run").and_then(Json::as_str) else { return };
+            let records = data.get("records").and_then(Json::as_array).into_iter().flatten();
+            self.said.erased.entry(run.to_owned()).or_default().extend(records.filter_map(range));
+            let texts = data.get("bodies").and_then(Json::as_array).into_iter().flatten();
+            self.said.erased_texts.extend(texts.filter_map(Json::as_str).map(str::to_owned));
+        } else {
+            // What is taken in from elsewhere may have been erased there.
+            for (run, records) in data.get("erased").and_then(Json::as_object).into_iter().flatten() {
+                let records = records.as_array().into_iter().flatten().filter_map(range);
+                self.said.erased.entry(run.clone()).or_default().extend(records);
+                self.said.erased_elsewhere.insert(run.clone());
+            }
+            match Change::of(kind, at_ms, data) {
+                Some(Change::Held { run }) => drop(self.said.held.insert(run)),
+                Some(Change::Released { run }) => drop(self.said.held.remove(&run)),
+                Some(Change::Imported { runs }) => self.said.imported.extend(runs),
+                _ => {}
+            }
+        }
+    }
+
+    /// After the last record: what is missing is named, as far as anything names it.
+    pub(super) fn end_of_records(&mut self, index: &[Missing]) {
+        self.at_size();
+        self.jobs.run(&mut self.findings);
+        let mut jumps = std::mem::take(&mut self.jumps);
+        let mut others = index.iter();
+        for gap in std::mem::take(&mut self.gaps) {
+            let what = match gap.end - gap.start {
+                1 => "there is no record at this place".to_owned(),
+                many => format!("there are no records at {many} places"),
+            };
+            let divergence =
+                Divergence::of(Kind::Removed, Part::Record, what).place(gap.start).until(gap.end - 1);
+            // Who follows in its run names what is missing; of a run's end or a whole run an index does.
+            let jump = jumps.iter().position(|jump| !jump.late && jump.place >= gap.end);
+            let divergence = match jump {
+                Some(at) => {
+                    let Jump { run, missing, place, late } = jumps.swap_remove(at);
+                    let explained = missing.start + (gap.end - gap.start);
+                    if explained < missing.end {
+                        jumps.push(Jump { run: run.clone(), missing: explained..missing.end, place, late });
+                    }
+                    divergence.at(&run, missing.start)
+                }
+                None => match others.next() {
+                    Some(Missing { run, n }) => divergence.at(run, *n),
+                    None => divergence,
+                },
+            };
+            self.findings.add(divergence);
+        }
+        for jump in jumps {
+            let Jump { run, missing, place, late } = jump;
+            let what = format!(
+                "{run}/{} stands here, and {run}/{} does not stand before it",
+                missing.end, missing.start
+            );
+            let kind = if late { Kind::Reordered } else { Kind::Removed };
+            self.findings.add(Divergence::of(kind, Part::Record, what).at(&run, missing.start).place(place));
+        }
+    }
+
+    /// Runs that are not ended, in the order in which they were opened.
+    pub(super) fn open_runs(&self) -> Vec<&str> {
+        let open = self.runs.iter().filter(|(_, state)| matches!(state.phase, Phase::Open | Phase::Decided));
+        let mut open: Vec<_> = open.map(|(run, state)| (state.opened, &**run)).collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, run)| run).collect()
+    }
+}
+
+/// A record that an index speaks of and that is not there.
+pub(super) struct Missing {
+    pub(super) run: String,
+    pub(super) n: u64,
+}
+
+fn object(data: &str) -> Option<Map<String, Json>> {
+    serde_json::from_str(data).ok()
+}
+
+/// A number, or the first and the last of several.
+fn range(records: &Json) -> Option<Range<u64>> {
+    match records {
+        Json::Array(two) => match two.as_slice() {
+            [first, last] => Some(first.as_u64()?..last.as_u64()?.checked_add(1)?),
+            _ => None,
+        },
+        one => one.as_u64().map(|n| n..n.saturating_add(1)),
+    }
+}

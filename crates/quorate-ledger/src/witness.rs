@@ -1,0 +1,181 @@
+//! The witness: a file elsewhere, perhaps in a repository, that each signed checkpoint is appended to. Who cuts the ledger
+//! or writes it anew cannot take back what stands there.
+//!
+//! It is signed notes one after another, each with an empty line behind it.
+
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use crate::note::{Checkpoint, Note};
+use crate::store::files;
+
+/// Why a witness does not take a checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be read or written.
+    #[error("it cannot be written")]
+    Io(#[from] std::io::Error),
+    /// What is to be appended is no signed checkpoint.
+    #[error("{0}")]
+    Unusable(String),
+    /// Its last checkpoint and this one cannot both be of one ledger.
+    #[error("{0}")]
+    Contradicts(String),
+}
+
+/// What a witness holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Witness {
+    /// Its notes in their order, as they stand there. Nobody has verified them yet.
+    pub notes: Vec<String>,
+    /// What else stands there, such as the beginning of a note that was not written to its end.
+    pub torn: Vec<String>,
+}
+
+impl Witness {
+    /// Reads a witness's text.
+    pub fn of(text: &str) -> Self {
+        let mut witness = Witness::default();
+        let mut waiting: Option<String> = None;
+        for part in parts(text) {
+            // A note is two parts: a checkpoint's text has no empty line, and signatures begin with a dash.
+            match (waiting.take(), part.starts_with('\u{2014}')) {
+                (Some(before), true) => {
+                    let note = format!("{before}\n{part}");
+                    match Note::parse(note.as_bytes()) {
+                        Ok(_) => witness.notes.push(note),
+                        Err(_) => witness.torn.push(note),
+                    }
+                }
+                (before, false) => {
+                    witness.torn.extend(before);
+                    waiting = Some(part);
+                }
+                (None, true) => witness.torn.push(part),
+            }
+        }
+        witness.torn.extend(waiting);
+        witness
+    }
+}
+
+/// The lines between empty lines.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        match (line.trim_end_matches(['\r', '\n']).is_empty(), parts.last_mut()) {
+            (false, Some(part)) => part.push_str(line),
+            _ => parts.push(String::new()),
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Appends a signed checkpoint, to stay; one that is the last already is not written again.
+///
+/// # Errors
+/// [`Error`]; then the file is as it was.
+pub fn append(path: &Path, note: &str) -> Result<(), Error> {
+    let new = checkpoint(note).map_err(Error::Unusable)?;
+    let mut file = files::open_append(path)?;
+    file.lock()?;
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_string(&mut text)?;
+    let witness = Witness::of(&text);
+    if let Some(last) = witness.notes.last() {
+        let last = checkpoint(last)
+            .map_err(|why| Error::Contradicts(format!("its last checkpoint cannot be read: {why}")))?;
+        if last == new {
+            return Ok(());
+        }
+        let (before, after) = (last.tree(), new.tree());
+        if last.origin() != new.origin() {
+            return Err(Error::Contradicts(format!(
+                "its last checkpoint is of the ledger {}, and this one of {}",
+                last.origin(),
+                new.origin()
+            )));
+        }
+        if after.size < before.size {
+            return Err(Error::Contradicts(format!(
+                "its last checkpoint is over {} records, and this one over {}",
+                before.size, after.size
+            )));
+        }
+        if after.size == before.size && after.root != before.root {
+            return Err(Error::Contradicts(format!(
+                "its last checkpoint has another root for the same {} records",
+                after.size
+            )));
+        }
+    }
+    // What was torn stays, on lines of its own.
+    let parted = if text.is_empty() || text.ends_with("\n\n") {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    file.write_all(format!("{parted}{note}\n").as_bytes())?;
+    file.sync_all()?;
+    Ok(())
+}
+
+fn checkpoint(note: &str) -> Result<Checkpoint, String> {
+    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merkle::TreeHead;
+    use crate::note::Signer;
+    use crate::signing::SecretKey;
+
+    fn note(origin: &str, size: u64, root: u8) -> String {
+        let signer = Signer::new(origin, SecretKey::from_seed(&[7; 32])).unwrap();
+        let tree = TreeHead { size, root: [root; 32] };
+        Checkpoint::new(origin, tree).unwrap().sign(&signer).unwrap().to_string()
+    }
+
+    #[test]
+    fn it_takes_what_goes_on_and_nothing_else() {
+        // D2
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("witness.txt");
+        append(&path, &note("a", 3, 1)).unwrap();
+        append(&path, &note("a", 3, 1)).unwrap();
+        append(&path, &note("a", 5, 2)).unwrap();
+        for wrong in [note("a", 4, 3), note("a", 5, 3), note("b", 9, 3), "no note\n".to_owned()] {
+            let before = std::fs::read_to_string(&path).unwrap();
+            append(&path, &wrong).unwrap_err();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+        }
+        let witness = Witness::of(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(witness.notes, [note("a", 3, 1), note("a", 5, 2)]);
+        assert_eq!(witness.torn, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_torn_note_stays_and_hides_nothing_that_follows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("witness.txt");
+        append(&path, &note("a", 3, 1)).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let next = note("a", 5, 2);
+        for cut in 1..next.len() {
+            if !next.is_char_boundary(cut) {
+                continue;
+            }
+            std::fs::write(&path, format!("{whole}{}", &next[..cut])).unwrap();
+            append(&path, &next).unwrap();
+            let notes = Witness::of(&std::fs::read_to_string(&path).unwrap()).notes;
+            let last = notes.last().unwrap();
+            assert_eq!(last, &next, "cut at {cut}");
+        }
+    }
+}

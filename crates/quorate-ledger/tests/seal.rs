@@ -1,0 +1,165 @@
+//! Checkpoints of a ledger on disk: what they are over, that the stored tree is the records', and that an older file
+//! opens and is sealed.
+
+#![expect(clippy::disallowed_methods, reason = "tests make files")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_ledger::merkle::{Tree, leaf, root};
+use quorate_ledger::note::{Checkpoint, Verifier};
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::{Store, keys};
+use quorate_protocol::Name;
+use serde_json::{Map, json};
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+fn entry(n: u64) -> Entry {
+    let data = Map::from_iter([("n".to_owned(), json!(n))]);
+    Entry { kind: Kind::Rule, at_ms: 1_000, data }
+}
+
+async fn open(path: &Path) -> Store {
+    Store::open(path).await.expect("it opens").store
+}
+
+async fn append(store: &Store, run: &str, from: u64, count: u64) {
+    let append = Append {
+        run: run.into(),
+        from,
+        entries: (from..from + count).map(entry).collect(),
+        bodies: Vec::new(),
+        durability: Durability::Written,
+    };
+    assert_eq!(store.append(append).await.expect("appended"), from + count);
+}
+
+async fn heads(path: &Path) -> Vec<String> {
+    let url = format!("sqlite://{}", path.display());
+    let mut sqlite = SqliteConnection::connect(&url).await.expect("it opens");
+    let rows = sqlx::query("SELECT head FROM record ORDER BY seq").fetch_all(&mut sqlite).await.expect("rows");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn ledger_key(path: &Path) -> Arc<SecretKey> {
+    let keys = keys::Directory::of(path.parent().expect("it lies somewhere"));
+    Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("made with the ledger"))
+}
+
+#[tokio::test]
+async fn a_checkpoint_is_over_all_records_in_their_order() {
+    // D2
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let store = open(&path).await;
+    let key = ledger_key(&path);
+    let mut next = 0;
+    for count in [1, 254, 1, 3, 300, 65, 1024] {
+        append(&store, "r1", next, count).await;
+        next += count;
+        let sealed = store.seal(&[Arc::clone(&key)], 2_000, false, Durability::Synced).await.unwrap();
+        assert!(sealed.fresh);
+        let tree: Tree = heads(&path).await[..usize::try_from(sealed.tree.size).unwrap()]
+            .iter()
+            .map(|head| leaf(head.as_bytes()))
+            .collect();
+        assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root);
+        let verifiers: Vec<_> = sealed.keys.iter().map(|key| Verifier::from_text(key).unwrap()).collect();
+        let note = sealed.note.clone().unwrap();
+        let opened = Checkpoint::open(note.as_bytes(), &verifiers).unwrap();
+        assert_eq!(*opened.checkpoint.tree(), sealed.tree);
+        assert_eq!(opened.checkpoint.origin(), sealed.origin);
+        let again = store.seal(&[Arc::clone(&key)], 3_000, false, Durability::Synced).await.unwrap();
+        assert!(!again.fresh, "nothing came since");
+        assert_eq!((again.tree, again.note), (sealed.tree, sealed.note));
+        assert_eq!(store.unsealed_records().await.unwrap(), 0);
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_spoilt_stored_tree_is_made_anew_and_changed_records_are_not_sealed() {
+    // D2
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let store = open(&path).await;
+    append(&store, "r1", 0, 600).await;
+    store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
+    let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    sqlx::query("UPDATE tile SET hashes = x'00' WHERE level = 8").execute(&mut sqlite).await.unwrap();
+    append(&store, "r1", 600, 2).await;
+    let sealed = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
+    assert_eq!(sealed.tree.size, 603);
+    assert_eq!(sealed.note, None, "without a key nobody signs");
+
+    sqlx::query("UPDATE record SET head = replace(head, 'rule', 'ruin') WHERE seq = 3").execute(&mut sqlite).await.unwrap();
+    sqlx::query("DELETE FROM tile").execute(&mut sqlite).await.unwrap();
+    append(&store, "r1", 602, 1).await;
+    let refused = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap_err();
+    assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+    append(&store, "r1", 603, 1).await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_run_that_begins_signed_stays_signed() {
+    // D3
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let store = open(&path).await;
+    let (run, other): (Name, Name) = ("r1".into(), "r2".into());
+    store.sign_run(&run, Arc::new(SecretKey::generate()));
+    append(&store, "r1", 0, 3).await;
+    append(&store, "r2", 0, 1).await;
+    store.sign_run(&other, Arc::new(SecretKey::generate()));
+    append(&store, "r2", 1, 1).await;
+    assert!(store.is_signed(&run).await.unwrap());
+    assert!(!store.is_signed(&other).await.unwrap(), "it began without");
+    store.close().await;
+
+    let store = open(&path).await;
+    let refused = store.append(Append::one(&run, 3, entry(3), Durability::Synced)).await.unwrap_err();
+    assert!(matches!(refused, Error::Unsigned { .. }), "{refused}");
+    store.sign_run(&run, Arc::new(SecretKey::generate()));
+    append(&store, "r1", 3, 1).await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_ledger_of_schema_1_opens_and_is_sealed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let mut sqlite =
+        SqliteConnection::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    sqlx::raw_sql(include_str!("fixtures/schema-1.sql")).execute(&mut sqlite).await.unwrap();
+    sqlite.close().await.unwrap();
+
+    let store = open(&path).await;
+    let runs = store.runs(10).await.unwrap();
+    assert_eq!(runs.len(), 1);
+    assert_eq!(store.records(&runs[0].run).await.unwrap().len(), 25);
+    let sealed = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
+    assert_eq!(sealed.tree.size, 25);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_ledger_of_a_newer_schema_is_read_and_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let store = open(&path).await;
+    append(&store, "r1", 0, 3).await;
+    store.close().await;
+    let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    sqlx::raw_sql("PRAGMA user_version = 99").execute(&mut sqlite).await.unwrap();
+    sqlite.close().await.unwrap();
+
+    let store = open(&path).await;
+    assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 3);
+    let refused = store.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await.unwrap_err();
+    assert!(refused.to_string().contains("version 99"), "{refused}");
+    assert!(store.closed_to_writers().is_some());
+    store.close().await;
+    assert_eq!(heads(&path).await.len(), 3);
+}

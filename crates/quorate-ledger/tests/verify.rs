@@ -1,0 +1,13 @@
+//! Verifying a ledger on disk: everything that somebody may do to its file is found, named by kind and place, and what
+//! nobody touched holds.
+
+#![expect(clippy::disallowed_methods, reason = "tests make files")]
+
+#[path = "verify/flips.rs"]
+mod flips;
+#[path = "verify/holds.rs"]
+mod holds;
+#[path = "verify/tamper.rs"]
+mod tamper;
+#[path = "verify/world.rs"]
+mod world;

@@ -1,0 +1,364 @@
+//! What somebody with the file may do to it.
+
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind as Word};
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::verify::{Kind, Options, Part};
+use quorate_ledger::{Store, keys};
+use serde_json::json;
+
+use super::world::{A, B, C, World, assert_is, place};
+
+/// A statement, and what it is found as: kind, run and number.
+type Case<'a> = (&'a str, Kind, &'a str, u64);
+
+#[tokio::test]
+async fn a_record_that_is_touched_is_named() {
+    // D2
+    let world = World::new().await;
+    let cases: &[Case<'_>] = &[
+        (
+            "UPDATE record SET data = replace(data, 'It will do', 'It won''t do') WHERE seq = 5",
+            Kind::Changed,
+            A,
+            2,
+        ),
+        ("UPDATE record SET data = '' WHERE seq = 16", Kind::Changed, "playbooks", 1),
+        ("UPDATE record SET data = NULL WHERE seq = 6", Kind::Removed, B, 2),
+        ("UPDATE record SET head = replace(head, '2026', '2027') WHERE seq = 12", Kind::Changed, B, 4),
+        ("UPDATE record SET head = replace(head, ',', ' ,') WHERE seq = 1", Kind::Changed, A, 0),
+        ("UPDATE record SET head = 'x' WHERE seq = 9", Kind::Changed, A, 5),
+        ("UPDATE record SET head = x'ff' WHERE seq = 9", Kind::Changed, "", 9),
+        ("UPDATE record SET head = replace(head, '\"v\":1', '\"v\":2') WHERE seq = 20", Kind::Changed, C, 2),
+        ("UPDATE record SET kind = 'attempt' WHERE seq = 5", Kind::Changed, A, 2),
+        ("UPDATE record SET run = 'rzzzzzzzzzzzz' WHERE seq = 9", Kind::Changed, A, 5),
+        ("UPDATE record SET n = 50 WHERE seq = 17", Kind::Changed, "playbooks", 2),
+        ("DELETE FROM record WHERE seq = 1", Kind::Removed, A, 0),
+        ("DELETE FROM record WHERE seq = 8", Kind::Removed, A, 4),
+        ("DELETE FROM record WHERE seq = 9", Kind::Removed, A, 5),
+        ("DELETE FROM record WHERE seq = 14", Kind::Removed, "ledger", 1),
+        ("DELETE FROM record WHERE seq = 25", Kind::Cut, "ledger", 3),
+        ("DELETE FROM record WHERE run = 'rbbbbbbbbbbbb'", Kind::Removed, B, 0),
+        ("DELETE FROM record WHERE run = 'rcccccccccccc'", Kind::Removed, C, 0),
+    ];
+    for (statement, kind, run, n) in cases {
+        let copy = world.copy();
+        copy.sql(statement).await;
+        let found = copy.first(copy.options()).await;
+        if run.is_empty() {
+            assert_eq!((found.kind, found.place), (*kind, Some(*n)), "{statement}: {found}");
+        } else {
+            eprintln!("{statement}: {found}");
+            assert_is(&found, *kind, run, *n);
+        }
+    }
+}
+
+/// Swaps two places.
+fn swap(one: u64, other: u64) -> String {
+    format!(
+        "UPDATE record SET seq = -1 WHERE seq = {one}; UPDATE record SET seq = {one} WHERE seq = {other}; \
+         UPDATE record SET seq = {other} WHERE seq = -1"
+    )
+}
+
+/// Moves everything from a place on by one.
+fn make_room(from: u64) -> String {
+    format!(
+        "UPDATE record SET seq = -seq WHERE seq >= {from}; UPDATE record SET seq = 1 - seq WHERE seq < 0;"
+    )
+}
+
+/// Closes the gap at a place.
+fn close_up(from: u64) -> String {
+    format!(
+        "UPDATE record SET seq = -seq WHERE seq > {from}; UPDATE record SET seq = -seq - 1 WHERE seq < 0;"
+    )
+}
+
+#[tokio::test]
+async fn what_was_moved_is_reordered() {
+    // D2
+    let world = World::new().await;
+    for (one, other) in [(7, 8), (15, 17), (20, 21), (5, 6), (4, 16), (1, 3), (10, 14), (9, 10)] {
+        let copy = world.copy();
+        copy.sql(&swap(one, other)).await;
+        for options in [copy.options(), copy.witnessed()] {
+            let found = copy.first(options).await;
+            eprintln!("{one} and {other}: {found}");
+            assert_eq!(
+                (found.kind, found.part, found.place),
+                (Kind::Reordered, Part::Record, Some(one)),
+                "{found}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_out_without_a_gap_is_removed() {
+    // D2
+    let world = World::new().await;
+    for gone in [2, 6, 9, 16, 23] {
+        let copy = world.copy();
+        copy.sql(&format!("DELETE FROM record WHERE seq = {gone}; {}", close_up(gone))).await;
+        let found = copy.first(copy.options()).await;
+        eprintln!("{gone}: {found}");
+        assert_eq!((found.kind, found.place), (Kind::Removed, Some(gone)), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_put_in_is_inserted() {
+    // D2
+    let world = World::new().await;
+    let copy_of = |from: u64, to: u64, n: u64| {
+        format!(
+            "{} INSERT INTO record (seq, run, n, kind, head, data) SELECT {to}, run, {n}, kind, head, data FROM record \
+             WHERE seq = {}",
+            make_room(to),
+            if from >= to { from + 1 } else { from },
+        )
+    };
+    // A record's copy later in its run.
+    let copy = world.copy();
+    copy.sql(&copy_of(5, 9, 77)).await;
+    let found = copy.first(copy.options()).await;
+    assert_eq!((found.kind, found.place, found.n), (Kind::Inserted, Some(9), Some(2)), "{found}");
+    // Where no record can be.
+    let copy = world.copy();
+    copy.sql("INSERT INTO record SELECT -3, run, 78, kind, head, data FROM record WHERE seq = 5").await;
+    assert_eq!(copy.first(copy.options()).await.kind, Kind::Inserted);
+    // A forged run that fits all its own hashes, among what is sealed.
+    for at in [5, 15] {
+        let copy = world.copy();
+        let forged = quorate_ledger::record::seal(
+            "rddddddddddddd",
+            0,
+            None,
+            Entry { kind: Word::Rule, at_ms: 1, data: serde_json::Map::new() },
+            &mut Default::default(),
+        )
+        .unwrap();
+        let (head, data) = (&forged.head, &forged.data);
+        let insert =
+            format!("INSERT INTO record VALUES ({at}, 'rddddddddddddd', 0, 'rule', '{head}', '{data}')");
+        copy.sql(&format!("{} {insert}", make_room(at))).await;
+        let found = copy.first(copy.options()).await;
+        assert_eq!((found.kind, found.place), (Kind::Inserted, Some(at)), "{found}");
+        assert_eq!(found.run.as_deref(), Some("rddddddddddddd"));
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_written_anew_is_found_by_the_tree() {
+    // D2
+    let world = World::new().await;
+    let to_hold = |data: &mut serde_json::Map<String, serde_json::Value>| {
+        data.insert("verdict".into(), json!("HOLD"));
+    };
+    let copy = world.copy();
+    copy.rewrite(B, 4, to_hold).await;
+    copy.sql(&format!("UPDATE run SET verdict = 'HOLD' WHERE run = '{B}'")).await;
+    for options in [copy.options(), copy.witnessed()] {
+        let found = copy.first(options).await;
+        assert_is(&found, Kind::Changed, B, 4);
+        assert_eq!(found.part, Part::Record);
+    }
+    // With the stored leaves as well, the checkpoints narrow it down.
+    copy.rewrite_tiles(24).await;
+    let found = copy.first(copy.options()).await;
+    assert_eq!((found.kind, found.place, found.until), (Kind::Changed, Some(10), Some(13)), "{found}");
+    // A signed run is found at once.
+    let copy = world.copy();
+    copy.rewrite(C, 4, to_hold).await;
+    copy.rewrite_tiles(24).await;
+    let report = copy.verify(copy.options()).await;
+    let signature = report.divergences.iter().find(|one| one.part == Part::Signature).unwrap();
+    assert_is(signature, Kind::Changed, C, 4);
+}
+
+#[tokio::test]
+async fn a_stored_tree_that_was_written_anew_differs() {
+    // D2
+    let world = World::new().await;
+    for statement in [
+        "UPDATE tile SET hashes = x'00' || substr(hashes, 2) WHERE level = 0",
+        "UPDATE tile SET hashes = zeroblob(768) WHERE level = 0",
+        "UPDATE tile SET hashes = hashes || zeroblob(32) WHERE level = 0",
+        "UPDATE tile SET hashes = substr(hashes, 1, 32) WHERE level = 0",
+        "UPDATE tile SET idx = 1",
+        "UPDATE tile SET level = 8",
+        "DELETE FROM tile",
+        "INSERT INTO tile VALUES (8, 0, zeroblob(32))",
+        "DROP TABLE tile",
+    ] {
+        let copy = world.copy();
+        copy.sql(statement).await;
+        assert!(!copy.verify(copy.options()).await.holds(), "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_is_touched_differs() {
+    // D2
+    let world = World::new().await;
+    for (statement, kind) in [
+        ("DELETE FROM checkpoint WHERE size = 13", Kind::Removed),
+        ("UPDATE checkpoint SET root = replace(root, '0', '1') WHERE size = 13", Kind::Changed),
+        ("UPDATE checkpoint SET n = 9 WHERE size = 13", Kind::Changed),
+        ("INSERT INTO checkpoint SELECT 99, root, 4 FROM checkpoint WHERE size = 13", Kind::Cut),
+    ] {
+        let copy = world.copy();
+        copy.sql(statement).await;
+        let found = copy.first(copy.options()).await;
+        assert_eq!((found.kind, found.part), (kind, Part::Checkpoint), "{statement}: {found}");
+    }
+    // Written anew with all its hashes: the last one, which nothing else covers.
+    for (key, value) in [
+        ("size", json!(23)),
+        ("root", json!("00".repeat(32))),
+        ("origin", json!("quorate/elsewhere")),
+        ("keys", json!([])),
+        ("note", json!("no note")),
+    ] {
+        let copy = world.copy();
+        copy.rewrite("ledger", 3, |data| {
+            data.insert(key.into(), value.clone());
+        })
+        .await;
+        let report = copy.verify(copy.options()).await;
+        let about = report.divergences.iter().find(|one| one.part == Part::Checkpoint);
+        assert!(about.is_some_and(|one| one.n == Some(3)), "{key}: {:?}", report.divergences);
+    }
+    // Without its signature it is an unsigned one, which is said; the witness has seen more.
+    let copy = world.copy();
+    copy.rewrite("ledger", 3, |data| {
+        data.insert("note".into(), json!(null));
+        data.insert("keys".into(), json!([]));
+    })
+    .await;
+    let report = copy.verify(copy.options()).await;
+    assert_eq!((report.found, report.unsigned, report.signed), (0, 1, 23));
+}
+
+#[tokio::test]
+async fn a_checkpoint_by_another_key_differs() {
+    // D2
+    let world = World::new().await;
+    let cut = "DELETE FROM record WHERE seq > 13; DELETE FROM checkpoint WHERE size >= 13; DELETE FROM run WHERE run = 'rcccccccccccc'; \
+               DELETE FROM signature; UPDATE tile SET hashes = substr(hashes, 1, 9 * 32)";
+    world.sql(cut).await;
+    let stranger = std::sync::Arc::new(SecretKey::from_seed(&[9; 32]));
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.seal(&[stranger.clone()], 2_000, false, Durability::Synced).await.unwrap();
+    store.close().await;
+    for own in [vec![world.key().public()], Vec::new()] {
+        let report = world.verify(Options { own, ..Options::default() }).await;
+        let found = &report.divergences[0];
+        assert_eq!(found.part, Part::Checkpoint);
+        assert_is(found, Kind::Changed, "ledger", 1);
+    }
+    assert!(!world.verify(Options { own: vec![stranger.public()], ..Options::default() }).await.holds());
+}
+
+#[tokio::test]
+async fn a_signature_that_is_touched_differs() {
+    // D3
+    let world = World::new().await;
+    let other =
+        keys::Directory::of(world.dir.path()).load(keys::Purpose::Ledger).unwrap().unwrap().public().id();
+    let insert = format!("INSERT INTO signature SELECT '{A}', 2, key, signature FROM signature WHERE n = 0");
+    let stranger = format!("UPDATE signature SET key = '{other}' WHERE n = 3");
+    for (statement, kind, run, n) in [
+        ("DELETE FROM signature WHERE n = 3", Kind::Removed, C, 3),
+        ("DELETE FROM signature WHERE n = 0", Kind::Removed, C, 0),
+        ("DELETE FROM signature", Kind::Removed, C, 0),
+        (
+            "UPDATE signature SET signature = (SELECT signature FROM signature WHERE n = 1) WHERE n = 2",
+            Kind::Changed,
+            C,
+            2,
+        ),
+        ("UPDATE signature SET signature = 'x' WHERE n = 5", Kind::Changed, C, 5),
+        (
+            "UPDATE signature SET n = -n WHERE n IN (1, 2); UPDATE signature SET n = 3 + n WHERE n < 0",
+            Kind::Changed,
+            C,
+            1,
+        ),
+        (&stranger, Kind::Changed, C, 3),
+        (&insert, Kind::Inserted, A, 2),
+    ] {
+        let copy = world.copy();
+        copy.sql(statement).await;
+        let found = copy.first(copy.options()).await;
+        assert_eq!(found.part, Part::Signature, "{statement}: {found}");
+        assert_is(&found, kind, run, n);
+    }
+    let copy = world.copy();
+    copy.sql("INSERT INTO signature SELECT run, 99, key, signature FROM signature WHERE n = 0").await;
+    let found = copy.first(copy.options()).await;
+    assert_eq!((found.kind, found.part, found.n), (Kind::Inserted, Part::Signature, Some(99)));
+}
+
+#[tokio::test]
+async fn an_index_that_is_touched_differs() {
+    // D2
+    let world = World::new().await;
+    for (statement, kind, part) in [
+        ("UPDATE run SET verdict = 'HOLD' WHERE seq = 1", Kind::Changed, Part::Index),
+        ("UPDATE run SET verdict = NULL WHERE seq = 1", Kind::Changed, Part::Index),
+        ("UPDATE run SET override = 'HOLD' WHERE seq = 2", Kind::Changed, Part::Index),
+        ("UPDATE run SET ended = 0 WHERE seq = 2", Kind::Changed, Part::Index),
+        ("UPDATE run SET opened_ms = 5 WHERE seq = 3", Kind::Changed, Part::Index),
+        ("UPDATE run SET decided_ms = 5 WHERE seq = 3", Kind::Changed, Part::Index),
+        ("UPDATE run SET subject = 'other.md' WHERE seq = 3", Kind::Changed, Part::Index),
+        ("UPDATE run SET log_path = '/elsewhere' WHERE seq = 3", Kind::Changed, Part::Index),
+        ("UPDATE run SET seq = 9 WHERE seq = 1", Kind::Reordered, Part::Index),
+        ("DELETE FROM run WHERE seq = 1", Kind::Removed, Part::Index),
+        (
+            "INSERT INTO run SELECT 9, 'rzzzzzzzzzzzz', opened_ms, '', '', '', '', '', NULL, NULL, NULL, 0 FROM run WHERE seq = 1",
+            Kind::Inserted,
+            Part::Index,
+        ),
+        ("INSERT INTO held VALUES ('raaaaaaaaaaaa')", Kind::Inserted, Part::Index),
+        ("INSERT INTO imported VALUES ('raaaaaaaaaaaa')", Kind::Inserted, Part::Index),
+        ("UPDATE body SET text = text || '.'", Kind::Changed, Part::Body),
+        ("UPDATE body SET text = x'ff'", Kind::Changed, Part::Body),
+        ("DELETE FROM body", Kind::Removed, Part::Body),
+        ("DROP TABLE run", Kind::Changed, Part::Index),
+    ] {
+        let copy = world.copy();
+        copy.sql(statement).await;
+        let found = copy.first(copy.options()).await;
+        assert_eq!((found.kind, found.part), (kind, part), "{statement}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_cut_off_only_the_witness_knows() {
+    // D2
+    let world = World::new().await;
+    let last = place("ledger", 1);
+    // Everything behind the second checkpoint, and all that speaks of it.
+    world
+        .sql(&format!(
+            "DELETE FROM record WHERE seq > {last}; DELETE FROM checkpoint WHERE size >= {last}; DELETE FROM signature; \
+             DELETE FROM run WHERE run = '{C}'; UPDATE tile SET hashes = substr(hashes, 1, 13 * 32)"
+        ))
+        .await;
+    let report = world.verify(world.options()).await;
+    assert_eq!((report.divergences, report.records), (Vec::new(), 14), "nothing in the file tells");
+    let found = world.first(world.witnessed()).await;
+    assert_eq!(
+        (found.kind, found.part, found.place, found.until),
+        (Kind::Cut, Part::Witness, Some(15), Some(24))
+    );
+    // Where the stored tree is left, it tells.
+    let world = World::new().await;
+    world
+        .sql(&format!("DELETE FROM record WHERE seq > {last}; DELETE FROM checkpoint WHERE size >= {last}"))
+        .await;
+    let found = world.first(world.options()).await;
+    assert_eq!((found.kind, found.place), (Kind::Cut, Some(15)), "{found}");
+}

@@ -1,0 +1,242 @@
+//! A small ledger of everything: two runs that take turns, a stream that is no run, a signed run, and four checkpoints; as
+//! a file that each test changes a copy of.
+
+#![allow(unreachable_pub, reason = "the tests beside it use it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_kernel::canonical;
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{
+    Append, Body, Durability, Entry, Kind as Word, Ledger as _, PlaybookEvent,
+};
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::address::Address;
+use quorate_ledger::verify::{Divergence, Kind, Options, Report, verify};
+use quorate_ledger::witness::Witness;
+use quorate_ledger::{Store, keys, merkle, record, witness};
+use serde_json::{Map, Value, json};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
+
+/// The runs, in the order in which they are opened; the last one is signed.
+pub const A: &str = "raaaaaaaaaaaa";
+pub const B: &str = "rbbbbbbbbbbbb";
+pub const C: &str = "rcccccccccccc";
+/// The places of their records; those in between are other streams'.
+pub const PLACES: [(&str, &[u64]); 5] = [
+    (A, &[1, 2, 5, 7, 8, 9]),
+    (B, &[3, 4, 6, 11, 12, 13]),
+    ("playbooks", &[15, 16, 17]),
+    (C, &[18, 19, 20, 21, 22, 23]),
+    ("ledger", &[10, 14, 24, 25]),
+];
+
+/// The text that the runs are about.
+const TEXT: &str = "What is reviewed.";
+
+/// A ledger's directory.
+pub struct World {
+    pub dir: tempfile::TempDir,
+}
+
+fn entry(kind: Word, data: Value) -> Entry {
+    Entry { kind, at_ms: 1_795_000_000_000, data: quorate_kernel::consultation::object(data) }
+}
+
+/// The records of a review.
+fn review(audit: Option<Value>) -> Vec<Entry> {
+    let sha256 = sha256_hex(TEXT.as_bytes());
+    let mut opened = json!({
+        "protocol": "council/1", "subject": "draft.md", "artifact_type": "post", "artifact_sha256": sha256,
+        "fingerprint": {"council": "c0"}, "log_path": "/nowhere/council_log.jsonl",
+        "inputs": [{"kind": "artifact", "name": "draft.md", "sha256": sha256}],
+    });
+    if let Some(audit) = audit {
+        opened["audit"] = audit;
+    }
+    vec![
+        entry(Word::RunOpened, opened),
+        entry(Word::RunIntent, json!({"invocations": ["r1/skeptic"]})),
+        entry(Word::Consultation, json!({"invocation": "r1/skeptic", "text": "It will do."})),
+        entry(Word::Rule, json!({"rule": "policy"})),
+        entry(Word::Outcome, json!({"verdict": "SHIP"})),
+        entry(Word::RunEnded, json!({"logged": true})),
+    ]
+}
+
+async fn append(store: &Store, run: &str, from: u64, entries: &[Entry]) {
+    let sha256 = sha256_hex(TEXT.as_bytes());
+    let append = Append {
+        run: run.into(),
+        from,
+        entries: entries.to_vec(),
+        bodies: if from == 0 { vec![Body { sha256, text: TEXT.into() }] } else { Vec::new() },
+        durability: Durability::Written,
+    };
+    store.append(append).await.expect("appended");
+}
+
+impl World {
+    /// Makes it.
+    pub async fn new() -> World {
+        let world = World { dir: tempfile::tempdir().expect("a directory") };
+        let store = Store::open(&world.db()).await.expect("it opens").store;
+        let (one, other) = (review(None), review(None));
+        append(&store, A, 0, &one[..2]).await;
+        append(&store, B, 0, &other[..2]).await;
+        append(&store, A, 2, &one[2..3]).await;
+        append(&store, B, 2, &other[2..3]).await;
+        append(&store, A, 3, &one[3..]).await;
+        world.seal(&store, false).await;
+        append(&store, B, 3, &other[3..]).await;
+        world.seal(&store, false).await;
+        let event = |n: u64| entry(Word::Playbook(PlaybookEvent::Composed), json!({"n": n}));
+        append(&store, "playbooks", 0, &[event(0), event(1), event(2)]).await;
+        let key = Arc::new(SecretKey::from_seed(&[5; 32]));
+        let audit = json!({
+            "signing": "required", "signer": key.public().id().to_string(), "governed": false,
+            "keyring": [key.public().to_string()], "retention_days": null, "keep_consultations": true,
+        });
+        store.sign_run(&C.into(), key);
+        append(&store, C, 0, &review(Some(audit))).await;
+        world.seal(&store, false).await;
+        world.seal(&store, true).await;
+        store.close().await;
+        world
+    }
+
+    /// A copy of it.
+    pub fn copy(&self) -> World {
+        let copy = World { dir: tempfile::tempdir().expect("a directory") };
+        for file in ["ledger.db", "witness.txt"] {
+            std::fs::copy(self.dir.path().join(file), copy.dir.path().join(file)).expect("copied");
+        }
+        let keys = copy.dir.path().join("keys");
+        std::fs::create_dir(&keys).expect("made");
+        for entry in std::fs::read_dir(self.dir.path().join("keys")).expect("listed") {
+            let entry = entry.expect("an entry");
+            std::fs::copy(entry.path(), keys.join(entry.file_name())).expect("copied");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o700)).expect("closed");
+        }
+        copy
+    }
+
+    pub fn db(&self) -> PathBuf {
+        self.dir.path().join("ledger.db")
+    }
+
+    pub fn witness_path(&self) -> PathBuf {
+        self.dir.path().join("witness.txt")
+    }
+
+    pub fn key(&self) -> Arc<SecretKey> {
+        let keys = keys::Directory::of(self.dir.path());
+        Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
+    }
+
+    /// Seals it with its own key and has the witness see it.
+    pub async fn seal(&self, store: &Store, again: bool) {
+        let sealed =
+            store.seal(&[self.key()], 1_795_000_000_000, again, Durability::Synced).await.expect("sealed");
+        witness::append(&self.witness_path(), &sealed.note.expect("signed")).expect("taken");
+    }
+
+    /// Runs statements on it.
+    pub async fn sql(&self, statements: &str) {
+        let mut sqlite = self.sqlite().await;
+        sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut sqlite).await.expect(statements);
+        sqlite.close().await.expect("closed");
+    }
+
+    pub async fn sqlite(&self) -> SqliteConnection {
+        SqliteConnection::connect(&format!("sqlite://{}", self.db().display())).await.expect("it opens")
+    }
+
+    /// What it is held against: its own key.
+    pub fn options(&self) -> Options {
+        Options { own: vec![self.key().public()], ..Options::default() }
+    }
+
+    /// As [`World::options`], and the witness.
+    pub fn witnessed(&self) -> Options {
+        let text = std::fs::read_to_string(self.witness_path()).expect("read");
+        Options { witness: Some(Witness::of(&text)), ..self.options() }
+    }
+
+    pub async fn verify(&self, options: Options) -> Report {
+        let store = Store::open_to_read(&Address::from(&*self.db())).await.expect("it opens");
+        let report = verify(&store, options).await.expect("verified");
+        store.close().await;
+        report
+    }
+
+    /// The first divergence.
+    pub async fn first(&self, options: Options) -> Divergence {
+        let report = self.verify(options).await;
+        assert!(report.found >= report.divergences.len() as u64);
+        report.divergences.into_iter().next().expect("something differs")
+    }
+
+    /// Rewrites a run from a record on: its data, and every hash that follows from it in the run.
+    pub async fn rewrite(&self, run: &str, from: u64, change: impl Fn(&mut Map<String, Value>)) {
+        let mut sqlite = self.sqlite().await;
+        let rows = sqlx::query("SELECT n, head, data FROM record WHERE run = ? ORDER BY n");
+        let rows = rows.bind(run).fetch_all(&mut sqlite).await.expect("rows");
+        let mut prev = None;
+        for row in rows {
+            let (n, head, data): (i64, String, String) = (row.get(0), row.get(1), row.get(2));
+            let mut head: Map<String, Value> = serde_json::from_str(&head).expect("a head");
+            let mut data: Map<String, Value> = serde_json::from_str(&data).expect("data");
+            if n.unsigned_abs() == from {
+                change(&mut data);
+            }
+            let data = canonical::object(&data);
+            head.insert("data_sha256".into(), json!(sha256_hex(data.as_bytes())));
+            head.insert("prev".into(), json!(prev));
+            let head = canonical::object(&head);
+            prev = Some(record::leaf(&head));
+            let update = sqlx::query("UPDATE record SET head = ?, data = ? WHERE run = ? AND n = ?");
+            update.bind(head).bind(data).bind(run).bind(n).execute(&mut sqlite).await.expect("written");
+        }
+        sqlite.close().await.expect("closed");
+    }
+
+    /// Writes the stored leaves anew, of as many records as a checkpoint is over.
+    pub async fn rewrite_tiles(&self, size: usize) {
+        let mut sqlite = self.sqlite().await;
+        let rows =
+            sqlx::query("SELECT head FROM record ORDER BY seq").fetch_all(&mut sqlite).await.expect("rows");
+        let leaves = rows.iter().take(size).map(|row| merkle::leaf(row.get::<String, _>(0).as_bytes()));
+        let hashes: Vec<u8> = leaves.flatten().collect();
+        let update = sqlx::query("UPDATE tile SET hashes = ? WHERE level = 0 AND idx = 0").bind(hashes);
+        update.execute(&mut sqlite).await.expect("written");
+        sqlite.close().await.expect("closed");
+    }
+}
+
+/// Whether a divergence is of this kind, about this record at this place.
+#[track_caller]
+pub fn assert_is(found: &Divergence, kind: Kind, run: &str, n: u64) {
+    let places = PLACES.iter().find(|(name, _)| *name == run).expect("known").1;
+    let place = places.get(usize::try_from(n).expect("small")).copied();
+    assert_eq!(
+        (found.kind, found.run.as_deref(), found.n, found.place),
+        (kind, Some(run), Some(n), place),
+        "{found}"
+    );
+}
+
+/// The place of a record.
+pub fn place(run: &str, n: usize) -> u64 {
+    PLACES.iter().find(|(name, _)| *name == run).expect("known").1[n]
+}
+
+/// The hash of a file.
+pub fn sha256(path: &Path) -> String {
+    sha256_hex(&std::fs::read(path).expect("read"))
+}

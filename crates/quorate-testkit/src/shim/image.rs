@@ -1,0 +1,301 @@
+//! What a loss of power could have left on the disk: everything that was synced, some of what was written since, and the
+//! last of that torn at a sector.
+//!
+//! The disk is as unkind as its interface allows: what was written since a file's last sync may be there in any part and
+//! any order; a file that was made, renamed or removed may be so or not until its *directory* is synced; a sync that
+//! failed drops what it should have written, and a later one does not bring it back.
+
+use std::collections::BTreeMap;
+
+use super::Call;
+use super::trace::Event;
+use crate::chance::Chance;
+
+const SECTOR: usize = 512;
+
+/// The files below the directory, by path, with what is in them.
+pub type Image = BTreeMap<String, Vec<u8>>;
+
+/// A file as it is on the disk, and what was done to it since.
+#[derive(Debug, Clone, Default)]
+struct File {
+    inode: String,
+    synced: Vec<u8>,
+    since: Vec<Change>,
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+/// A change of a directory: the path stands for the file from now on, or for none.
+#[derive(Debug, Clone)]
+struct Naming {
+    path: String,
+    file: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    files: Vec<File>,
+    /// What paths stand for, as the process sees it.
+    names: BTreeMap<String, usize>,
+    /// What they stand for on the disk.
+    synced: BTreeMap<String, usize>,
+    since: Vec<Naming>,
+}
+
+/// The files as they may be found after the power was lost when these events had happened, beginning with an empty
+/// directory.
+pub fn power_loss(events: &[Event], chance: &mut Chance) -> Image {
+    let mut disk = Disk::default();
+    for event in events {
+        disk.take(event, chance);
+    }
+    disk.found(chance)
+}
+
+impl Disk {
+    fn take(&mut self, event: &Event, chance: &mut Chance) {
+        let file = self.names.get(&event.path).copied();
+        match (event.call, event.error) {
+            (Call::Sync, error) => {
+                self.named_otherwise(event);
+                self.sync(file, &event.path, error == 0, chance);
+            }
+            (_, 1..) => {}
+            (Call::Open, _) if event.made() => {
+                let inode = String::from_utf8_lossy(&event.bytes).into_owned();
+                self.files.push(File { inode, ..File::default() });
+                self.name(&event.path, Some(self.files.len() - 1));
+            }
+            (Call::Open, _) if event.offset == 2 => self.change(file, Change::Length(0)),
+            (Call::Write, _) => self.change(file, Change::Write(size(event.offset), event.bytes.clone())),
+            (Call::Truncate, _) => self.change(file, Change::Length(size(event.offset))),
+            (Call::Unlink, _) => self.name(&event.path, None),
+            (Call::Rename, _) => {
+                self.name(&String::from_utf8_lossy(&event.bytes), file);
+                if event.offset == 0 {
+                    self.name(&event.path, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, file: Option<usize>, change: Change) {
+        if let Some(file) = file.and_then(|file| self.files.get_mut(file)) {
+            file.since.push(change);
+        }
+    }
+
+    fn name(&mut self, path: &str, file: Option<usize>) {
+        match file {
+            Some(file) => self.names.insert(path.to_owned(), file),
+            None => self.names.remove(path),
+        };
+        self.since.push(Naming { path: path.to_owned(), file });
+    }
+
+    /// Takes note of files that a directory has under other names than were traced.
+    fn named_otherwise(&mut self, event: &Event) {
+        let lines = String::from_utf8_lossy(&event.bytes).into_owned();
+        for (inode, name) in lines.lines().filter_map(|line| line.split_once(' ')) {
+            let name = if event.path == "." { name.to_owned() } else { format!("{}/{name}", event.path) };
+            let Some(file) = self.files.iter().rposition(|file| file.inode == inode) else { continue };
+            if self.names.get(&name) == Some(&file) {
+                continue;
+            }
+            let old = self.names.iter().find(|(_, known)| **known == file).map(|(old, _)| old.clone());
+            if let Some(old) = old {
+                self.name(&name, Some(file));
+                self.name(&old, None);
+            }
+        }
+    }
+
+    fn sync(&mut self, file: Option<usize>, path: &str, well: bool, chance: &mut Chance) {
+        let Some(file) = file.and_then(|file| self.files.get_mut(file)) else {
+            if well {
+                self.sync_directory(path);
+            }
+            return;
+        };
+        match well {
+            true => std::mem::take(&mut file.since).iter().for_each(|change| change.apply(&mut file.synced)),
+            false => file.since.retain(|_| chance.percent(50)),
+        }
+    }
+
+    fn sync_directory(&mut self, path: &str) {
+        let above = |name: &str| name.rsplit_once('/').map_or(".", |(above, _)| above) == path;
+        let (done, left) = std::mem::take(&mut self.since).into_iter().partition(|one| above(&one.path));
+        self.since = left;
+        let done: Vec<Naming> = done;
+        done.into_iter().for_each(|one| one.apply(&mut self.synced));
+    }
+
+    /// What is found, with luck for everything that was not synced.
+    fn found(mut self, chance: &mut Chance) -> Image {
+        // A directory's changes go to the disk in their order.
+        let lucky = chance.below(self.since.len() as u64 + 1);
+        let mut names = self.synced;
+        self.since.into_iter().take(size(lucky)).for_each(|one| one.apply(&mut names));
+        let mut image = Image::new();
+        for (path, file) in names {
+            // SQLite makes its shared memory anew.
+            if !path.ends_with("-shm") {
+                image.insert(
+                    path,
+                    self.files.get_mut(file).map(|file| file.found(chance)).unwrap_or_default(),
+                );
+            }
+        }
+        image
+    }
+}
+
+impl Naming {
+    fn apply(self, names: &mut BTreeMap<String, usize>) {
+        match self.file {
+            Some(file) => names.insert(self.path, file),
+            None => names.remove(&self.path),
+        };
+    }
+}
+
+impl File {
+    fn found(&mut self, chance: &mut Chance) -> Vec<u8> {
+        let mut bytes = self.synced.clone();
+        let all = self.since.len() as u64;
+        // All, none, the first of them, or any of them.
+        let (first, luck) = match chance.below(4) {
+            0 => (all, 100),
+            1 => (0, 100),
+            2 => (chance.below(all + 1), 100),
+            _ => (all, chance.below(101)),
+        };
+        let mut kept: Vec<&Change> =
+            self.since.iter().take(size(first)).filter(|_| chance.percent(luck)).collect();
+        let torn = if chance.percent(50) { kept.pop() } else { None };
+        kept.into_iter().for_each(|change| change.apply(&mut bytes));
+        match torn {
+            Some(Change::Write(at, written)) => tear(&mut bytes, *at, written, chance),
+            Some(change) => change.apply(&mut bytes),
+            None => {}
+        }
+        bytes
+    }
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::Write(at, written) => put(bytes, *at, written),
+            Change::Length(length) => bytes.resize(*length, 0),
+        }
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
+    let end = at + written.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[at..end].copy_from_slice(written);
+}
+
+/// Writes some sectors of it; the file has its new length all the same.
+fn tear(bytes: &mut Vec<u8>, at: usize, written: &[u8], chance: &mut Chance) {
+    let end = at + written.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    let mut from = at;
+    while from < end {
+        let to = ((from / SECTOR + 1) * SECTOR).min(end);
+        if chance.percent(50) {
+            bytes[from..to].copy_from_slice(&written[from - at..to - at]);
+        }
+        from = to;
+    }
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(call: Call, path: &str, offset: u64, bytes: &[u8]) -> Event {
+        Event { call, offset, error: 0, path: path.to_owned(), bytes: bytes.to_owned() }
+    }
+
+    fn images(events: &[Event]) -> Vec<Image> {
+        (0..200).map(|seed| power_loss(events, &mut Chance::new(seed))).collect()
+    }
+
+    #[test]
+    fn what_was_synced_is_found_and_the_rest_may_be() {
+        let written = [
+            event(Call::Open, "a", 1, b""),
+            event(Call::Write, "a", 0, b"one"),
+            event(Call::Sync, "a", 0, b""),
+        ];
+        let found = images(&written);
+        assert!(found.iter().any(Image::is_empty), "its directory was not synced");
+        assert!(found.iter().flat_map(Image::values).all(|bytes| bytes == b"one"));
+        let more = [event(Call::Sync, ".", 0, b""), event(Call::Write, "a", 3, b"two")];
+        let found = images(&[&written[..], &more].concat());
+        assert!(found.iter().all(|image| image["a"].starts_with(b"one")));
+        for end in [&b"one"[..], b"onetwo"] {
+            assert!(found.iter().any(|image| image["a"] == end), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_sync_that_failed_keeps_no_promise() {
+        let failed = Event { error: 5, ..event(Call::Sync, "a", 0, b"") };
+        let found = images(&[
+            event(Call::Open, "a", 1, b""),
+            event(Call::Sync, ".", 0, b""),
+            event(Call::Write, "a", 0, b"one"),
+            failed,
+            event(Call::Sync, "a", 0, b""),
+        ]);
+        assert!(found.iter().any(|image| image["a"].is_empty()));
+        assert!(found.iter().any(|image| image["a"] == b"one"));
+    }
+
+    #[test]
+    fn a_rename_that_was_not_traced_shows_when_its_directory_is_synced() {
+        let mut events = vec![
+            event(Call::Open, "keys/.tmp", 1, b"7"),
+            event(Call::Write, "keys/.tmp", 0, b"text"),
+            event(Call::Sync, "keys/.tmp", 0, b""),
+        ];
+        assert!(images(&events).iter().all(|image| !image.contains_key("keys/key")));
+        events.push(event(Call::Sync, "keys", 0, b"7 key\n"));
+        for image in images(&events) {
+            assert_eq!(image, Image::from([("keys/key".to_owned(), b"text".to_vec())]));
+        }
+    }
+
+    #[test]
+    fn a_rename_is_whole_or_not_there() {
+        let found = images(&[
+            event(Call::Open, "new", 1, b""),
+            event(Call::Write, "new", 0, b"text"),
+            event(Call::Sync, "new", 0, b""),
+            event(Call::Sync, ".", 0, b""),
+            event(Call::Rename, "new", 0, b"old"),
+        ]);
+        assert!(found.iter().any(|image| image.contains_key("old")));
+        assert!(found.iter().any(|image| image.contains_key("new")));
+        assert!(found.iter().flat_map(Image::values).all(|bytes| bytes == b"text"));
+    }
+}

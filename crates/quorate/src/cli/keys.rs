@@ -1,0 +1,175 @@
+//! `quorate keys`: one variant for each verb.
+
+use clap::{Args, Subcommand, ValueEnum};
+use quorate_diagnostics::{Body, codes};
+
+use super::arguments::{PlaceArguments, Tabular, since};
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::keys::list::{self, Which as Wanted};
+use crate::service::keys::{Keys, change};
+use crate::service::stop::{Class, Stop};
+use crate::service::workspace::{self, Workspace};
+
+/// Make, see and replace the keys that sign the ledger and the records of runs
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate keys init\n  quorate keys list --format json\n  quorate keys rotate ledger\n  quorate keys export > ada.pub\n\nThe key that signs records is taken from QUORATE_SIGNING_KEY, else from where `[keys] signing` of quorate.toml says, else from keys/signing.ed25519 beside the ledger."
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make the keys that are not there, and put the public half of the one that signs records into the keyring
+    Init(Shape),
+    /// List the ledger's key, the one that signs records, and those of the keyring, each with its state
+    List(Shape),
+    /// Put a new key in the place of an old one; what the old one signed still counts
+    Rotate(Rotate),
+    /// Print a public key
+    Export(Export),
+    /// End a key of the keyring: nothing that it signs from then on counts
+    Revoke(Revoke),
+}
+
+#[derive(Debug, Args)]
+struct Shape {
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+#[derive(Debug, Args)]
+struct Rotate {
+    /// What the key is for
+    #[arg(value_name = "KEY", value_enum, default_value_t = Which::Signing)]
+    key: Which,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// A key by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// It signs the records of runs
+    Signing,
+    /// It signs the ledger's checkpoints
+    Ledger,
+}
+
+#[derive(Debug, Args)]
+struct Export {
+    /// signing, ledger, or a key of the keyring: its name or the beginning of it
+    #[arg(value_name = "KEY", default_value = "signing")]
+    key: String,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Writing::Text)]
+    format: Writing,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+/// How a public key is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Writing {
+    /// As keyrings have it
+    Text,
+    /// As tools for signed notes take the ledger's key: a name, an id, and the key
+    Note,
+}
+
+#[derive(Debug, Args)]
+struct Revoke {
+    /// A key of the keyring: its name or the beginning of it
+    #[arg(value_name = "KEY")]
+    key: String,
+    /// From when on: a date, a time, or a span back from now such as 2d; without it from now on
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let (format, places) = match &arguments.verb {
+        Verb::Init(shape)
+        | Verb::List(shape)
+        | Verb::Rotate(Rotate { shape, .. })
+        | Verb::Revoke(Revoke { shape, .. }) => (shape.format, shape.places.places()),
+        Verb::Export(export) => (Tabular::Human, export.places.places()),
+    };
+    let text = match workspace::load(environment, &places, &environment.directory) {
+        Ok(workspace) => {
+            if !workspace.report.is_empty() {
+                terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
+            }
+            perform(arguments.verb, &workspace, environment, format, terminal).await
+        }
+        Err(stop) => Err(stop),
+    };
+    match text {
+        Ok(text) => {
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => stopped(&stop, format.into(), terminal),
+    }
+}
+
+async fn perform(
+    verb: Verb,
+    workspace: &Workspace,
+    environment: &Environment,
+    format: Tabular,
+    terminal: &Terminal,
+) -> Result<String, Stop> {
+    let keys = Keys::of(environment, workspace);
+    match verb {
+        Verb::Init(_) => {
+            let done = change::init(&keys).await?;
+            Ok(render::keys::initialised(&done, &keys.shown(&done.keyring), format))
+        }
+        Verb::List(_) => Ok(render::keys::list(&list::list(&keys).await?, format, terminal.stdout)),
+        Verb::Rotate(rotate) => {
+            let replaced = match rotate.key {
+                Which::Ledger => change::rotate_ledger(&keys)?,
+                Which::Signing => change::rotate_signing(&keys).await?,
+            };
+            Ok(render::keys::replaced(&replaced, &keys.shown(&keys.ring_path()), format))
+        }
+        Verb::Export(export) => exported(&export, &keys, workspace).await,
+        Verb::Revoke(revoke) => {
+            let now_ms = environment.clock.now_ms();
+            let at = revoke.at.as_deref().map(|at| since(at, environment)).transpose()?;
+            let at_ms = at.map_or(now_ms, |at| at.unwrap_or(0));
+            let id = change::revoke(&keys, &revoke.key, at_ms)?;
+            Ok(render::keys::revoked(id, at_ms, &keys.shown(&keys.ring_path()), format))
+        }
+    }
+}
+
+async fn exported(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, Stop> {
+    let wanted = match export.key.as_str() {
+        "signing" => Wanted::Signing,
+        "ledger" => Wanted::Ledger,
+        name => Wanted::Named(name.to_owned()),
+    };
+    match export.format {
+        Writing::Text => Ok(format!("{}\n", list::export(keys, &wanted).await?)),
+        Writing::Note if wanted == Wanted::Ledger => {
+            Ok(format!("{}\n", list::export_note(keys, &workspace.ledger).await?))
+        }
+        Writing::Note => {
+            let body = Body::new("only the ledger's key signs notes");
+            let help = "write `quorate keys export ledger --format note`";
+            Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `quorate ledger`: one file for each verb.
+
+mod check_proof;
+mod checkpoint;
+mod export;
+mod gc;
+mod hold;
+mod import;
+mod prove;
+mod stats;
+mod verify;
+
+use clap::{Args, Subcommand};
+
+use super::exit::Exit;
+use super::terminal::Terminal;
+use crate::service::environment::Environment;
+
+/// Seal the ledger, hold it against its seals, and see what it holds
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger stats")]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Checkpoint(checkpoint::Arguments),
+    Stats(stats::Arguments),
+    Verify(verify::Arguments),
+    Gc(gc::Arguments),
+    Hold(hold::Arguments),
+    Release(hold::ReleaseArguments),
+    CheckProof(check_proof::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
+    Prove(prove::Arguments),
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    match arguments.verb {
+        Verb::Checkpoint(arguments) => checkpoint::run(arguments, environment, terminal).await,
+        Verb::Stats(arguments) => stats::run(arguments, environment, terminal).await,
+        Verb::Verify(arguments) => verify::run(arguments, environment, terminal).await,
+        Verb::Gc(arguments) => gc::run(arguments, environment, terminal).await,
+        Verb::Hold(arguments) => hold::run(arguments, environment, terminal).await,
+        Verb::Release(arguments) => hold::release(arguments, environment, terminal).await,
+        Verb::CheckProof(arguments) => check_proof::run(arguments, environment, terminal),
+        Verb::Export(arguments) => export::run(arguments, environment, terminal).await,
+        Verb::Import(arguments) => import::run(arguments, environment, terminal).await,
+        Verb::Prove(arguments) => prove::run(arguments, environment, terminal).await,
+    }
+}

@@ -1,0 +1,100 @@
+//! `quorate ledger export`.
+
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use quorate_ledger::export::{Form, Written};
+
+use crate::cli::arguments::PlaceArguments;
+use crate::cli::exit::{Exit, stopped};
+use crate::cli::render::{self, Format};
+use crate::cli::review::{failed, warnings};
+use crate::cli::terminal::Terminal;
+use crate::service::desk::Desk;
+use crate::service::environment::Environment;
+use crate::service::ledger::export::{self, Request, Staged};
+use crate::service::runs;
+use crate::service::stop::Stop;
+
+/// Write what the ledger has sealed, for other programs
+///
+/// What is not sealed yet is sealed first. The same ledger gives the same bytes. As JSON Lines it has everything that proves
+/// it, and `quorate ledger import` or `scripts/verify_ledger.py` check that.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate ledger export > ledger.jsonl\n  quorate ledger export --run r7k2 --out run.jsonl\n  quorate ledger export --since 30d --format csv > records.csv"
+)]
+pub(in crate::cli) struct Arguments {
+    /// This run alone: its id, or the beginning of it; may be given several times
+    #[arg(long = "run", value_name = "RUN")]
+    runs: Vec<String>,
+    /// What came after a checkpoint (its size, `ledger/<n>`, a note's file) or since a time (7d, 2026-05-18)
+    #[arg(long, value_name = "CHECKPOINT|TIME")]
+    since: Option<String>,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = FormArgument::Jsonl)]
+    format: FormArgument,
+    /// Write it to this file, which takes its place once it is whole; without it to standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormArgument {
+    /// JSON Lines with proofs
+    Jsonl,
+    /// OpenTelemetry traces: one OTLP/JSON document, without texts
+    Otel,
+    /// One line for each record, without texts
+    Csv,
+}
+
+pub(in crate::cli) async fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let form = match arguments.format {
+        FormArgument::Jsonl => Form::Jsonl,
+        FormArgument::Otel => Form::Otel,
+        FormArgument::Csv => Form::Csv,
+    };
+    let request = Request { runs: arguments.runs, since: arguments.since, form };
+    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, Format::Human, terminal),
+    };
+    let exit = match write(&desk, &request, arguments.out.as_deref()).await {
+        Ok(written) => {
+            warnings(&desk, terminal);
+            if let (Some(written), Some(out)) = (written, &arguments.out) {
+                terminal.talk(&render::evidence::written(&written, &out.display().to_string()));
+            }
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, Format::Human, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
+async fn write(
+    desk: &Desk,
+    request: &Request,
+    out: Option<&std::path::Path>,
+) -> Result<Option<Written>, Stop> {
+    let Some(path) = out else {
+        let mut out = BufWriter::new(std::io::stdout());
+        return export::export(desk, request, &mut out).await;
+    };
+    let mut staged = BufWriter::new(Staged::at(desk, path)?);
+    let written = export::export(desk, request, &mut staged).await?;
+    match staged.into_inner() {
+        Ok(staged) => staged.keep()?,
+        Err(error) => return Err(export::unwritable(path, error.error())),
+    }
+    Ok(written)
+}

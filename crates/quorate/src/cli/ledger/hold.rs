@@ -1,0 +1,107 @@
+//! `quorate ledger hold` and `quorate ledger release`.
+
+use clap::Args;
+
+use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::exit::{Exit, stopped};
+use crate::cli::render;
+use crate::cli::review::{failed, warnings};
+use crate::cli::terminal::Terminal;
+use crate::service::desk::Desk;
+use crate::service::environment::Environment;
+use crate::service::ledger::hold::{self, Changed};
+use crate::service::runs;
+use crate::service::stop::Stop;
+
+/// Put a run on legal hold: nothing of it is erased, whatever its age
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate ledger hold r7k2 --reason \"claim 2026-14\"\n  quorate ledger hold --list"
+)]
+pub(in crate::cli) struct Arguments {
+    /// The run's id, or the beginning of it; a conversation's stream by its whole name
+    #[arg(value_name = "RUN", required_unless_present = "list")]
+    run: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT", requires = "run")]
+    reason: Option<String>,
+    /// List the runs on hold
+    #[arg(long, conflicts_with_all = ["run", "reason"])]
+    list: bool,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+/// Release a run from legal hold: once it is of age it may be erased
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate ledger release r7k2")]
+pub(in crate::cli) struct ReleaseArguments {
+    /// The run's id, or the beginning of it; a conversation's stream by its whole name
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(in crate::cli) async fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let format = arguments.format;
+    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format.into(), terminal),
+    };
+    let text = match &arguments.run {
+        Some(run) => {
+            let changed = hold::hold(&desk, run, arguments.reason.as_deref()).await;
+            changed.map(|changed| told(&changed, format))
+        }
+        None => hold::holds(&desk).await.map(|holds| match format {
+            Tabular::Human => render::retention::holds(&holds, terminal.stdout),
+            Tabular::Json => render::retention::holds_json(&holds),
+        }),
+    };
+    ended(text, desk, format, terminal).await
+}
+
+pub(in crate::cli) async fn release(
+    arguments: ReleaseArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let format = arguments.format;
+    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format.into(), terminal),
+    };
+    let changed = hold::release(&desk, &arguments.run).await;
+    ended(changed.map(|changed| told(&changed, format)), desk, format, terminal).await
+}
+
+fn told(changed: &Changed, format: Tabular) -> String {
+    match format {
+        Tabular::Human => render::retention::changed(changed),
+        Tabular::Json => render::retention::changed_json(changed),
+    }
+}
+
+async fn ended(text: Result<String, Stop>, desk: Desk, format: Tabular, terminal: &Terminal) -> Exit {
+    let exit = match text {
+        Ok(text) => {
+            warnings(&desk, terminal);
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, format.into(), terminal),
+    };
+    desk.close().await;
+    exit
+}

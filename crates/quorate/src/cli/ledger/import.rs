@@ -1,0 +1,71 @@
+//! `quorate ledger import`.
+
+use clap::Args;
+
+use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::exit::{Exit, stopped};
+use crate::cli::render;
+use crate::cli::review::{failed, warnings};
+use crate::cli::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::ledger::import::{self, Request};
+use crate::service::runs;
+
+/// Take in the runs of another ledger from its export, verified first
+///
+/// Records are merged byte for byte as they were, and only if all of the file holds. Runs that are here already stay; a run
+/// that contradicts what is here refuses the file. Overlays, playbooks and conversations are not merged.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate ledger import theirs.jsonl --key their-ledger.pub --dry-run\n  quorate ledger import theirs.jsonl --key their-ledger.pub"
+)]
+pub(in crate::cli) struct Arguments {
+    /// What `quorate ledger export` wrote
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The other ledger's key, as you have it from its owner: a verifier's line, a public key, or a file of these. This
+    /// ledger's own keys need not be given
+    #[arg(long = "key", value_name = "KEY|FILE")]
+    keys: Vec<String>,
+    /// A key of which one has to have signed each record that is signed: a public key, or a file of these
+    #[arg(long = "signer", value_name = "KEY|FILE")]
+    signers: Vec<String>,
+    /// Say what would be merged, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(in crate::cli) async fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let Arguments { file, keys, signers, dry_run, format, places } = arguments;
+    let request = Request { file, keys, signers, dry_run };
+    let opened = match dry_run {
+        true => runs::desk_to_look(environment, &places.places()).await,
+        false => runs::desk(environment, &places.places()).await,
+    };
+    let desk = match opened {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format.into(), terminal),
+    };
+    let exit = match import::import(&desk, &request).await {
+        Ok(imported) => {
+            warnings(&desk, terminal);
+            terminal.data(&match format {
+                Tabular::Human => render::evidence::imported(&imported, dry_run),
+                Tabular::Json => render::evidence::imported_json(&imported, dry_run),
+            });
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, format.into(), terminal),
+    };
+    desk.close().await;
+    exit
+}

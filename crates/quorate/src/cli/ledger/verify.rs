@@ -1,0 +1,61 @@
+//! `quorate ledger verify`.
+
+use clap::Args;
+
+use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::exit::{Exit, stopped};
+use crate::cli::render::{self, Format};
+use crate::cli::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::ledger::verify::{self, Request};
+
+/// Hold the ledger against its hashes, signatures, checkpoints, witness and log
+///
+/// Nothing is written. Exits with 0 where all holds, 1 where something is not what it was, 4 where there is no ledger or no
+/// such checkpoint, 5 where it cannot be read.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate ledger verify\n  quorate ledger verify --witness ledger-witness.txt --key ledger.pub\n  quorate ledger verify --since checkpoint.txt --format json"
+)]
+pub(in crate::cli) struct Arguments {
+    /// Trust this checkpoint, and look only at what stands after it: how many records it is over, `ledger/<n>`, or a file
+    /// with its signed note
+    #[arg(long, value_name = "CHECKPOINT")]
+    since: Option<String>,
+    /// A file of checkpoints that was kept elsewhere; else the one of quorate.toml
+    #[arg(long, value_name = "FILE")]
+    witness: Option<String>,
+    /// A key that has to have signed a checkpoint, as you have it from the ledger's owner: a verifier's line, a public key,
+    /// or a file of these
+    #[arg(long = "key", value_name = "KEY|FILE")]
+    keys: Vec<String>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    format: Tabular,
+    #[command(flatten)]
+    places: PlaceArguments,
+}
+
+pub(in crate::cli) async fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let Arguments { since, witness, keys, format, places } = arguments;
+    let request = Request { since, witness, keys, places: places.places() };
+    let verified = match verify::verify(environment, &request).await {
+        Ok(verified) => verified,
+        Err(stop) => return stopped(&stop, format.into(), terminal),
+    };
+    if !verified.warnings.is_empty() {
+        terminal.talk(&render::diagnostics(&verified.warnings, Format::Human, terminal.stderr));
+    }
+    terminal.data(&match format {
+        Tabular::Human => render::verified::human(&verified, terminal.stdout),
+        Tabular::Json => render::verified::json(&verified),
+    });
+    match verified.report.holds() {
+        true => Exit::DONE,
+        false => stopped(&verify::diverges(&verified), Format::Human, terminal),
+    }
+}

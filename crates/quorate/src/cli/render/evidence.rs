@@ -1,0 +1,138 @@
+//! What a proof proves, and what was exported or imported.
+
+use std::collections::BTreeMap;
+
+use quorate_diagnostics::render::Look;
+use quorate_kernel::entropy::hex;
+use quorate_ledger::export::Written;
+use quorate_ledger::import::Imported;
+use quorate_ledger::prove::{Fact, Proven};
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, line};
+
+/// What is proven, for people.
+pub fn proven(proven: &Proven, look: Look) -> String {
+    let Proven { origin, tree, vouched, keys, records } = proven;
+    let mut text = match vouched {
+        Some(key) => format!("{} against the key {}\n\n", Paint::Good.on("Holds"), line(&key.to_string())),
+        None => {
+            let keys: Vec<String> = keys.iter().map(|key| line(&key.to_string())).collect();
+            format!(
+                "{} against {}\n\n",
+                Paint::Fair.on("Holds, and nobody vouched for that,"),
+                keys.join(" and ")
+            )
+        }
+    };
+    let mut runs: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
+    records.iter().for_each(|fact| runs.entry(&fact.run).or_default().push(fact));
+    for (run, facts) in &runs {
+        let count = facts.len();
+        let (first, last) =
+            (facts.first().map_or("", |fact| &fact.at), facts.last().map_or("", |fact| &fact.at));
+        let signed = facts.iter().filter(|fact| !fact.signers.is_empty()).count();
+        let verdict = facts.iter().rev().find_map(|fact| fact.verdict.as_deref());
+        let came = verdict.map_or_else(
+            || "what it came to is not among them".to_owned(),
+            |word| format!("it came to {}", Paint::of_word(word).on(&line(word).to_uppercase())),
+        );
+        text += &format!(
+            "{}: {count} records from {first} to {last}, {signed} of them signed; {came}\n",
+            Paint::Strong.on(&line(run))
+        );
+    }
+    text += &format!(
+        "They stand in the ledger {} as it was when it had {} records, unchanged since.\n\n",
+        line(origin),
+        tree.size
+    );
+    let rows = records.iter().map(row).collect();
+    text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, look.width);
+    finish(&text, look)
+}
+
+fn row(fact: &Fact) -> Vec<String> {
+    let signers: Vec<String> = fact.signers.iter().map(ToString::to_string).collect();
+    vec![
+        format!("{}/{}", line(&fact.run), fact.n),
+        line(&fact.kind),
+        fact.at.clone(),
+        (fact.index + 1).to_string(),
+        if fact.has_data { "here".to_owned() } else { Paint::Absent.on("erased") },
+        if signers.is_empty() { Paint::Absent.on("nobody") } else { signers.join(" ") },
+    ]
+}
+
+/// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict}]}`; `holds` says
+/// whether somebody vouched for the key, too.
+pub fn proven_json(proven: &Proven) -> String {
+    let fact = |fact: &Fact| {
+        json!({
+            "run": fact.run,
+            "n": fact.n,
+            "kind": fact.kind,
+            "at": fact.at,
+            "index": fact.index,
+            "data": fact.has_data,
+            "signers": fact.signers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "verdict": fact.verdict,
+        })
+    };
+    let object = json!({
+        "holds": proven.vouched.is_some(),
+        "vouched": proven.vouched.as_ref().map(ToString::to_string),
+        "origin": proven.origin,
+        "size": proven.tree.size,
+        "root": hex(&proven.tree.root),
+        "keys": proven.keys.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "records": proven.records.iter().map(fact).collect::<Vec<Value>>(),
+    });
+    format!("{object:#}\n")
+}
+
+/// What was exported to a file.
+pub fn written(written: &Written, file: &str) -> String {
+    let Written { records, bodies, signatures, .. } = written;
+    format!("{file}: {records} records, {bodies} texts, {signatures} signatures")
+}
+
+/// What was imported, for people.
+pub fn imported(imported: &Imported, dry_run: bool) -> String {
+    let Imported { verified, runs, known, passed_over } = imported;
+    let records: u64 = runs.values().sum();
+    let verb = if dry_run { "would be merged" } else { "merged" };
+    let mut text = format!(
+        "{} runs with {records} records {verb}, {known} were here already\nverified: {} records of {}, signed by {}\n",
+        runs.len(),
+        verified.counted.records,
+        line(&verified.header.origin),
+        line(&verified.key)
+    );
+    for (run, count) in runs {
+        text += &format!("  {}  {count} records\n", line(run));
+    }
+    if !passed_over.is_empty() {
+        let streams: Vec<String> = passed_over.iter().map(|stream| line(stream)).collect();
+        text += &format!("not merged, since they are no runs: {}\n", streams.join(", "));
+    }
+    text
+}
+
+/// `{dry_run, runs: {run: records}, known, passed_over, origin, size, root, key, file_sha256}`.
+pub fn imported_json(imported: &Imported, dry_run: bool) -> String {
+    let Imported { verified, runs, known, passed_over } = imported;
+    let object = json!({
+        "dry_run": dry_run,
+        "runs": runs,
+        "known": known,
+        "passed_over": passed_over,
+        "origin": verified.header.origin,
+        "size": verified.header.size,
+        "root": verified.header.root,
+        "key": verified.key,
+        "file_sha256": verified.file_sha256,
+    });
+    format!("{object:#}\n")
+}

@@ -1,0 +1,123 @@
+//! What the ledger holds, and its checkpoints.
+
+use quorate_diagnostics::render::Look;
+use quorate_kernel::entropy::hex;
+use quorate_ledger::store::Sealed;
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, line};
+use super::wording::{instant, minute};
+use crate::service::ledger::stats::{Counted, DAYS};
+
+/// The signed note as it is; of an unsigned checkpoint what a note would say.
+pub fn checkpoint(sealed: &Sealed) -> String {
+    sealed.note.clone().unwrap_or_else(|| sealed.unsigned())
+}
+
+/// `{origin, size, root, note, keys, record, fresh}`.
+pub fn checkpoint_json(sealed: &Sealed) -> String {
+    let mut object = checkpoint_object(sealed);
+    object["fresh"] = json!(sealed.fresh);
+    format!("{object:#}\n")
+}
+
+fn checkpoint_object(sealed: &Sealed) -> Value {
+    json!({
+        "origin": sealed.origin,
+        "size": sealed.tree.size,
+        "root": hex(&sealed.tree.root),
+        "note": sealed.note,
+        "keys": sealed.keys,
+        "record": format!("{}/{}", quorate_ledger::store::STREAM, sealed.n),
+    })
+}
+
+/// For people.
+pub fn stats(counted: &Counted, look: Look) -> String {
+    let Counted { ledger, file_bytes, stats } = counted;
+    let sealed = match &stats.sealed {
+        None => Paint::Absent.on("none yet"),
+        Some((sealed, at_ms)) => {
+            let by = match sealed.keys.as_slice() {
+                [] => "unsigned".to_owned(),
+                keys => format!("signed by {}", keys.iter().map(|key| line(key)).collect::<Vec<_>>().join(" and ")),
+            };
+            format!("over {} records, {} (UTC), {by}", sealed.tree.size, minute(*at_ms))
+        }
+    };
+    let unsealed = match stats.unsealed {
+        0 => Paint::Good.on("none"),
+        more => Paint::Fair.on(&more.to_string()),
+    };
+    let row = |what: &str, value: String| vec![what.to_owned(), value];
+    let rows = vec![
+        row("ledger", format!("{}, {}", line(ledger), size(*file_bytes))),
+        row("records", format!("{}, {} of heads and bodies", stats.records, size(stats.record_bytes))),
+        row("texts", format!("{}, {}", stats.bodies, size(stats.body_bytes))),
+        row("runs", format!("{}, {} of them open, {} signed", stats.runs, stats.open, stats.signed)),
+        row("kept or erased", format!("{} runs on hold, {} records erased", stats.held, stats.erased)),
+        row("from elsewhere", format!("{} runs", stats.imported)),
+        row(
+            &format!("last {DAYS} days"),
+            format!("{} runs, {} records, {}", stats.recent.runs, stats.recent.records, size(stats.recent.bytes)),
+        ),
+        row("last checkpoint", sealed),
+        row("not sealed yet", unsealed),
+    ];
+    finish(&table(&["what", "how much"], rows, 0, look.width), look)
+}
+
+/// `{ledger, file_bytes, records, record_bytes, erased, runs, open, signed, held, imported, bodies, body_bytes,
+/// recent: {days, runs, records, bytes}, checkpoint, checkpoint_at, unsealed}`.
+pub fn stats_json(counted: &Counted) -> String {
+    let Counted { ledger, file_bytes, stats } = counted;
+    let object = json!({
+        "ledger": ledger,
+        "file_bytes": file_bytes,
+        "records": stats.records,
+        "record_bytes": stats.record_bytes,
+        "erased": stats.erased,
+        "runs": stats.runs,
+        "open": stats.open,
+        "signed": stats.signed,
+        "held": stats.held,
+        "imported": stats.imported,
+        "bodies": stats.bodies,
+        "body_bytes": stats.body_bytes,
+        "recent": {"days": DAYS, "runs": stats.recent.runs, "records": stats.recent.records, "bytes": stats.recent.bytes},
+        "checkpoint": stats.sealed.as_ref().map(|(sealed, _)| checkpoint_object(sealed)),
+        "checkpoint_at": stats.sealed.as_ref().map(|(_, at_ms)| instant(*at_ms)),
+        "unsealed": stats.unsealed,
+    });
+    format!("{object:#}\n")
+}
+
+/// A number of bytes as people say it.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut amount = (bytes, "bytes");
+    let mut tenths = 0;
+    for unit in UNITS {
+        if amount.0 < 1024 {
+            break;
+        }
+        tenths = amount.0 % 1024 * 10 / 1024;
+        amount = (amount.0 / 1024, unit);
+    }
+    match amount {
+        (bytes, "bytes") => format!("{bytes} bytes"),
+        (whole, unit) => format!("{whole}.{tenths} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_as_people_say_them() {
+        let said = [0, 1023, 1024, 1536, 1024 * 1024, 5 * 1024 * 1024 * 1024 + 1].map(size);
+        assert_eq!(said, ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB"]);
+    }
+}

@@ -1,0 +1,189 @@
+//! What came of verifying the ledger: what holds, against what, and what differs.
+
+use quorate_diagnostics::render::Look;
+use quorate_kernel::entropy::hex;
+use quorate_ledger::verify::{Divergence, Report};
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, line};
+use crate::service::ledger::verify::Verified;
+
+/// For people.
+pub fn human(verified: &Verified, look: Look) -> String {
+    let Verified { ledger, report, .. } = verified;
+    let mut text = match report.found {
+        0 => format!("{} {}\n\n", line(ledger), Paint::Good.on("holds")),
+        1 => format!("{} {}: in one place\n\n", line(ledger), Paint::Bad.on("diverges")),
+        found => format!("{} {}: in {found} places\n\n", line(ledger), Paint::Bad.on("diverges")),
+    };
+    if let Some(first) = report.divergences.first() {
+        text += &format!("First: {}\n\n", line(&first.to_string()));
+        let rows = report.divergences.iter().map(row).collect();
+        text += &table(&["what", "of", "record", "place", "how"], rows, 4, look.width);
+        if report.found > report.divergences.len() as u64 {
+            text += &format!("and {} more\n", report.found - report.divergences.len() as u64);
+        }
+        text.push('\n');
+    }
+    for said in held(verified) {
+        text += &format!("- {said}\n");
+    }
+    finish(&text, look)
+}
+
+fn row(one: &Divergence) -> Vec<String> {
+    vec![
+        Paint::Bad.on(one.kind.word()),
+        one.part.word().to_owned(),
+        line(&record(one).unwrap_or_default()),
+        place(one),
+        line(&one.what),
+    ]
+}
+
+/// `<run>/<n>`, or the run alone.
+fn record(one: &Divergence) -> Option<String> {
+    let run = one.run.as_deref()?;
+    Some(one.n.map_or_else(|| run.to_owned(), |n| format!("{run}/{n}")))
+}
+
+fn place(one: &Divergence) -> String {
+    match (one.place, one.until) {
+        (Some(place), Some(until)) => format!("{place} to {until}"),
+        (Some(place), None) => place.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// What was held against what, one sentence each.
+fn held(verified: &Verified) -> Vec<String> {
+    let Verified { report, log, witness, .. } = verified;
+    let mut said = Vec::new();
+    let since = match report.since {
+        0 => String::new(),
+        since => format!(", behind {since} that a trusted checkpoint is over"),
+    };
+    said.push(format!(
+        "{} records of {} runs and other streams, {} without their body, {} texts{since}",
+        report.records, report.streams, report.erased, report.texts
+    ));
+    said.push(match (&report.origin, report.checkpoints) {
+        (Some(origin), count) if count > 0 => format!(
+            "{count} checkpoints of {}, the last over {} records; {} of them unsigned; {} records not sealed yet",
+            line(origin),
+            report.sealed,
+            report.unsigned,
+            report.unsealed
+        ),
+        (_, _) => format!("no checkpoint; {} records not sealed yet", report.unsealed),
+    });
+    said.push(match report.own_key {
+        Some(true) => format!("held against the ledger's own key, which signed {} records", report.signed),
+        Some(false) => "the ledger's own key did not sign the last checkpoint".to_owned(),
+        None if report.signed > 0 => {
+            "signed by the keys that it names itself; the ledger's own is not here".to_owned()
+        }
+        None => "no checkpoint is signed".to_owned(),
+    });
+    match (report.given_keys.len(), report.given_keys.iter().filter(|held| **held).count()) {
+        (0, _) => said.push("held against no key that was given with `--key`".to_owned()),
+        (given, good) if given == good => said.push("also held against every key that was given".to_owned()),
+        (given, good) => said.push(format!("held against {good} of the {given} keys that were given")),
+    }
+    match (&report.witness, witness) {
+        (Some(kept), Some(name)) => {
+            let torn = match kept.torn {
+                0 => String::new(),
+                torn => format!("; {torn} pieces of it are no signed note"),
+            };
+            said.push(format!(
+                "the witness {} has {} checkpoints, the largest over {} records{torn}",
+                line(name),
+                kept.checkpoints,
+                kept.size
+            ));
+        }
+        _ => said.push(
+            "no witness: what was cut off behind its last checkpoint, nothing here can tell".to_owned(),
+        ),
+    }
+    said.push(format!(
+        "{} runs are signed, with {} signatures; {} of them by keys that only they name",
+        report.signed_runs, report.signatures, report.vouched_by_themselves
+    ));
+    if let Some(logged) = &report.log {
+        said.push(format!("{} lines of {} belong to its runs", logged.ours, line(log)));
+        if let Some((number, run)) = &logged.first_unknown {
+            said.push(format!(
+                "{} lines of the log name runs that this ledger does not have: the first is line {number}, {}",
+                logged.unknown,
+                line(run)
+            ));
+        }
+        if logged.unreadable > 0 {
+            said.push(format!("{} lines of the log cannot be read", logged.unreadable));
+        }
+    }
+    if report.open > 0 {
+        let named: Vec<String> = report.open_runs.iter().map(|run| line(run)).collect();
+        let more = if report.open > named.len() as u64 { " and others" } else { "" };
+        said.push(format!("{} runs are open: {}{more}", report.open, named.join(", ")));
+    }
+    said
+}
+
+/// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
+/// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, witness, log, open, texts, found, divergences:
+/// [{kind, part, run, n, place, until, what}], seconds: {records, signatures}}`.
+pub fn json(verified: &Verified) -> String {
+    let Verified { ledger, log, witness, report, .. } = verified;
+    let Report { tree, origin, since, records, erased, streams, texts, found, .. } = report;
+    let kept = report.witness.as_ref().map(|kept| {
+        json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.torn})
+    });
+    let lines = report.log.as_ref().map(|lines| {
+        let first = lines.first_unknown.as_ref().map(|(number, run)| json!({"line": number, "run": &**run}));
+        json!({"file": log, "ours": lines.ours, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
+    });
+    let object = json!({
+        "holds": report.holds(),
+        "ledger": ledger,
+        "origin": origin,
+        "records": records,
+        "erased": erased,
+        "streams": streams,
+        "texts": texts,
+        "size": tree.map(|tree| tree.size),
+        "root": tree.map(|tree| hex(&tree.root)),
+        "since": since,
+        "checkpoints": {
+            "count": report.checkpoints, "unsigned": report.unsigned, "sealed": report.sealed,
+            "signed": report.signed, "unsealed": report.unsealed,
+        },
+        "keys": {"own": report.own_key, "given": report.given_keys},
+        "signatures": {
+            "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.vouched_by_themselves,
+        },
+        "witness": kept,
+        "log": lines,
+        "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
+        "found": found,
+        "divergences": report.divergences.iter().map(divergence).collect::<Vec<_>>(),
+        "seconds": {"records": report.took.as_secs_f64(), "signatures": report.signatures_took.as_secs_f64()},
+    });
+    format!("{object:#}\n")
+}
+
+fn divergence(one: &Divergence) -> Value {
+    json!({
+        "kind": one.kind.word(),
+        "part": one.part.word(),
+        "run": one.run.as_deref(),
+        "n": one.n,
+        "record": record(one).filter(|_| one.n.is_some()),
+        "place": one.place,
+        "until": one.until,
+        "what": one.what,
+    })
+}

@@ -1,0 +1,200 @@
+//! Keys: where they are, and what people do with them (D3). `keys/secret.rs` says where the key comes from that signs
+//! records, `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them. What a run is signed with is
+//! `service/signer.rs`'s to say.
+
+pub mod change;
+pub mod list;
+mod secret;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::keys::{Directory, Error};
+use quorate_ledger::signing::{self, KeyId, Keyring, PublicKey, SecretKey};
+use quorate_manifest::host;
+use quorate_manifest::keyring::{self, Key};
+use tokio::sync::OnceCell;
+
+use super::disk::{self, Disk, Text};
+use super::environment::Environment;
+use super::host::Host;
+use super::stop::{Class, Stop, chain};
+use super::workspace::{Workspace, absolute, shown};
+
+/// The keyring's file, where quorate.toml does not name another.
+const KEYRING: &str = "keyring.toml";
+
+/// Where the keys of a workspace and of its ledger are.
+#[derive(Clone)]
+pub struct Keys {
+    environment: Environment,
+    settings: host::Keys,
+    /// The workspace's root.
+    root: PathBuf,
+    /// The ledger's own directory.
+    ledger_dir: PathBuf,
+    /// The key that signs records, once it was fetched: a command that prints it may ask a person something.
+    found: Arc<OnceCell<Secret>>,
+}
+
+/// The workspace's keyring, as its file has it.
+#[derive(Debug, Clone, Default)]
+pub struct Ring {
+    /// Its text; `None` where there is no file.
+    pub text: Option<Arc<str>>,
+    /// Its keys, in the order of the file.
+    pub keys: Vec<Key>,
+}
+
+/// A secret key, or why there is none.
+#[derive(Debug, Clone)]
+pub enum Secret {
+    /// A key, and what it comes from, for people.
+    There(Arc<SecretKey>, String),
+    /// None; why.
+    Missing(String),
+}
+
+impl Keys {
+    /// Those of a workspace.
+    pub fn of(environment: &Environment, workspace: &Workspace) -> Keys {
+        let root = workspace.host_path.as_deref().and_then(Path::parent).unwrap_or(&workspace.council.dir);
+        Keys {
+            environment: environment.clone(),
+            settings: workspace.host.keys.clone(),
+            root: absolute(&environment.directory, root),
+            ledger_dir: workspace.ledger.dir().to_owned(),
+            found: Arc::default(),
+        }
+    }
+
+    /// What `[keys] sign` asks for.
+    pub fn sign(&self) -> quorate_manifest::assembly::audit::Signing {
+        self.settings.sign
+    }
+
+    /// The directory of secret keys.
+    pub fn directory(&self) -> Directory {
+        Directory::of(&self.ledger_dir)
+    }
+
+    /// The keyring's file.
+    pub fn ring_path(&self) -> PathBuf {
+        self.root.join(self.settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
+    }
+
+    /// What the user calls a file.
+    pub fn shown(&self, path: &Path) -> String {
+        shown(&self.environment, path)
+    }
+
+    /// What time it is.
+    pub fn now_ms(&self) -> i64 {
+        self.environment.clock.now_ms()
+    }
+
+    /// Reads the keyring; one that is not there is empty.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn ring(&self) -> Result<Ring, Stop> {
+        let path = self.ring_path();
+        let text = disk::text(&path).map_err(|error| {
+            let body = Body::new(format!("the keyring {} cannot be read: {error}", self.shown(&path)));
+            Stop::configuration(codes::KEYRING_INVALID, body.help("it is a text file; put it back as it was"))
+        })?;
+        let Text::There(text) = text else { return Ok(Ring::default()) };
+        let loaded = keyring::load(&path, &self.shown(&path), &Disk, &Host::new());
+        match loaded.value {
+            Some(keys) => Ok(Ring { text: Some(text.into()), keys }),
+            None => Err(Stop::report(Class::Configuration, loaded.report)),
+        }
+    }
+
+    /// The key that signs records.
+    ///
+    /// # Errors
+    /// When there is one that cannot be used: it is no key, or others can read it.
+    pub async fn secret(&self) -> Result<Secret, Stop> {
+        self.found.get_or_try_init(|| secret::find(self)).await.cloned()
+    }
+
+    /// A refusal of what the key files say.
+    fn stop(&self, error: &Error) -> Stop {
+        let text = |path: &Path| self.shown(path);
+        let (code, body) = match error {
+            Error::Exposed { path, mode } => (
+                codes::KEY_EXPOSED,
+                Body::new(format!(
+                    "{} has the permissions {mode:04o}, so others can get at the secret key",
+                    text(path)
+                ))
+                .help(format!(
+                    "if nobody else has been at it: chmod go-rwx {}; else make another with `quorate keys rotate`",
+                    text(path)
+                )),
+            ),
+            Error::NotAKey { path, source } => (
+                codes::KEY_UNUSABLE,
+                Body::new(format!("{} holds no secret key: {source}", text(path)))
+                    .help("put the key back, or move the file away and run `quorate keys init`"),
+            ),
+            Error::There { path } => (
+                codes::KEY_UNUSABLE,
+                Body::new(format!("{} is there already, and a key is never overwritten", text(path)))
+                    .help("`quorate keys rotate` puts another in its place"),
+            ),
+            Error::Missing { path } => (
+                codes::KEY_UNKNOWN,
+                Body::new(format!("{} is not there", text(path))).help("`quorate keys init` makes it"),
+            ),
+            Error::Io { .. } => (
+                codes::KEY_UNUSABLE,
+                Body::new(chain(error)).help("keys lie in `keys/` beside the ledger, for their owner alone"),
+            ),
+        };
+        Stop::configuration(code, body)
+    }
+}
+
+/// A public key of a keyring that was read.
+pub(super) fn public(key: &Key) -> Option<PublicKey> {
+    PublicKey::from_text(&key.public).ok()
+}
+
+/// The keys as signatures are judged by.
+pub(super) fn judge(keys: &[Key]) -> Keyring {
+    let mut ring = Keyring::new();
+    for key in keys {
+        let Some(public) = public(key) else { continue };
+        // One that would end before it begins, for two keyrings bound it, counts for nothing, and so does one that is
+        // not in the ring.
+        let _ = ring.insert(signing::Key {
+            public,
+            not_before_ms: key.not_before_ms,
+            not_after_ms: key.not_after_ms,
+            revoked_at_ms: key.revoked_at_ms,
+        });
+    }
+    ring
+}
+
+/// Why a key may not sign, for people.
+pub(super) fn unusable(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
+    use quorate_ledger::signing::Uncounted as Why;
+    use quorate_manifest::timestamp::write;
+    Some(match ring.may_sign(id, at_ms).err()? {
+        Why::Unknown { .. } => format!("the key {id} is not in the keyring"),
+        Why::Revoked { revoked_at_ms, .. } => {
+            format!("the key {id} is revoked since {}", write(revoked_at_ms))
+        }
+        Why::Early { not_before_ms, .. } => {
+            format!("the key {id} may not sign before {}", write(not_before_ms))
+        }
+        Why::Late { not_after_ms, .. } => {
+            format!("the key {id} may not sign after {}", write(not_after_ms))
+        }
+        Why::Forged { .. } => format!("the key {id} does not verify"),
+    })
+}

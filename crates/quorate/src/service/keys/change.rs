@@ -1,0 +1,234 @@
+//! Making, replacing and revoking keys. A secret is on the disk before anything names its public half, and what cannot
+//! be written in the keyring is refused before a key is touched.
+
+use std::path::PathBuf;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::keys::Purpose;
+use quorate_ledger::signing::{KeyId, PublicKey, SecretKey};
+use quorate_ledger::store::hold::Hold;
+use quorate_manifest::keyring::{Stamp, add, stamp};
+use quorate_manifest::timestamp;
+
+use super::{Keys, Ring, Secret};
+use crate::service::disk;
+use crate::service::stop::Stop;
+
+/// What stands above the entries of a new keyring.
+const HEAD: &str = "\
+# The public keys whose signatures count in this workspace. Commit this file: whoever can change it decides whom to believe.
+# Times are RFC 3339, or dates. `quorate keys` keeps what you write here; https://www.rfc-editor.org/rfc/rfc8032 says what a key is.
+";
+
+/// A key that is there now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Its name.
+    pub id: KeyId,
+    /// Where its secret half comes from, for people.
+    pub from: String,
+    /// Whether it was made just now.
+    pub new: bool,
+}
+
+/// What `init` did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Initialised {
+    /// The key that signs the ledger's checkpoints.
+    pub ledger: Made,
+    /// The key that signs records.
+    pub signing: Made,
+    /// The keyring.
+    pub keyring: PathBuf,
+    /// Whether the key that signs records was put into it just now.
+    pub added: bool,
+}
+
+/// Makes the keys that are not there, and puts the public half of the one that signs records into the keyring. Doing it
+/// again does nothing.
+///
+/// # Errors
+/// When a file cannot be read, used or written.
+pub async fn init(keys: &Keys) -> Result<Initialised, Stop> {
+    let ring = keys.ring()?;
+    let directory = keys.directory();
+    let load = |purpose| directory.load(purpose).map_err(|error| keys.stop(&error));
+    let ledger_is_new = load(Purpose::Ledger)?.is_none();
+    let ledger = directory.load_or_create(Purpose::Ledger).map_err(|error| keys.stop(&error))?;
+    let (signing, from, signing_is_new) = match keys.secret().await? {
+        Secret::There(key, from) => (key.public(), from, false),
+        Secret::Missing(why) if keys.settings.signing.is_some() => {
+            let body = Body::new(format!("`[keys] signing` says where the key comes from, and {why}"));
+            let help =
+                "put a key there; or take `signing` out, and one is made below `keys/` beside the ledger";
+            return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
+        }
+        Secret::Missing(_) => {
+            let made = directory.load_or_create(Purpose::Signing).map_err(|error| keys.stop(&error))?;
+            (made.public(), keys.shown(&directory.file(Purpose::Signing)), true)
+        }
+    };
+    let added = !ring.keys.iter().any(|key| *key.public == signing.to_string());
+    if added {
+        write(keys, &with(keys, text(&ring), &signing)?)?;
+    }
+    Ok(Initialised {
+        ledger: Made {
+            id: ledger.public().id(),
+            from: keys.shown(&directory.file(Purpose::Ledger)),
+            new: ledger_is_new,
+        },
+        signing: Made { id: signing.id(), from, new: signing_is_new },
+        keyring: keys.ring_path(),
+        added,
+    })
+}
+
+/// A key that follows another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// What they are for.
+    pub purpose: Purpose,
+    /// The one that went. What it signed still counts.
+    pub old: KeyId,
+    /// The one that signs from now on.
+    pub new: KeyId,
+}
+
+/// Puts a new key in the place of the ledger's.
+///
+/// # Errors
+/// When there is none, or a file cannot be used or written.
+pub fn rotate_ledger(keys: &Keys) -> Result<Replaced, Stop> {
+    let rotated = keys.directory().rotate(Purpose::Ledger).map_err(|error| keys.stop(&error))?;
+    Ok(Replaced { purpose: Purpose::Ledger, old: rotated.old.id(), new: rotated.new.public().id() })
+}
+
+/// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, and the new one
+/// begins.
+///
+/// # Errors
+/// When there is none, it comes from elsewhere than its own file, somebody is just signing with it, or a file cannot be
+/// used or written.
+pub async fn rotate_signing(keys: &Keys) -> Result<Replaced, Stop> {
+    let directory = keys.directory();
+    let file = keys.shown(&directory.file(Purpose::Signing));
+    if let Secret::There(_, from) = keys.secret().await?
+        && from != file
+    {
+        let body =
+            Body::new(format!("the key that signs comes from {from}, where it cannot be replaced from here"));
+        let help =
+            "put another key there, `quorate keys init` to have it in the keyring, and end the old one there";
+        return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
+    }
+    idle(keys)?;
+    let ring = keys.ring()?;
+    let old = directory.load(Purpose::Signing).map_err(|error| keys.stop(&error))?.map(|key| key.public());
+    let ended = |text: &str, old: &PublicKey| match listed(&ring, old) {
+        true => stamped(keys, text, old, Stamp::NotAfter, keys.now_ms()),
+        false => Ok(text.to_owned()),
+    };
+    // What could not be written later is refused before the key is gone.
+    if let Some(old) = &old {
+        with(keys, &ended(text(&ring), old)?, &SecretKey::generate().public())?;
+    }
+    let rotated = directory.rotate(Purpose::Signing).map_err(|error| keys.stop(&error))?;
+    let new = rotated.new.public();
+    write(keys, &with(keys, &ended(text(&ring), &rotated.old)?, &new)?)?;
+    Ok(Replaced { purpose: Purpose::Signing, old: rotated.old.id(), new: new.id() })
+}
+
+/// Ends a key from a time on: nothing that it signs from then on counts.
+///
+/// # Errors
+/// When it is not in the keyring, or the file cannot be used or written.
+pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, Stop> {
+    let ring = keys.ring()?;
+    let public = find(keys, &ring, id)?;
+    write(keys, &stamped(keys, text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
+    Ok(public.id())
+}
+
+/// The key of the keyring that a name or a unique beginning of one names.
+///
+/// # Errors
+/// When there is none, or several.
+pub(super) fn find(keys: &Keys, ring: &Ring, id: &str) -> Result<PublicKey, Stop> {
+    let all = ring.keys.iter().filter_map(super::public);
+    let found: Vec<PublicKey> = all.filter(|key| key.id().to_string().starts_with(id)).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            let body = Body::new(format!("the keyring {} has no key `{id}`", keys.shown(&keys.ring_path())));
+            Err(Stop::not_found(
+                codes::KEY_UNKNOWN,
+                body.help("`quorate keys list` shows those that there are"),
+            ))
+        }
+        several => {
+            let body = Body::new(format!("`{id}` begins the names of {} keys", several.len()));
+            Err(Stop::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
+        }
+    }
+}
+
+/// Refuses while a run is being worked on: what it still signs would come after its key's end.
+fn idle(keys: &Keys) -> Result<(), Stop> {
+    let live = keys.ledger_dir.join("live");
+    for found in disk::walk(&live).unwrap_or_default() {
+        let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
+        if let Ok(None) = Hold::take(&keys.ledger_dir, name) {
+            let body = Body::new(format!("{name} is being worked on, and may be signing with this key"));
+            return Err(Stop::configuration(
+                codes::RUN_MOVED,
+                body.help("rotate when it has come to an end"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn text(ring: &Ring) -> &str {
+    ring.text.as_deref().unwrap_or(HEAD)
+}
+
+fn listed(ring: &Ring, key: &PublicKey) -> bool {
+    ring.keys.iter().any(|one| *one.public == key.to_string())
+}
+
+/// The text with a key more, from now on.
+fn with(keys: &Keys, text: &str, key: &PublicKey) -> Result<String, Stop> {
+    let now = timestamp::write(keys.now_ms());
+    add(text, &key.to_string(), &keys.environment.user, &now)
+        .ok_or_else(|| by_hand(keys, &format!("add `public = \"{key}\"`")))
+}
+
+fn stamped(keys: &Keys, text: &str, key: &PublicKey, what: Stamp, at_ms: i64) -> Result<String, Stop> {
+    let at = timestamp::write(at_ms);
+    let line = match what {
+        Stamp::NotAfter => "not_after",
+        Stamp::RevokedAt => "revoked_at",
+    };
+    stamp(text, &key.to_string(), what, &at)
+        .ok_or_else(|| by_hand(keys, &format!("write `{line} = \"{at}\"` beside {}", key.id())))
+}
+
+fn by_hand(keys: &Keys, what: &str) -> Stop {
+    let body = Body::new(format!(
+        "{} is written in a way that is not changed from here: keys are `[[keys]]` tables with a line for each",
+        keys.shown(&keys.ring_path())
+    ));
+    Stop::configuration(codes::KEYRING_INVALID, body.help(format!("write it so; or by hand: {what}")))
+}
+
+fn write(keys: &Keys, text: &str) -> Result<(), Stop> {
+    let path = keys.ring_path();
+    disk::put_below(&keys.root, &path, text.as_bytes()).map_err(|error| {
+        let body = Body::new(format!("cannot write {}: {error}", keys.shown(&path)));
+        Stop::configuration(
+            codes::KEYRING_INVALID,
+            body.help("the key is there; run it again when the file can be written"),
+        )
+    })
+}

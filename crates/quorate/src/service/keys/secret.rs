@@ -1,0 +1,79 @@
+//! Where the key comes from that signs records: a variable, what quorate.toml names, or a file beside the ledger. It is
+//! never printed, and no message says what was read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_adapters::process;
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::signing::SecretKey;
+use quorate_manifest::host::KeySource;
+use zeroize::Zeroizing;
+
+use super::{Keys, Secret};
+use crate::service::environment;
+use crate::service::stop::Stop;
+use crate::service::workspace::absolute;
+
+/// The variable that comes before everything else.
+const VARIABLE: &str = "QUORATE_SIGNING_KEY";
+/// How long a command may take that prints the key: somebody may have to type something.
+const COMMAND: Duration = Duration::from_secs(30);
+
+pub(super) async fn find(all: &Keys) -> Result<Secret, Stop> {
+    if let Some(text) = variable(VARIABLE) {
+        return read(&text, format!("the variable {VARIABLE}"));
+    }
+    match all.settings.signing.as_ref().map(|(source, _)| source) {
+        Some(KeySource::Env(name)) => match variable(name) {
+            Some(text) => read(&text, format!("the variable {name}")),
+            None => Ok(Secret::Missing(format!("the variable {name} is not set"))),
+        },
+        Some(KeySource::File(path)) => {
+            let path = absolute(&all.root, path.as_ref());
+            of_file(all, &path, keys::read(&path))
+        }
+        Some(KeySource::Command(command)) => {
+            let from = format!("the command `{}`", command.first().map_or("", String::as_str));
+            match process::ask(command, &all.root, String::new(), COMMAND).await {
+                Ok(text) => read(&Zeroizing::new(text), from),
+                // What it says may be the key.
+                Err(_) => Ok(Secret::Missing(format!("{from} did not succeed; try it by hand"))),
+            }
+        }
+        None => {
+            let directory = all.directory();
+            of_file(all, &directory.file(Purpose::Signing), directory.load(Purpose::Signing))
+        }
+    }
+}
+
+fn of_file(
+    all: &Keys,
+    path: &std::path::Path,
+    read: Result<Option<SecretKey>, keys::Error>,
+) -> Result<Secret, Stop> {
+    let shown = all.shown(path);
+    Ok(match read.map_err(|error| all.stop(&error))? {
+        Some(key) => Secret::There(Arc::new(key), shown),
+        None => Secret::Missing(format!("{shown} is not there")),
+    })
+}
+
+fn variable(name: &str) -> Option<Zeroizing<String>> {
+    environment::variable(name).filter(|text| !text.is_empty()).map(Zeroizing::new)
+}
+
+fn read(text: &str, from: String) -> Result<Secret, Stop> {
+    match SecretKey::from_text(text) {
+        Ok(key) => Ok(Secret::There(Arc::new(key), from)),
+        Err(error) => {
+            let body = Body::new(format!("{from} gives no secret key: {error}"));
+            Err(Stop::configuration(
+                codes::KEY_UNUSABLE,
+                body.help("it is one line, as a key's file below `keys/` has it"),
+            ))
+        }
+    }
+}

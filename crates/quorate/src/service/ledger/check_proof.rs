@@ -1,0 +1,75 @@
+//! Checking a proof: from its file and keys alone, without a ledger or a workspace.
+
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::prove::{self, Failed, Proven};
+
+use super::trust;
+use crate::service::disk;
+use crate::service::environment::Environment;
+use crate::service::stop::{Class, Stop, chain};
+use crate::service::workspace::absolute;
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The proof's file, or `-` for standard input.
+    pub file: String,
+    /// `--key`.
+    pub keys: Vec<String>,
+    /// `--signer`.
+    pub signers: Vec<String>,
+}
+
+/// Checks a proof. Where nobody vouched for the key that signed it, [`Proven::vouched`] is `None`, and [`unvouched`] says
+/// so: it holds by itself, which a forger's would, too.
+///
+/// # Errors
+/// When it is no proof, or does not hold.
+pub fn check(environment: &Environment, request: &Request) -> Result<Proven, Stop> {
+    let trusted = trust::trusted(environment, &request.keys)?;
+    let signers = trust::signers(environment, &request.signers)?;
+    let limit = prove::MAX_BYTES as u64;
+    let bytes = match request.file.as_str() {
+        "-" => disk::read_stdin(limit),
+        file => disk::read_up_to(&absolute(&environment.directory, Path::new(file)), limit),
+    };
+    let bytes = bytes.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Stop::not_found(
+            codes::PROOF_UNREADABLE,
+            Body::new(format!("{} is not there", request.file))
+                .help("`quorate ledger prove RUN` writes a proof"),
+        ),
+        _ => unreadable(request, &chain(&error)),
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(request, "it is not UTF-8"))?;
+    prove::check(&text, &trusted, &signers).map_err(|failed| match failed {
+        Failed::Unreadable(why) => unreadable(request, &why),
+        Failed::Broken { .. } => Stop::new(
+            Class::Refused,
+            codes::PROOF_INVALID,
+            Body::new(format!("{} proves nothing: {failed}", request.file))
+                .help("ask whoever gave it to you for another, and for the key over another way"),
+        ),
+    })
+}
+
+/// What is to be said of a proof that holds against a key that nobody vouched for.
+pub fn unvouched(request: &Request, proven: &Proven) -> Stop {
+    let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
+    let keys = keys.join(" and ");
+    let why = match request.keys.is_empty() {
+        true => "and nobody vouched for that key",
+        false => "which is none of the keys that were given",
+    };
+    let body = Body::new(format!("{} holds against {keys}, {why}", request.file));
+    let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
+    Stop::new(Class::Refused, codes::KEY_UNVOUCHED, body.help(help))
+}
+
+fn unreadable(request: &Request, why: &str) -> Stop {
+    let body = Body::new(format!("{} is no proof that can be read: {why}", request.file));
+    let help = "`quorate ledger prove RUN > proof.json` writes one; it has to stay as it is, byte for byte";
+    Stop::configuration(codes::PROOF_UNREADABLE, body.help(help))
+}

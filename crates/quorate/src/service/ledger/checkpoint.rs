@@ -1,0 +1,146 @@
+//! Sealing the ledger: a checkpoint signed by the ledger's own key, and the witness that keeps it elsewhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::ledger::Durability;
+use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::Sealed;
+use quorate_ledger::{Store, witness};
+use zeroize::Zeroizing;
+
+use crate::service::desk::Desk;
+use crate::service::environment::{self, Environment};
+use crate::service::stop::{Stop, chain};
+use crate::service::workspace::{Workspace, shown};
+
+/// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
+const VARIABLE: &str = "QUORATE_LEDGER_KEY";
+
+/// What is done to seal a ledger.
+pub struct Sealing<'a> {
+    /// The surroundings.
+    pub environment: &'a Environment,
+    /// The ledger.
+    pub store: &'a Store,
+    /// The file that each checkpoint is appended to.
+    pub witness: Option<&'a Path>,
+}
+
+/// A checkpoint, and what is to be said of it.
+pub struct Done {
+    /// The checkpoint.
+    pub sealed: Sealed,
+    /// Warnings.
+    pub report: Report,
+}
+
+/// Makes a checkpoint where anything came since the last one, to be shown, and brings the witness up to date.
+///
+/// # Errors
+/// When the ledger does not answer, or does not continue its last checkpoint.
+pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
+    let witness = witness_of(&desk.workspace);
+    of(desk, witness.as_deref()).seal(Durability::Synced).await
+}
+
+/// Seals the ledger of a desk, and says what is wrong with that.
+pub async fn checkpoint_or_say(desk: &Desk) -> Report {
+    let witness = witness_of(&desk.workspace);
+    of(desk, witness.as_deref()).seal_or_say().await
+}
+
+fn of<'a>(desk: &'a Desk, witness: Option<&'a Path>) -> Sealing<'a> {
+    Sealing { environment: &desk.environment, store: &desk.store, witness }
+}
+
+/// Where the witness is.
+pub fn witness_of(workspace: &Workspace) -> Option<PathBuf> {
+    let (written, _) = workspace.host.ledger.witness.as_ref()?;
+    Some(workspace.host.dir.join(written))
+}
+
+impl Sealing<'_> {
+    /// Seals.
+    ///
+    /// # Errors
+    /// As [`checkpoint`].
+    async fn seal(&self, durability: Durability) -> Result<Done, Stop> {
+        let mut report = Report::new();
+        let key = self.key(&mut report).await?;
+        let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
+        let now_ms = self.environment.clock.now_ms();
+        let sealed = self.store.seal(&keys, now_ms, false, durability).await?;
+        if let (Some(path), Some(note)) = (self.witness, &sealed.note)
+            && let Err(error) = witness::append(path, note)
+        {
+            let path = shown(self.environment, path);
+            let body = Body::new(format!("the witness {path} did not take the checkpoint: {}", chain(&error)));
+            report.warn(
+                codes::WITNESS_BEHIND,
+                body.help("the checkpoint stands in the ledger; the next one is offered to the witness again"),
+            );
+        }
+        Ok(Done { sealed, report })
+    }
+
+    /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
+    pub async fn seal_or_say(&self) -> Report {
+        // Nobody is shown it but the witness.
+        let durability =
+            if self.witness.is_some() { Durability::Synced } else { Durability::Written };
+        match self.seal(durability).await {
+            Ok(done) => done.report,
+            Err(stop) => {
+                let mut report = Report::new();
+                let body = Body::new(format!("the ledger is not sealed: {}", stop.first()));
+                let help = "see what is wrong with `quorate ledger verify`";
+                report.warn(codes::CHECKPOINT_MISSING, body.help(help));
+                report
+            }
+        }
+    }
+
+    /// The ledger's key, where it is the one that signed so far.
+    async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, Stop> {
+        let known = self.store.checkpoint_keys().await?;
+        let (key, from) = match environment::variable(VARIABLE).filter(|text| !text.is_empty()) {
+            Some(text) => {
+                let key = SecretKey::from_text(&Zeroizing::new(text)).map(Some);
+                (key.map_err(|error| chain(&error)), format!("the variable {VARIABLE}"))
+            }
+            None => {
+                let directory = keys::Directory::of(self.store.dir());
+                let key = match directory.load(Purpose::Ledger) {
+                    // An older version made the ledger, and no key.
+                    Ok(None) if known.is_none() => directory.create(Purpose::Ledger).map(Some),
+                    loaded => loaded,
+                };
+                let file = shown(self.environment, &directory.file(Purpose::Ledger));
+                (key.map_err(|error| chain(&error)), file)
+            }
+        };
+        let help = "checkpoints are unsigned until it is back; `quorate keys rotate --ledger` goes on with another key";
+        match key {
+            Ok(Some(key)) => {
+                let verifies = key.public();
+                if known.is_none_or(|known| known.iter().any(|one| *one.key() == verifies)) {
+                    return Ok(Some(key));
+                }
+                let body = Body::new(format!("{from} is not the key that signed the last checkpoint"));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            }
+            Ok(None) => {
+                let body = Body::new(format!("the ledger's key {from} is not there"));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            }
+            Err(error) => {
+                let body = Body::new(format!("the ledger's key cannot be used ({from}): {error}"));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,176 @@
+//! Exporting what the ledger has sealed.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_ledger::export::{Failed, Form, Selection, Written};
+use quorate_ledger::note::{Checkpoint, Note};
+use quorate_ledger::store::STREAM;
+use quorate_protocol::{Json, Name};
+
+use super::{checkpoint, prove, trust};
+use crate::service::desk::Desk;
+use crate::service::disk::{self, Text};
+use crate::service::since;
+use crate::service::stop::{Class, Stop, chain};
+use crate::service::workspace::absolute;
+
+/// What is exported.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Runs, by the beginnings of their ids, or streams; all, where there is none.
+    pub runs: Vec<String>,
+    /// A checkpoint (`<size>`, `ledger/<n>`, a note's file) or a time.
+    pub since: Option<String>,
+    /// How it is written.
+    pub form: Form,
+}
+
+/// A file that takes its place when it is whole.
+pub struct Staged {
+    file: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl Staged {
+    /// Beside its place. Nobody but its owner can read it.
+    ///
+    /// # Errors
+    /// When nothing can be written there.
+    pub fn at(desk: &Desk, path: &Path) -> Result<Staged, Stop> {
+        let path = absolute(&desk.environment.directory, path);
+        let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
+        let file = file.map_err(|error| unwritable(&path, &error))?;
+        Ok(Staged { file, path })
+    }
+
+    /// Puts it in its place, to stay.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn keep(self) -> Result<(), Stop> {
+        let Staged { file, path } = self;
+        file.as_file().sync_all().map_err(|error| unwritable(&path, &error))?;
+        file.persist(&path).map_err(|error| unwritable(&path, &error.error)).map(drop)
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Seals what is not sealed yet and writes the export. A reader that goes away ends it without an error: `None`.
+///
+/// # Errors
+/// When there is nothing to export, the ledger does not hold together, or it cannot be written.
+pub async fn export(
+    desk: &Desk,
+    request: &Request,
+    out: &mut (dyn Write + Send),
+) -> Result<Option<Written>, Stop> {
+    if desk.store.closed_to_writers().is_none() {
+        desk.absorb(checkpoint::checkpoint(desk).await?.report);
+    }
+    let mut selection = Selection::default();
+    for run in &request.runs {
+        selection.runs.push(match prove::is_stream(desk, run).await? {
+            true => run.as_str().into(),
+            false => desk.find(run).await?.run,
+        });
+    }
+    if let Some(since) = &request.since {
+        selection.since = size_at(desk, since).await?;
+    }
+    let known = trust::known_signers(desk).await;
+    let written = match desk.store.export(&selection, request.form, &known, out).await {
+        Err(Failed::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
+        done => done.map_err(|error| refused(desk, error))?,
+    };
+    if !written.unknown.is_empty() {
+        let body = Body::new(format!(
+            "the public half of {} is not known, so that whoever reads the export needs it from you",
+            written.unknown.join(" and ")
+        ));
+        desk.warn(codes::SIGNER_UNKNOWN, body.help("add it to the keyring and export again"));
+    }
+    Ok(Some(written))
+}
+
+/// How many records stand before what a `--since` names.
+async fn size_at(desk: &Desk, since: &str) -> Result<u64, Stop> {
+    if let Ok(size) = since.parse() {
+        return Ok(size);
+    }
+    if let Some(n) = since.strip_prefix(STREAM).and_then(|rest| rest.strip_prefix('/')?.parse::<u64>().ok()) {
+        let records = desk.store.records(&Name::from(STREAM)).await?;
+        let data = records.into_iter().find(|record| record.n == n).and_then(|record| record.data);
+        let size = data.and_then(|data| data.get("size").and_then(Json::as_u64));
+        return size.ok_or_else(|| foreign(format!("{since} is no checkpoint of this ledger")));
+    }
+    let path = absolute(&desk.environment.directory, Path::new(since));
+    if path.is_file() {
+        return size_of_note(desk, since, &path).await;
+    }
+    match since::parse(since, desk.environment.clock.now_ms()) {
+        Ok(None) => Ok(0),
+        Ok(Some(at_ms)) => Ok(desk.store.records_before(at_ms).await?),
+        Err(error) => {
+            let help = "or give a checkpoint: its size, `ledger/<n>`, or the file of a note";
+            Err(Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string()).help(help)))
+        }
+    }
+}
+
+/// The size of a checkpoint's note, which has to be one of this ledger.
+async fn size_of_note(desk: &Desk, since: &str, path: &Path) -> Result<u64, Stop> {
+    let text = match disk::text(path) {
+        Ok(Text::There(text)) => text,
+        Ok(Text::Missing) => return Err(foreign(format!("{since} is not there"))),
+        Err(error) => return Err(foreign(format!("{since} cannot be read: {error}"))),
+    };
+    let parsed = Note::parse(text.as_bytes()).map_err(|error| foreign(format!("{since}: {error}")))?;
+    let noted = Checkpoint::parse(parsed.text()).map_err(|error| foreign(format!("{since}: {error}")))?;
+    let tree = noted.tree();
+    let ours = desk.store.last_sealed().await?.filter(|sealed| sealed.origin == noted.origin());
+    let root = desk.store.sealed_root(tree.size).await?;
+    match ours.is_some() && root == Some(tree.root) {
+        true => Ok(tree.size),
+        false => Err(foreign(format!("{since} is a checkpoint that this ledger does not continue"))),
+    }
+}
+
+fn foreign(what: String) -> Stop {
+    let help = "`quorate ledger checkpoint` prints the last one; `quorate ledger verify` says whether the ledger continues one";
+    Stop::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
+}
+
+fn refused(desk: &Desk, error: Failed) -> Stop {
+    match error {
+        Failed::Unsealed => prove::unsealed(desk, "nothing is sealed yet, so that nothing can be exported"),
+        Failed::Unknown { run } => {
+            Stop::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
+        }
+        Failed::Beyond { .. } => foreign(error.to_string()),
+        Failed::Ledger(error) => error.into(),
+        Failed::Write(error) => Stop::configuration(
+            codes::FILE_UNWRITABLE,
+            Body::new(format!("the export cannot be written: {}", chain(&error))),
+        ),
+    }
+}
+
+/// What cannot be written.
+pub fn unwritable(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::configuration(
+        codes::FILE_UNWRITABLE,
+        Body::new(format!("{} cannot be written: {error}", path.display())),
+    )
+}

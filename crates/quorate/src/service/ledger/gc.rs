@@ -1,0 +1,121 @@
+//! Erasing what members said once it is not to be kept any more: its days are over (D4), or it was to be kept until the run
+//! ends and no longer (D5). Hashes stay, and so does what a run came to.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::history::History;
+use quorate_ledger::retention::{Due, Keep, Plan, Terms};
+use quorate_ledger::store::lease::Taken;
+use quorate_ledger::store::{Erased, Rewrite};
+use quorate_protocol::{Json, Name};
+use serde_json::Map;
+
+use crate::service::convene;
+use crate::service::desk::Desk;
+use crate::service::stop::Stop;
+use crate::service::workspace::{shown, shown_ledger};
+
+/// What was erased, or would be.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// The ledger, as the user calls it.
+    pub ledger: String,
+    /// Whether nothing was touched.
+    pub dry_run: bool,
+    /// Of which runs, and what.
+    pub due: Vec<Due>,
+    /// Logs that have a line of such a run, with answers in it, as the user calls them.
+    pub logs: Vec<String>,
+    /// Runs that are of age and on hold.
+    pub held: Vec<Name>,
+    /// How many runs have not ended.
+    pub open: u64,
+    /// Why something that was erased can still be found in the ledger's files.
+    pub remains: Option<String>,
+    /// Where else it can still be found, whatever is done here.
+    pub elsewhere: Option<&'static str>,
+}
+
+/// Erases what is not to be kept any more; with `dry_run` it only says what that is.
+///
+/// # Errors
+/// When the ledger does not answer. Then nothing is erased.
+pub async fn gc(desk: &Desk, dry_run: bool) -> Result<Collected, Stop> {
+    let now_ms = desk.environment.clock.now_ms();
+    let days = desk.workspace.host.ledger.retention_days;
+    let unsaid = unsaid(days);
+    let mut plan: Plan = desk.store.due(&Terms { now_ms, unsaid: &unsaid, conversations: days }).await?;
+    let (held, open) = (std::mem::take(&mut plan.held), plan.open);
+    let erased = match dry_run {
+        true => Erased { runs: plan.due, ..Erased::default() },
+        false => desk.store.erase(plan, now_ms, Rewrite::Anew).await?,
+    };
+    let mut logs: Vec<String> = Vec::new();
+    for log in erased.runs.iter().filter_map(|due| due.log.as_deref()) {
+        let log = shown(&desk.environment, std::path::Path::new(log));
+        if !logs.contains(&log) {
+            logs.push(log);
+        }
+    }
+    Ok(Collected {
+        ledger: shown_ledger(&desk.environment, desk.store.address()),
+        dry_run,
+        due: erased.runs,
+        logs,
+        held,
+        open,
+        remains: erased.remains,
+        elsewhere: erased.elsewhere,
+    })
+}
+
+/// What is to be done where something that was erased can still be found.
+pub fn unfinished(collected: &Collected) -> Option<Stop> {
+    let body = left(&collected.ledger, collected.remains.as_deref()?);
+    Some(Stop::configuration(codes::ERASURE_UNFINISHED, body))
+}
+
+fn left(ledger: &str, why: &str) -> Body {
+    Body::new(format!("what was erased can still be found in the files of {ledger}: {why}"))
+        .help("end what reads the ledger or make room, and repeat `quorate ledger gc`: it goes on where this stopped")
+}
+
+/// Whether nothing that the members of a run said is kept beyond its end (D5).
+pub fn keeps_no_answers(history: &History) -> bool {
+    Keep::of(&history.opened, None) == Keep::UntilEnd
+}
+
+/// Ends a run that keeps no answers, if it has come to something: its answers are erased, and then it has ended. Whoever
+/// dies in between leaves that to the next one who opens the ledger. Of any other run it does nothing.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn after_run(desk: &Desk, run: &Name) -> Result<(), Stop> {
+    let history = desk.history_left(run).await?;
+    if history.ended.is_some() || history.outcome().is_none() || !keeps_no_answers(&history) {
+        return Ok(());
+    }
+    // Another process that has hold of the run ends it.
+    let Taken::Ours(_held) = desk.store.take(run).await? else { return Ok(()) };
+    let now_ms = desk.environment.clock.now_ms();
+    let terms = Terms { now_ms, unsaid: &unsaid(None), conversations: None };
+    let plan = desk.store.due_at_end(run, &terms).await?;
+    let erased = desk.store.erase(plan, now_ms, Rewrite::InPlace).await?;
+    if let Some(why) = erased.remains {
+        let ledger = shown_ledger(&desk.environment, desk.store.address());
+        desk.warn(codes::ERASURE_BEHIND, left(&ledger, &why));
+    }
+    desk.end(&history, false).await
+}
+
+/// What to say of a run whose answers were erased.
+pub fn erased_note(history: &History) -> Option<String> {
+    let records = history.erased.records;
+    (records > 0).then(|| {
+        format!("Answers of this run were erased; the ledger has the hashes of {records} records, and what it came to.")
+    })
+}
+
+/// For how many days bodies of runs are kept that do not say so themselves: assemblies do, whatever they say.
+fn unsaid(days: Option<u32>) -> impl Fn(&Map<String, Json>) -> Option<u32> + Sync {
+    move |opened| days.filter(|_| !convene::opens_assembly(opened))
+}

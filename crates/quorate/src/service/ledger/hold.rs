@@ -1,0 +1,71 @@
+//! Legal holds: nothing of a run on hold is erased, whatever its age, until the run is released.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::consultation::object;
+use quorate_kernel::ports::ledger::{Entry, Kind};
+use quorate_ledger::retention::Held;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use crate::service::desk::Desk;
+use crate::service::stop::{Class, Stop};
+
+/// A run, and whether anything changed for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The run.
+    pub run: Name,
+    /// Whether it is on hold now.
+    pub held: bool,
+    /// Whether that is new.
+    pub fresh: bool,
+}
+
+/// Puts a run on hold. One that is on hold stays so.
+///
+/// # Errors
+/// When there is no such run, the reason is empty, or the ledger does not take it.
+pub async fn hold(desk: &Desk, prefix: &str, reason: Option<&str>) -> Result<Changed, Stop> {
+    if reason.is_some_and(|reason| reason.trim().is_empty()) {
+        let body = Body::new("the reason of a hold is empty").help("say why, or leave `--reason` out");
+        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+    }
+    let reason = reason.map(|reason| desk.workspace.redaction.redactor.redact(reason.trim()).0);
+    change(desk, prefix, true, json!({"reason": reason})).await
+}
+
+/// Releases a run. One that is not on hold stays so.
+///
+/// # Errors
+/// When there is no such run, or the ledger does not take it.
+pub async fn release(desk: &Desk, prefix: &str) -> Result<Changed, Stop> {
+    change(desk, prefix, false, json!({})).await
+}
+
+/// The runs on hold, the oldest hold first.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn holds(desk: &Desk) -> Result<Vec<Held>, Stop> {
+    Ok(desk.store.holds().await?)
+}
+
+async fn change(desk: &Desk, prefix: &str, held: bool, also: Json) -> Result<Changed, Stop> {
+    let run = named(desk, prefix).await?;
+    let fresh = desk.store.is_held(&run).await? != held;
+    if fresh {
+        let mut data = object(json!({"run": &*run, "by": desk.environment.user}));
+        data.extend(object(also));
+        let kind = if held { Kind::Held } else { Kind::Released };
+        desk.store.tell(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }).await?;
+    }
+    Ok(Changed { run, held, fresh })
+}
+
+/// The run that a prefix names, or the stream of a conversation, whose name is given in full.
+async fn named(desk: &Desk, prefix: &str) -> Result<Name, Stop> {
+    match desk.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
+        Some(stream) => Ok(stream),
+        None => Ok(desk.find(prefix).await?.run),
+    }
+}

@@ -1,0 +1,51 @@
+//! What the ledger holds, in numbers.
+
+use std::path::Path;
+
+use quorate_ledger::stats::Stats;
+
+use crate::service::desk::Desk;
+use crate::service::stop::Stop;
+use crate::service::workspace::shown_ledger;
+
+/// How far back "recent" reaches, in days.
+pub const DAYS: i64 = 30;
+
+/// What was counted.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// The ledger, as the user calls it.
+    pub ledger: String,
+    /// How many bytes its files have, or its tables on a server.
+    pub file_bytes: u64,
+    /// What it holds.
+    pub stats: Stats,
+}
+
+/// Counts.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn stats(desk: &Desk) -> Result<Counted, Stop> {
+    let since_ms = desk.environment.clock.now_ms().saturating_sub(DAYS * 24 * 3_600_000);
+    let address = desk.store.address();
+    let bytes = match address.file() {
+        Some(path) => file_bytes(path),
+        None => desk.store.server_bytes().await?.unwrap_or_default(),
+    };
+    Ok(Counted {
+        ledger: shown_ledger(&desk.environment, address),
+        file_bytes: bytes,
+        stats: desk.store.stats(since_ms).await?,
+    })
+}
+
+/// How large a SQLite file and its log are together.
+fn file_bytes(path: &Path) -> u64 {
+    let wal = {
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        wal
+    };
+    [path.as_os_str(), &wal].iter().filter_map(|file| std::fs::metadata(file).ok()).map(|one| one.len()).sum()
+}

@@ -1,0 +1,201 @@
+//! Verifying the ledger: against itself, its own key, keys that somebody vouches for, a witness, and the log. Nothing is
+//! written, mended or set aside.
+
+use std::path::Path;
+
+use quorate_diagnostics::{Body, Report as Diagnostics, codes};
+use quorate_ledger::Store;
+use quorate_ledger::keys::Purpose;
+use quorate_ledger::note::{Checkpoint, Verifier};
+use quorate_ledger::prove::Trusted;
+use quorate_ledger::signing::PublicKey;
+use quorate_ledger::store::STREAM;
+use quorate_ledger::verify::{self, Options, Report, Since, Unverifiable};
+use quorate_ledger::witness::Witness;
+
+use super::checkpoint::witness_of;
+use super::trust;
+use crate::service::disk::{self, Text};
+use crate::service::environment::Environment;
+use crate::service::keys::{self, Keys};
+use crate::service::stop::{Class, Stop, chain};
+use crate::service::workspace::{self, Places, Workspace, absolute, shown, shown_ledger};
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// `--since`: a size, `ledger/<n>`, or a file with a signed checkpoint.
+    pub since: Option<String>,
+    /// `--witness`.
+    pub witness: Option<String>,
+    /// `--key`.
+    pub keys: Vec<String>,
+    /// Where configuration and ledger are.
+    pub places: Places,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Verified {
+    /// The ledger, as the user calls it.
+    pub ledger: String,
+    /// The log, as the user calls it.
+    pub log: String,
+    /// The witness, as the user calls it.
+    pub witness: Option<String>,
+    /// What was found.
+    pub report: Report,
+    /// Warnings.
+    pub warnings: Diagnostics,
+}
+
+/// Verifies the ledger of the working directory.
+///
+/// # Errors
+/// When configuration, keys or witness are unusable, there is no ledger or it cannot be read, or there is no such
+/// checkpoint. What differs is no error.
+pub async fn verify(environment: &Environment, request: &Request) -> Result<Verified, Stop> {
+    let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
+    let mut warnings = std::mem::take(&mut workspace.report);
+    let ledger = shown_ledger(environment, &workspace.ledger);
+    if !workspace.ledger.may_be_there() {
+        let body = Body::new(format!("there is no ledger {ledger} yet"));
+        let help = "review something first, or name a ledger with `--ledger`";
+        return Err(Stop::not_found(codes::RUN_UNKNOWN, body.help(help)));
+    }
+    let keys = Keys::of(environment, &workspace);
+    let given = trust::trusted(environment, &request.keys)?.iter().map(public).collect::<Vec<_>>();
+    let own = own(&keys, &mut warnings);
+    let since = match &request.since {
+        Some(since) => Some(checkpoint(environment, since, own.iter().chain(&given))?),
+        None => None,
+    };
+    let (witness, witness_shown) = witness(environment, request, &workspace, &mut warnings)?;
+    let ring = keys.ring()?.keys;
+    let directory = keys.directory();
+    let signing = directory.load(Purpose::Signing).ok().flatten().map(|key| key.public());
+    let options = Options {
+        own,
+        given,
+        keyring: (!ring.is_empty()).then(|| keys::judge(&ring)),
+        signers: signing.into_iter().chain(directory.retired(Purpose::Signing).unwrap_or_default()).collect(),
+        since,
+        witness,
+        log: Some(workspace.log.clone()),
+    };
+    let store = Store::open_to_read(&workspace.ledger).await?;
+    let report = verify::verify(&store, options).await;
+    store.close().await;
+    let report = report.map_err(|error| match error {
+        Unverifiable::Store(error) => error.into(),
+        Unverifiable::Since(error) => Stop::not_found(
+            codes::CHECKPOINT_UNKNOWN,
+            Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
+        ),
+    })?;
+    let log = shown(environment, &workspace.log);
+    Ok(Verified { ledger, log, witness: witness_shown, report, warnings })
+}
+
+/// What is to be said of a ledger that differs.
+pub fn diverges(verified: &Verified) -> Stop {
+    let Verified { ledger, report, .. } = verified;
+    let first = report.divergences.first().map_or_else(String::new, ToString::to_string);
+    let more = match report.found.saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let body = Body::new(format!("{ledger} is not what it was: {first}{more}"));
+    let help = "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`";
+    Stop::new(Class::Refused, codes::LEDGER_DIVERGES, body.help(help))
+}
+
+fn public(key: &Trusted) -> PublicKey {
+    match key {
+        Trusted::Verifier(verifier) => *verifier.key(),
+        Trusted::Public(key) => *key,
+    }
+}
+
+/// The ledger's own keys. Who may not read them verifies against what else there is, and is told.
+fn own(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
+    let directory = keys.directory();
+    let now = directory.load(Purpose::Ledger).map(|key| key.map(|key| key.public()));
+    let gone = directory.retired(Purpose::Ledger);
+    match (now, gone) {
+        (Ok(now), Ok(gone)) => now.into_iter().chain(gone).collect(),
+        (Err(error), _) | (_, Err(error)) => {
+            let body = Body::new(format!("the ledger's own key cannot be read: {}", chain(&error)));
+            let help = "its checkpoints are held against the keys that they name themselves, and those given with `--key`";
+            warnings.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            Vec::new()
+        }
+    }
+}
+
+/// The checkpoint that is trusted.
+fn checkpoint<'a>(
+    environment: &Environment,
+    since: &str,
+    keys: impl Iterator<Item = &'a PublicKey>,
+) -> Result<Since, Stop> {
+    if let Ok(size) = since.parse() {
+        return Ok(Since::Size(size));
+    }
+    let number = since.strip_prefix(STREAM).and_then(|rest| rest.strip_prefix('/')?.parse().ok());
+    if let Some(n) = number {
+        return Ok(Since::Number(n));
+    }
+    let unusable = |why: &str| {
+        let body = Body::new(format!("`{since}` is no checkpoint: {why}"));
+        let help = "give a number of records, `ledger/<n>`, or a file that `quorate ledger checkpoint` wrote";
+        Stop::configuration(codes::CHECKPOINT_UNKNOWN, body.help(help))
+    };
+    let text = disk::text(&absolute(&environment.directory, Path::new(since)));
+    let text = match text.map_err(|error| unusable(&chain(&error)))? {
+        Text::There(text) => text,
+        Text::Missing => {
+            let body = Body::new(format!("`{since}` is no checkpoint: no file of this name is there"));
+            return Err(Stop::not_found(codes::CHECKPOINT_UNKNOWN, body));
+        }
+    };
+    let note =
+        quorate_ledger::note::Note::parse(text.as_bytes()).map_err(|error| unusable(&error.to_string()))?;
+    let checkpoint = Checkpoint::parse(note.text()).map_err(|error| unusable(&error.to_string()))?;
+    let known = keys.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok()).collect::<Vec<_>>();
+    note.verify(&known).map_err(|error| {
+        let body = Body::new(format!("the checkpoint {since} cannot be trusted: {error}"));
+        let help = "give the ledger's key, as you have it from its owner, with `--key`";
+        Stop::new(Class::Refused, codes::KEY_UNVOUCHED, body.help(help))
+    })?;
+    Ok(Since::Tree(*checkpoint.tree()))
+}
+
+fn witness(
+    environment: &Environment,
+    request: &Request,
+    workspace: &Workspace,
+    warnings: &mut Diagnostics,
+) -> Result<(Option<Witness>, Option<String>), Stop> {
+    let asked = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
+    let is_asked = asked.is_some();
+    let Some(path) = asked.or_else(|| witness_of(workspace)) else { return Ok((None, None)) };
+    let name = shown(environment, &path);
+    let text = disk::text(&path).map_err(|error| {
+        let body = Body::new(format!("the witness {name} cannot be read: {}", chain(&error)));
+        Stop::configuration(codes::WITNESS_UNREADABLE, body.help("it is a text file of signed checkpoints"))
+    })?;
+    match text {
+        Text::There(text) => Ok((Some(Witness::of(&text)), Some(name))),
+        Text::Missing if is_asked => {
+            let body = Body::new(format!("the witness {name} is not there"));
+            Err(Stop::not_found(codes::WITNESS_UNREADABLE, body.help("name the file with `--witness`")))
+        }
+        Text::Missing => {
+            let body = Body::new(format!("the witness {name} is not there, so nothing is held against it"));
+            let help = "it is made by the next checkpoint; where it was there before, get it back first";
+            warnings.warn(codes::WITNESS_BEHIND, body.help(help));
+            Ok((None, None))
+        }
+    }
+}

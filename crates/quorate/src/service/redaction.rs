@@ -1,0 +1,119 @@
+//! What is redacted in a workspace (X10): what has the shape of a secret, what the configuration's patterns match, and the
+//! values of variables that hold one.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::redact::{Redactor, Secrets, VERSION};
+use quorate_manifest::council::Council;
+use quorate_manifest::host::{Configuration, Redaction as Table};
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+use super::environment;
+use super::stop::Stop;
+
+/// What is redacted, and by what settings.
+#[derive(Debug, Clone, Default)]
+pub struct Redaction {
+    /// What does it.
+    pub redactor: Redactor,
+    settings: Json,
+}
+
+impl Redaction {
+    /// What holds for a configuration and a council.
+    ///
+    /// # Errors
+    /// When the patterns cannot be used together.
+    pub fn of(host: &Configuration, council: &Council) -> Result<Self, Stop> {
+        let Table { builtin, environment, patterns } = &host.redact;
+        let patterns = [&patterns[..], &council.logging.redact_patterns[..]].concat();
+        let passed = || passed_on(host, council);
+        let values = if *environment { environment::secrets(&passed()) } else { Vec::new() };
+        let settings = json!({
+            "patterns": patterns, "builtin": builtin.then_some(VERSION), "environment": environment,
+        });
+        let secrets = Secrets { builtin: *builtin, patterns, values };
+        let redactor = Redactor::of(&secrets)
+            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        Ok(Redaction { redactor, settings })
+    }
+
+    /// What the fingerprint of a run has of it. Values are left out: a run goes on after a key was rotated, and the hash
+    /// of a secret is nothing to keep.
+    pub fn settings(&self) -> &Json {
+        &self.settings
+    }
+
+    /// Cleans what `run.opened` says of surroundings, and adds to its count of redactions.
+    pub fn clean_opened(&self, mut opened: Map<String, Json>) -> Map<String, Json> {
+        const KEYS: [&str; 9] =
+            ["title", "producer", "files", "manifest", "root", "config", "host", "log_path", "messages"];
+        let mut count = 0;
+        for key in KEYS {
+            if let Some(value) = opened.get_mut(key) {
+                let (clean, found) = self.redactor.redact_json(value.take());
+                *value = clean;
+                count += found;
+            }
+        }
+        if let Some(before) = opened.get("redactions").and_then(Json::as_u64) {
+            opened.insert("redactions".to_owned(), json!(before + count as u64));
+        }
+        opened
+    }
+}
+
+/// The names of the variables that members and servers are given.
+fn passed_on(host: &Configuration, council: &Council) -> BTreeSet<String> {
+    let executors = host.executors.values().chain(&council.runtime).map(|table| &table.block.json);
+    let servers = host.servers.values().map(|block| &block.json);
+    let named = |block: &Map<String, Json>| {
+        let list = block.get("env").and_then(Json::as_array).cloned().unwrap_or_default();
+        let names = list.into_iter().chain(block.get("token").cloned());
+        names.filter_map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    executors.chain(servers).flat_map(named).collect()
+}
+
+/// What is redacted in this process, by whatever configuration was read last.
+#[derive(Clone, Default)]
+pub struct InForce(Arc<RwLock<Option<Redactor>>>);
+
+/// Without what is redacted.
+impl std::fmt::Debug for InForce {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InForce").finish_non_exhaustive()
+    }
+}
+
+impl InForce {
+    /// From now on this is redacted.
+    pub fn set(&self, redactor: Redactor) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+    }
+
+    /// What redacts; before a configuration was read, whatever is redacted without one.
+    pub fn redactor(&self) -> Redactor {
+        let set = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        set.unwrap_or_else(|| {
+            let without = Redaction::of(&Configuration::default(), &quorate_manifest::council::built_in());
+            let redactor = without.map(|redaction| redaction.redactor).unwrap_or_default();
+            self.set(redactor.clone());
+            redactor
+        })
+    }
+
+    /// A text as it may be shown, JSON or not. Patterns of somebody's own have been applied where the text was made: here
+    /// they could tear what stands around a match.
+    pub fn shown(&self, text: &str) -> String {
+        self.redactor().without_patterns().redact(text).0
+    }
+
+    /// A value as it may be shown.
+    pub fn shown_json(&self, value: Json) -> Json {
+        self.redactor().without_patterns().redact_json(value).0
+    }
+}

@@ -1,0 +1,236 @@
+//! The signer of a run (D3): with which key, if any, its records are signed. It is decided before anybody is asked, and
+//! said in the run's first record, so that signatures that were taken away later are missed.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, RefusalCode, Report, codes};
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_ledger::Store;
+use quorate_ledger::signing::{PublicKey, SecretKey};
+use quorate_manifest::assembly::Resolved;
+use quorate_manifest::assembly::audit::Signing;
+use quorate_manifest::assembly::resolved::Kept;
+use quorate_manifest::keyring::Key;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::keys::{self, Keys, Secret};
+use super::stop::{Class, Stop};
+
+/// What stands in the first record of a run whose records are or may be signed.
+const AUDIT: &str = "audit";
+
+/// Whose signatures count for a run that is taken up again.
+#[derive(Debug, Clone)]
+pub enum Whose {
+    /// Those of the keys that its assembly binds now; `None` is the workspace's keyring.
+    Resolved(Option<Vec<Key>>),
+    /// As its first record has it: the workspace's keyring as it is now, or the keys that governance bound then.
+    Recorded,
+}
+
+/// With which key, if any, the records of a run are signed, and whose signatures count.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    signing: Signing,
+    governed: bool,
+    keyring: Vec<Arc<str>>,
+    key: Option<Arc<SecretKey>>,
+}
+
+impl Signer {
+    /// The signer of a new run. `bound` has the keys that governance binds; `None` is the workspace's keyring.
+    ///
+    /// # Errors
+    /// Where signatures are required: when there is no key, or none that the keyring lets sign now. In any case: when a
+    /// key or the keyring are there and cannot be used.
+    pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, Stop> {
+        if signing == Signing::None {
+            return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
+        }
+        let governed = bound.is_some();
+        let ring = match bound {
+            Some(keys) => keys,
+            None => keys.ring()?.keys,
+        };
+        let judge = keys::judge(&ring);
+        let usable = match keys.secret().await? {
+            Secret::Missing(why) => Err(why),
+            Secret::There(key, from) => match keys::unusable(&judge, key.public().id(), keys.now_ms()) {
+                None => Ok(key),
+                Some(why) => Err(format!("{why}; it comes from {from}")),
+            },
+        };
+        let key = match (usable, signing) {
+            (Ok(key), _) => Some(key),
+            (Err(why), Signing::Required) => return Err(missing(keys, governed, &why)),
+            (Err(_), _) => None,
+        };
+        Ok(Signer { signing, governed, keyring: ring.into_iter().map(|key| key.public).collect(), key })
+    }
+
+    /// The signer of an assembly's new run.
+    ///
+    /// # Errors
+    /// As [`Signer::new`], and when governance asks for approvals, which nobody here can check.
+    pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, Stop> {
+        checkable(resolved)?;
+        supported(resolved)?;
+        Signer::new(keys, resolved.audit.signing, resolved.policies.keys()).await
+    }
+
+    /// Has the records of a run signed from here on, if they are to be.
+    pub fn sign(&self, store: &Store, run: &Name) {
+        if let Some(key) = &self.key {
+            store.sign_run(run, Arc::clone(key));
+        }
+    }
+
+    /// What the first record of an assembly's run says of it.
+    pub fn audit_of(&self, resolved: &Resolved) -> (String, Json) {
+        let audit = &resolved.audit;
+        self.audit(audit.retention_days, audit.consultations == Kept::Yes)
+    }
+
+    /// What the first record of another run says of it; `None` where nothing is signed.
+    pub fn audit_unless_none(&self) -> Option<(String, Json)> {
+        (self.signing != Signing::None).then(|| self.audit(None, true))
+    }
+
+    fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> (String, Json) {
+        let says = json!({
+            "signing": self.signing.word(),
+            "signer": self.key.as_ref().map(|key| key.public().id().to_string()),
+            "keyring": self.keyring,
+            "governed": self.governed,
+            "retention_days": retention_days,
+            "keep_consultations": keep_consultations,
+        });
+        (AUDIT.to_owned(), says)
+    }
+
+    /// Whether signatures are required.
+    pub fn signing(&self) -> Signing {
+        self.signing
+    }
+
+    /// The signer of what is appended to a run that began with signatures; `None` where it began without.
+    ///
+    /// # Errors
+    /// When the run is signed, and there is no key that may sign for it.
+    pub async fn again(
+        keys: &Keys,
+        store: &Store,
+        history: &History,
+        whose: Whose,
+    ) -> Result<Option<Signer>, Stop> {
+        if !store.is_signed(&history.run).await? {
+            return Ok(None);
+        }
+        let bound = match whose {
+            Whose::Resolved(bound) => bound,
+            Whose::Recorded => recorded(history, &keys.ring()?.keys),
+        };
+        Signer::new(keys, Signing::Required, bound).await.map(Some)
+    }
+
+    /// Has what a runtime records signed as `[keys] sign` asks for: from the beginning of its stream on, or not at all.
+    ///
+    /// # Errors
+    /// As [`Signer::new`]; when the stream is signed and there is no key; and when it is to be signed, and began without.
+    pub async fn of_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), Stop> {
+        let signed = store.is_signed(stream).await?;
+        if !signed && keys.sign() == Signing::Required && !store.records(stream).await?.is_empty() {
+            let body = Body::new(format!(
+                "`[keys] sign` is required, and what is recorded of {stream} began without signatures"
+            ));
+            let help = "keep what comes in another ledger with `--ledger`, or write sign = \"optional\"";
+            return Err(Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
+        }
+        let signing = if signed { Signing::Required } else { keys.sign() };
+        Signer::new(keys, signing, None).await?.sign(store, stream);
+        Ok(())
+    }
+}
+
+/// The keys that governance bound a run to when it began; what the workspace's keyring says of their times holds.
+/// `None` where none did.
+fn recorded(history: &History, ring: &[Key]) -> Option<Vec<Key>> {
+    let audit = history.opened.get(AUDIT)?;
+    if audit.get("governed") != Some(&Json::Bool(true)) {
+        return None;
+    }
+    let listed = audit.get("keyring").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let key = |text: &str| {
+        let known = ring.iter().find(|key| &*key.public == text).cloned();
+        known.or_else(|| PublicKey::from_text(text).ok().map(|_| unbounded(text)))
+    };
+    Some(listed.iter().filter_map(Json::as_str).filter_map(key).collect())
+}
+
+fn unbounded(text: &str) -> Key {
+    let place = quorate_diagnostics::Place { file: "run.opened".into(), span: 0..0, path: String::new() };
+    let bound = None;
+    Key {
+        public: text.into(),
+        label: None,
+        not_before_ms: bound,
+        not_after_ms: bound,
+        revoked_at_ms: bound,
+        place,
+    }
+}
+
+/// Governance that asks for approvals is not convened under: nothing here can tell whether they were given.
+///
+/// # Errors
+/// When one does.
+pub fn checkable(resolved: &Resolved) -> Result<(), Stop> {
+    let policies = &resolved.policies;
+    let asking = policies.bound.iter().find_map(|one| Some((one, one.says.approvals.clone()?)));
+    let Some((bound, place)) = asking else { return Ok(()) };
+    let body = Body::new(format!("{} asks for approvals, and this version cannot check them", bound.file))
+        .at(place)
+        .related(bound.at.clone(), "bound here")
+        .help("have them checked elsewhere, for example by your forge, and leave `approvals` to that policy");
+    Err(quoting(resolved, codes::GOVERNANCE_UNCHECKED, body))
+}
+
+/// Signatures that are required by keys that are all of another kind can be made by nobody here.
+fn supported(resolved: &Resolved) -> Result<(), Stop> {
+    let policies = &resolved.policies;
+    let foreign = policies.bound.iter().rev().find_map(|one| Some((one, one.says.foreign.first()?)));
+    let (Signing::Required, Some((bound, place))) = (resolved.audit.signing, foreign) else { return Ok(()) };
+    if policies.keys().is_some_and(|keys| !keys.is_empty()) {
+        return Ok(());
+    }
+    let body = Body::new(format!(
+        "`audit.signing` is required, and {} has no key of a kind that can be signed with here",
+        bound.file
+    ))
+    .at(place.clone())
+    .related(bound.at.clone(), "bound here")
+    .help("put an Ed25519 key beside it, as `quorate keys export` prints it");
+    Err(quoting(resolved, codes::ASSEMBLY_SIGNING_UNSUPPORTED, body))
+}
+
+/// A refusal with the texts of the assembly and of what governs it.
+fn quoting(resolved: &Resolved, code: RefusalCode, body: Body) -> Stop {
+    let mut report = Report::new();
+    report.sources.extend(resolved.policies.report.sources.clone());
+    for layer in &resolved.chain.layers {
+        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    }
+    report.refuse(code, body);
+    Stop::report(Class::Configuration, report)
+}
+
+fn missing(keys: &Keys, governed: bool, why: &str) -> Stop {
+    let body = Body::new(format!("the records have to be signed, and no key can sign them: {why}"));
+    let ring = if governed { "the governance file".to_owned() } else { keys.shown(&keys.ring_path()) };
+    let help = format!(
+        "`quorate keys init` makes a key, and `quorate keys list` says what is there; its public half has to be in {ring}"
+    );
+    Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+}

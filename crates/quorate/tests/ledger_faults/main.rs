@@ -1,0 +1,20 @@
+//! Faults of the real process: kill -9 at every call, calls that fail, power that is lost, media that went bad. After each
+//! of them nothing that was acknowledged is missing, nothing is fused or doubled, and what was begun can be ended.
+//!
+//! `council.rs` owns the council that all of them use and what has to hold afterwards, `points.rs` which faults are tried and
+//! how one is repeated, `disk.rs` the bytes that are damaged and put back.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+mod council;
+mod disk;
+mod errors;
+mod kills;
+mod media;
+mod points;
+mod power;
+#[path = "../support/records.rs"]
+mod records;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,168 @@
+//! `quorate ledger verify` through the real binary: what holds after real runs, the log against the ledger, keys, witness,
+//! and files that are no ledger.
+
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::council::{ships, ships_but};
+use support::{Place, Ran};
+
+const LOG: &str = ".quorate/council_log.jsonl";
+
+fn verify(place: &Place, more: &[&str]) -> Ran {
+    place.run(&[&["ledger", "verify", "--format", "json"], more].concat())
+}
+
+/// Kind, part and run of the first divergence.
+fn first(ran: &Ran) -> (String, String, String) {
+    let first = &ran.json()["divergences"][0];
+    let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
+    (text("kind"), text("part"), text("run"))
+}
+
+/// Two reviews, one of them overridden.
+fn reviewed() -> (Place, String) {
+    let place = Place::scripted(&ships());
+    place.run(&["review", "draft.md"]).expect(0);
+    let run = place.only_run();
+    place.run(&["override", &run, "--verdict", "hold", "--reason", "Not yet."]).expect(0);
+    place.answers(&ships_but(json!({"adjudicate": {"verdict": "REVISE", "reasoning": "Once more."}})));
+    place.run(&["review", "draft.md"]);
+    (place, run)
+}
+
+#[test]
+fn a_ledger_that_nobody_touched_holds() {
+    // D2, D6
+    let (place, _) = reviewed();
+    let before = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
+    let report = verify(&place, &[]).expect(0).json();
+    assert_eq!(report["holds"], true);
+    assert_eq!(report["keys"]["own"], true);
+    assert_eq!(report["log"]["ours"], 3, "two verdicts and an override");
+    assert_eq!(report["open"]["count"], 0);
+    let human = place.run(&["ledger", "verify"]).expect(0);
+    assert!(human.stdout.starts_with(".quorate/ledger.db holds"), "{}", human.stdout);
+    assert!(human.stdout.contains("the ledger's own key"), "{}", human.stdout);
+    assert_eq!(std::fs::read(place.path(".quorate/ledger.db")).unwrap(), before);
+}
+
+#[test]
+fn a_review_that_was_taken_up_again_holds() {
+    // D6, C10
+    let place = Place::scripted(&ships_but(
+        json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}),
+    ));
+    place.run(&["review", "draft.md"]);
+    verify(&place, &[]).expect(0);
+    place.answers(&ships());
+    place.run(&["resume", &place.only_run()]);
+    let report = verify(&place, &[]).expect(0).json();
+    assert_eq!(report["log"]["ours"], place.log().len(), "{:?}", place.log());
+}
+
+#[test]
+fn a_log_that_was_touched_diverges() {
+    // D6
+    let (place, run) = reviewed();
+    let log = place.read(LOG);
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 3);
+    let with = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let is = |text: &str, kind: &str| {
+        place.write(LOG, text);
+        let ran = verify(&place, &[]).expect(1);
+        assert_eq!(first(&ran), (kind.to_owned(), "log".to_owned(), run.clone()), "{}", ran.stdout);
+        ran.says("quorate:ledger_diverges");
+    };
+    is(&with(&lines[1..]), "removed");
+    is(&with(&[lines[0], lines[2]]), "removed");
+    is(&with(&[lines[0], lines[0], lines[1], lines[2]]), "inserted");
+    is(&log.replacen("SHIP", "HOLD", 1), "changed");
+    is(&log.replacen("Not yet.", "Never.", 1), "changed");
+    std::fs::remove_file(place.path(LOG)).unwrap();
+    is("", "removed");
+    // Lines of others are theirs, and a line that is being written is none yet.
+    let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
+    let another = lines[0].replace(&run, "rzzzzzzzzzzzz");
+    place.write(LOG, format!("{theirs}\n\n{log}{another}\nno JSON\n{{\"v\":2,\"ru"));
+    let report = verify(&place, &[]).expect(0).json();
+    assert_eq!((&report["log"]["unknown"], &report["log"]["unreadable"]), (&json!(1), &json!(1)));
+    assert_eq!(report["log"]["first_unknown"], json!({"line": 6, "run": "rzzzzzzzzzzzz"}));
+}
+
+#[test]
+fn keys_and_checkpoints_are_given_by_hand() {
+    // D2, D3
+    let (place, _) = reviewed();
+    let checkpoint = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
+    place.write("checkpoint.txt", &checkpoint);
+    let key = place.run(&["keys", "export", "--ledger"]).expect(0).stdout;
+    place.write("ledger.pub", &key);
+    let report = verify(&place, &["--key", "ledger.pub", "--since", "checkpoint.txt"]).expect(0).json();
+    assert_eq!(report["keys"]["given"], json!([true]));
+    assert!(report["since"].as_u64().unwrap() > 0);
+    let stranger = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    assert_eq!(first(&verify(&place, &["--key", stranger]).expect(1)).1, "checkpoint");
+    verify(&place, &["--key", "no key"]).expect(5).says("quorate:key_unusable");
+    verify(&place, &["--since", "7000"]).expect(4).says("quorate:checkpoint_unknown");
+    verify(&place, &["--since", "ledger/99"]).expect(4).says("quorate:checkpoint_unknown");
+    verify(&place, &["--since", "draft.md"]).expect(5).says("quorate:checkpoint_unknown");
+    // Somebody else's checkpoint is not trusted.
+    let (other, _) = reviewed();
+    place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).expect(0).stdout);
+    verify(&place, &["--since", "theirs.txt"]).expect(1).says("quorate:key_unvouched");
+}
+
+#[test]
+fn the_witness_knows_what_was_cut_off() {
+    // D2
+    let place = Place::scripted(&ships());
+    place.write(
+        "quorate.toml",
+        format!("ledger = {{ witness = \"witness.txt\" }}\n{}", place.read("quorate.toml")),
+    );
+    place.run(&["review", "draft.md"]).expect(0);
+    let copy = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
+    let log = place.read(LOG);
+    place.write("other.md", "The meeting is off.\n");
+    place.run(&["review", "other.md"]).expect(0);
+    let report = verify(&place, &[]).expect(0).json();
+    assert_eq!(report["witness"]["checkpoints"], 2);
+    // The ledger as it was an hour ago, and its log with it.
+    for file in ["ledger.db-wal", "ledger.db-shm"] {
+        let _ = std::fs::remove_file(place.path(&format!(".quorate/{file}")));
+    }
+    std::fs::write(place.path(".quorate/ledger.db"), copy).unwrap();
+    place.write(LOG, log);
+    let ran = verify(&place, &[]).expect(1);
+    assert_eq!((first(&ran).0.as_str(), first(&ran).1.as_str()), ("cut", "witness"), "{}", ran.stdout);
+    verify(&place, &["--witness", "nowhere.txt"]).expect(4).says("quorate:witness_unreadable");
+    std::fs::remove_file(place.path("witness.txt")).unwrap();
+    verify(&place, &[]).expect(0).says("quorate:witness_behind");
+}
+
+#[test]
+fn what_is_no_ledger_stays_where_it_is() {
+    let place = Place::scripted(&ships());
+    verify(&place, &[]).expect(4).says("quorate:run_unknown");
+    assert!(!place.path(".quorate").exists(), "looking makes nothing");
+    place.write(".quorate/ledger.db", "This is no database, and nobody may take it away. ".repeat(200));
+    verify(&place, &[]).expect(5).says("quorate:ledger_unavailable");
+    assert!(!place.path(".quorate/aside").exists());
+    place.write(".quorate/ledger.db", "");
+    verify(&place, &[]).expect(5).says("quorate:ledger_unavailable");
+    assert_eq!(place.read(".quorate/ledger.db"), "");
+}
+
+#[test]
+fn the_output_is_one_object() {
+    let (place, _) = reviewed();
+    let report = verify(&place, &[]).expect(0).json();
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert!(keys.len() > 10);
+    assert_eq!(report["divergences"], Value::Array(Vec::new()));
+    assert_eq!(report["size"], report["records"]);
+}

@@ -1,0 +1,692 @@
+#!/usr/bin/env python3
+"""Verifies what `quorate ledger export --format jsonl` and `quorate ledger prove` write, without Quorate.
+
+Written from docs/ledger-export.md alone: the Python standard library, and `cryptography` for Ed25519.
+
+    verify_ledger.py EXPORT [--key KEY]... [--signer PUBLIC]...
+    verify_ledger.py --proof PROOF [--key KEY]... [--signer PUBLIC]...
+
+KEY is a verifier's line (`name+hash+key`), a public key (`quorate:ed25519:public:...`) or a file of either, a line each.
+It has to come from elsewhere than the file that is verified. Exit: 0 all holds, 1 something does not, 2 unusable input.
+"""
+
+import argparse
+import base64
+import binascii
+import datetime
+import decimal
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import sys
+
+try:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+except ImportError:
+    sys.exit("verify_ledger: needs the package cryptography (Debian: python3-cryptography)")
+
+EXACT = 2**53
+MAX_LINE = 64 << 20
+MAX_NOTE = 1 << 20
+MAX_SIGNATURES = 100
+MAX_DEPTH = 127
+PAYLOAD_TYPE = "application/vnd.quorate.record-leaf.v1"
+PUBLIC = "quorate:ed25519:public:"
+HASH = re.compile(r"[0-9a-f]{64}")
+KEY_ID = re.compile(r"[0-9a-f]{32}")
+TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z", re.ASCII)
+# Encodings of the points of small order, without the sign: under these a signature fits many messages.
+SMALL = {
+    bytes.fromhex(text)
+    for text in [
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    ]
+}
+
+
+class Flaw(Exception):
+    """Something does not hold."""
+
+
+class Unreadable(Exception):
+    """What was given is not what it should be."""
+
+
+def need(holds, what):
+    if not holds:
+        raise Flaw(what)
+
+
+# Canonical JSON (RFC 8785).
+
+
+def integer(text):
+    value = int(text)
+    return value if abs(value) <= EXACT else float(value)
+
+
+def constant(text):
+    raise ValueError(f"{text} is no JSON")
+
+
+def pairs(items):
+    one = dict(items)
+    if len(one) != len(items):
+        raise ValueError("a key stands twice")
+    return one
+
+
+def number(value):
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    if value == 0:
+        return "0"
+    sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
+    digits = "".join(map(str, digits))
+    length, point = len(digits), len(digits) + exponent
+    if length <= point <= 21:
+        text = digits + "0" * (point - length)
+    elif 0 < point <= 21:
+        text = digits[:point] + "." + digits[point:]
+    elif -6 < point <= 0:
+        text = "0." + "0" * -point + digits
+    else:
+        power = f"{point - 1:+d}"
+        text = digits[0] + ("." + digits[1:] if length > 1 else "") + "e" + power
+    return "-" * sign + text
+
+
+def canonical(value, depth=0):
+    if value is None or value is True or value is False:
+        return json.dumps(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (int, float)):
+        return number(value)
+    if depth == MAX_DEPTH:
+        raise ValueError("it is nested too deeply")
+    if isinstance(value, list):
+        return "[" + ",".join(canonical(one, depth + 1) for one in value) + "]"
+    keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+    parts = (json.dumps(key, ensure_ascii=False) + ":" + canonical(value[key], depth + 1) for key in keys)
+    return "{" + ",".join(parts) + "}"
+
+
+def parse(text, what):
+    """The value of a text that is canonical JSON."""
+    try:
+        value = json.loads(text, parse_int=integer, parse_constant=constant, object_pairs_hook=pairs)
+        same = canonical(value).encode() == text.encode()
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise Flaw(f"{what} is no JSON: {error}") from None
+    need(same, f"{what} is not canonical JSON")
+    return value
+
+
+def fields(value, types, what):
+    """The fields of an object that has these and no others."""
+    need(type(value) is dict and value.keys() == types.keys(), f"{what} has other fields than it should")
+    for key, kinds in types.items():
+        need(type(value[key]) in kinds, f"`{key}` of {what} is of another type")
+    return [value[key] for key in types]
+
+
+def texts(values, what):
+    need(all(type(one) is str for one in values), f"{what} has what is no text")
+    return values
+
+
+NONE = type(None)
+TEXT, SOME_TEXT, COUNT, LIST = (str,), (str, NONE), (int,), (list,)
+
+
+# The Merkle tree (RFC 9162, section 2.1).
+
+
+def sha256(data):
+    return hashlib.sha256(data).digest()
+
+
+def leaf_of(head):
+    return sha256(b"\0" + head)
+
+
+def node(left, right):
+    return sha256(b"\1" + left + right)
+
+
+def hash_of(text, what):
+    need(type(text) is str and HASH.fullmatch(text), f"{what} is no hash")
+    return bytes.fromhex(text)
+
+
+def path_of(values):
+    return [hash_of(one, "a hash of a path") for one in values]
+
+
+def inclusion(leaf, index, size, path, root):
+    need(0 <= index < size, f"a tree of {size} leaves has no leaf {index}")
+    at, last, hashed = index, size - 1, leaf
+    for other in path:
+        need(last > 0, "the path is too long")
+        if at & 1 or at == last:
+            hashed = node(other, hashed)
+            while not at & 1 and at:
+                at, last = at >> 1, last >> 1
+        else:
+            hashed = node(hashed, other)
+        at, last = at >> 1, last >> 1
+    need(last == 0, "the path is too short")
+    need(hashed == root, "it is not in the tree: the path leads to another root")
+
+
+def consistency(old, old_root, new, new_root, path):
+    need(0 < old <= new, "the smaller tree is no prefix")
+    if old == new:
+        need(not path and old_root == new_root, "the same size has another root")
+        return
+    if old & (old - 1) == 0:
+        path = [old_root] + path
+    need(path, "the consistency proof is empty")
+    at, last = old - 1, new - 1
+    while at & 1:
+        at, last = at >> 1, last >> 1
+    older = newer = path[0]
+    for other in path[1:]:
+        need(last > 0, "the consistency proof is too long")
+        if at & 1 or at == last:
+            older, newer = node(other, older), node(other, newer)
+            while not at & 1 and at:
+                at, last = at >> 1, last >> 1
+        else:
+            newer = node(newer, other)
+        at, last = at >> 1, last >> 1
+    need(last == 0, "the consistency proof is too short")
+    need(older == old_root and newer == new_root, "the consistency proof leads to another root")
+
+
+class Frontier:
+    """The root of leaves that come one by one."""
+
+    def __init__(self):
+        self.size, self.peaks = 0, []
+
+    def push(self, leaf):
+        at = self.size
+        while at & 1:
+            leaf, at = node(self.peaks.pop(), leaf), at >> 1
+        self.peaks.append(leaf)
+        self.size += 1
+
+    def root(self):
+        if not self.peaks:
+            return sha256(b"")
+        hashed = self.peaks[-1]
+        for left in reversed(self.peaks[:-1]):
+            hashed = node(left, hashed)
+        return hashed
+
+
+# Keys and signatures.
+
+
+def unbase64(text, length, what):
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        raise Flaw(f"{what} is no base64") from None
+    need(base64.b64encode(data).decode() == text, f"{what} is no canonical base64")
+    need(length is None or len(data) == length, f"{what} has another length")
+    return data
+
+
+def is_small(point):
+    return point[:31] + bytes([point[31] & 0x7F]) in SMALL
+
+
+def usable(key, what):
+    need(not is_small(key), f"{what} is no usable key")
+    return key
+
+
+def signed(key, signature, message):
+    if len(signature) != 64 or is_small(signature[:32]):
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+        return True
+    except (InvalidSignature, ValueError):
+        return False
+
+
+def public_key(text):
+    """The 32 bytes of `quorate:ed25519:public:...`."""
+    need(text.startswith(PUBLIC), "a public key has another prefix")
+    return usable(unbase64(text[len(PUBLIC) :], 32, "a public key"), "a public key")
+
+
+def key_id(text):
+    return sha256(text.encode())[:16].hex()
+
+
+def is_name(name):
+    return bool(name) and not any(one.isspace() or one == "+" or one < " " for one in name)
+
+
+def verifier(text):
+    """Name, id and key of a verifier's line (c2sp.org/signed-note)."""
+    parts = text.split("+", 2)
+    need(len(parts) == 3, "a verifier key is <name>+<hash>+<key>")
+    name, identity, encoded = parts
+    typed = unbase64(encoded, None, "a verifier's key")
+    need(len(typed) == 33 and typed[0] == 1, "a verifier's key is not Ed25519")
+    need(is_name(name), "a verifier has no name")
+    need(sha256(name.encode() + b"\n" + typed)[:4].hex() == identity, "a verifier's hash is of another key")
+    return name, identity, usable(typed[1:], "a verifier's key")
+
+
+class Seal:
+    """A checkpoint as a signed note (c2sp.org/signed-note, c2sp.org/tlog-checkpoint) with the keys that signed it."""
+
+    def __init__(self, note, keys):
+        self.keys = keys
+        known = [verifier(key) for key in keys]
+        need(len(note.encode()) <= MAX_NOTE, "the note is too long")
+        need(not any(one < " " and one != "\n" for one in note), "the note has a control character")
+        at = note.rfind("\n\n")
+        need(at >= 0 and note.endswith("\n"), "the note has no signatures")
+        text, lines = note[: at + 1], note[at + 2 : -1].split("\n")
+        need(note[at + 2 :], "the note has no signatures")
+        need(len(lines) <= MAX_SIGNATURES, "the note has too many signatures")
+        by = set()
+        for line in lines:
+            parts = line.split(" ")
+            need(len(parts) == 3 and parts[0] == "\u2014" and is_name(parts[1]), "a line of the note is no signature")
+            data = unbase64(parts[2], None, "a signature of the note")
+            names = [one for one in known if one[0] == parts[1] and bytes.fromhex(one[1]) == data[:4]]
+            need(names, "a signature of the note is of none of its keys")
+            hits = [one for one in names if signed(one[2], data[4:], text.encode())]
+            need(hits, f"the signature of {parts[1]} does not verify")
+            by.add(hits[0])
+        need(len(by) == len(lines) == len(known), "the note's signatures are not those of its keys, one each")
+        lines = text[:-1].split("\n")
+        need(len(lines) >= 3 and all(lines), "the checkpoint has fewer than three lines, or an empty one")
+        need(re.fullmatch("0|[1-9][0-9]*", lines[1]) and int(lines[1]) < 2**64, "the checkpoint's size is no number")
+        self.origin, self.size = lines[0], int(lines[1])
+        self.root = unbase64(lines[2], 32, "the checkpoint's root")
+        need(all(one[0] == self.origin for one in known), "a key signs for another log")
+
+    def vouched(self, trusted):
+        for text in self.keys:
+            bare = PUBLIC + base64.b64encode(verifier(text)[2]).decode()
+            if text in trusted or bare in trusted:
+                return text
+        return None
+
+
+# Records.
+
+
+class Record:
+    """A record that is in a tree."""
+
+    def __init__(self, head, data, index, path, envelopes, size, root, known):
+        value = parse(head, "its head")
+        types = {"v": COUNT, "kind": TEXT, "run": TEXT, "n": COUNT, "at": TEXT, "prev": SOME_TEXT, "data_sha256": TEXT}
+        version, self.kind, self.run, self.n, self.at, self.prev, data_sha256 = fields(value, types, "its head")
+        need(version == 1, f"its version is {version}, and this program reads 1")
+        need(self.n >= 0, "its number is negative")
+        self.check_time()
+        hash_of(data_sha256, "the hash of its data")
+        need((self.n == 0) == (self.prev is None), "the first record of a run has no predecessor, and every other one has")
+        if self.prev is not None:
+            hash_of(self.prev, "its predecessor")
+        self.leaf = leaf_of(head.encode())
+        inclusion(self.leaf, index, size, path_of(path), root)
+        self.data = None
+        if data is not None:
+            need(sha256(data.encode()).hex() == data_sha256, "its data does not have the hash that its head names")
+            self.data = parse(data, "its data")
+            need(type(self.data) is dict, "its data is no object")
+        self.signers = []
+        for envelope in envelopes:
+            signer = self.check_envelope(envelope, known)
+            need(not self.signers or self.signers[-1] < signer, "its signatures are not in the order of their keys")
+            self.signers.append(signer)
+
+    def check_time(self):
+        match = TIME.fullmatch(self.at)
+        need(match, "its time cannot be read")
+        year, *rest = map(int, match.groups())
+        try:
+            # The calendar repeats after 400 years.
+            datetime.datetime(2000 + year % 400, *rest[:5])
+        except ValueError:
+            raise Flaw("its time cannot be read") from None
+
+    def check_envelope(self, envelope, known):
+        types = {"payload": TEXT, "payloadType": TEXT, "signatures": LIST}
+        payload, kind, signatures = fields(envelope, types, "an envelope")
+        need(kind == PAYLOAD_TYPE, f"an envelope has the payload type `{kind}`")
+        need(payload == base64.b64encode(self.leaf).decode(), "an envelope's payload is not the record's leaf")
+        need(len(signatures) == 1, "an envelope has not one signature")
+        signer, encoded = fields(signatures[0], {"keyid": TEXT, "sig": TEXT}, "a signature")
+        need(KEY_ID.fullmatch(signer), "a signature's key is no key's name")
+        need(signer in known, f"it is signed by the key {signer}, whose public half is not known")
+        message = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(self.leaf), self.leaf)
+        signature = unbase64(encoded, 64, "a signature")
+        need(signed(known[signer], signature, message), f"the signature of the key {signer} does not verify")
+        return signer
+
+    def required(self):
+        """The keys of which one has to have signed each record of the run, where its first record says so."""
+        if self.n != 0 or self.kind != "run.opened" or self.data is None:
+            return None
+        audit = self.data.get("audit")
+        if type(audit) is not dict or audit.get("signing") != "required":
+            return None
+        ring = audit.get("keyring")
+        ring = ring if type(ring) is list else []
+        return {key_id(one) for one in ring if type(one) is str}
+
+
+class Course:
+    """What records have to be one after another."""
+
+    def __init__(self, gaps):
+        self.gaps, self.runs = gaps, {}
+
+    def take(self, record):
+        before = self.runs.get(record.run)
+        required = record.required() if before is None else before[3]
+        if before is not None:
+            n, leaf, has_signers, _ = before
+            need(record.n > n, f"it comes after record {n} of its run")
+            need(self.gaps or record.n == n + 1, f"record {n + 1} of its run is missing before it")
+            need(record.n > n + 1 or record.prev == leaf.hex(), "it does not name its predecessor's hash")
+            need(bool(record.signers) == has_signers, "a run is signed from its first record on, or not at all")
+        if required is not None:
+            need(required.intersection(record.signers), "its run has to be signed by a key of its keyring, and it is not")
+        self.runs[record.run] = (record.n, record.leaf, bool(record.signers), required)
+
+
+def known_signers(listed, given):
+    texts(listed, "the list of signers")
+    need(all(one < two for one, two in zip(listed, listed[1:])), "the signers are not sorted")
+    return {key_id(text): public_key(text) for text in [*given, *listed]}
+
+
+def no_idle(listed, used):
+    for text in listed:
+        need(key_id(text) in used, f"the key {key_id(text)} is listed as a signer's, and signed nothing")
+
+
+def named(value, names):
+    """The hashes that a record names: each string of its data that is 64 hexadecimal digits in lower case."""
+    if type(value) is str:
+        if HASH.fullmatch(value):
+            names.add(value)
+    elif type(value) is list:
+        for one in value:
+            named(one, names)
+    elif type(value) is dict:
+        for one in value.values():
+            named(one, names)
+    return names
+
+
+# Proofs and exports.
+
+
+def verify_proof(text, trusted, signers):
+    """Findings of a proof that holds."""
+    need(text.endswith("\n"), "it has no line end at its end")
+    types = {"v": COUNT, "origin": TEXT, "checkpoint": TEXT, "keys": LIST, "records": LIST, "signers": LIST}
+    version, origin, note, keys, records, listed = fields(parse(text[:-1], "the proof"), types, "the proof")
+    need(version == 1, f"its version is {version}, and this program reads 1")
+    need(records, "it is about no record")
+    seal = Seal(note, texts(keys, "the list of keys"))
+    need(seal.origin == origin, "its checkpoint is of another log")
+    known, asked = known_signers(listed, signers), {key_id(one) for one in signers}
+    course, used = Course(gaps=True), set()
+    for one in records:
+        types = {"id": TEXT, "index": COUNT, "head": TEXT, "data": SOME_TEXT, "leaf_path": LIST, "signatures": LIST}
+        name, index, head, data, path, envelopes = fields(one, types, "a record")
+        try:
+            record = Record(head, data, index, path, envelopes, seal.size, seal.root, known)
+            need(name == f"{record.run}/{record.n}", "its head says that it is another one")
+            course.take(record)
+            need(not asked or asked.intersection(record.signers), "none of the signers that were asked for signed it")
+        except Flaw as flaw:
+            raise Flaw(f"{name}: {flaw}") from None
+        used.update(record.signers)
+    no_idle(listed, used)
+    return vouch(seal, trusted, f"{len(records)} records of {origin}, in a tree of {seal.size}")
+
+
+def vouch(seal, trusted, found):
+    need(seal is not None, "nobody signed the checkpoint, so nothing is proven")
+    key = seal.vouched(trusted)
+    need(key, f"it holds against {', '.join(seal.keys)}, and nobody vouched for that: give it with --key if you have it from elsewhere")
+    return f"{found}, signed by {key}"
+
+
+def lines_of(stream, digest):
+    """Number, text and hash of what came before, line by line."""
+    count = 0
+    while line := stream.readline(MAX_LINE + 1):
+        count += 1
+        before = digest.copy()
+        digest.update(line)
+        try:
+            need(len(line) <= MAX_LINE, "it is longer than lines that are read")
+            need(line.endswith(b"\n"), "it has no end: the file was cut")
+            yield count, line[:-1].decode(), before.hexdigest()
+        except (Flaw, UnicodeDecodeError) as flaw:
+            raise Flaw(f"line {count}: {flaw}") from None
+
+
+class Export:
+    """An export that is being verified."""
+
+    def __init__(self, text, signers):
+        types = {
+            "quorate_export": COUNT, "origin": TEXT, "size": COUNT, "root": TEXT, "note": SOME_TEXT, "keys": LIST,
+            "signers": LIST, "runs": (list, NONE), "from": (dict, NONE),
+        }
+        header = parse(text, "it")
+        version, self.origin, self.size, root, note, keys, self.listed, self.runs, begin = fields(header, types, "it")
+        need(version == 1, f"its version is {version}, and this program reads 1")
+        self.root = hash_of(root, "its root")
+        self.seal = None
+        if note is not None:
+            self.seal = Seal(note, texts(keys, "the list of keys"))
+            same = (self.seal.origin, self.seal.size, self.seal.root) == (self.origin, self.size, self.root)
+            need(same, "its checkpoint is of another log or another tree")
+        else:
+            need(not keys, "it has keys and no signed note")
+        self.seq = 0
+        if begin is not None:
+            self.seq, old_root, path = fields(begin, {"size": COUNT, "root": TEXT, "path": LIST}, "`from`")
+            consistency(self.seq, hash_of(old_root, "the root of `from`"), self.size, self.root, path_of(path))
+        if self.runs is not None:
+            texts(self.runs, "the list of runs")
+            need(self.runs, "it is of no run")
+            units = [one.encode() for one in self.runs]
+            need(all(one < two for one, two in zip(units, units[1:])), "its runs are not sorted")
+        self.known, self.asked = known_signers(self.listed, signers), {key_id(one) for one in signers}
+        self.course, self.used, self.names = Course(gaps=False), set(), []
+        self.frontier = Frontier() if self.runs is None and begin is None else None
+        self.records = self.bodies = self.signatures = 0
+
+    def take(self, text, before):
+        """Takes a line; says whether it was the last one."""
+        value = parse(text, "it")
+        if type(value) is dict and "head" in value:
+            self.record(value)
+        elif type(value) is dict and "body" in value:
+            self.body(value)
+        else:
+            self.end(value, before)
+            return True
+        return False
+
+    def record(self, value):
+        types = {"seq": COUNT, "head": TEXT, "data": SOME_TEXT, "path": LIST, "signatures": LIST}
+        seq, head, data, path, envelopes = fields(value, types, "it")
+        record = Record(head, data, seq - 1, path, envelopes, self.size, self.root, self.known)
+        try:
+            need(seq > self.seq and (self.runs is not None or seq == self.seq + 1), f"it stands at place {seq} after place {self.seq}")
+            need(self.runs is None or record.run in self.runs, "its run is not one of those that the export is of")
+            hit = not self.asked or not record.signers or self.asked.intersection(record.signers)
+            need(hit, "none of the signers that were asked for signed it")
+            self.course.take(record)
+        except Flaw as flaw:
+            raise Flaw(f"{record.run}/{record.n}: {flaw}") from None
+        self.seq, self.records = seq, self.records + 1
+        self.signatures += len(record.signers)
+        self.used.update(record.signers)
+        if self.frontier:
+            self.frontier.push(record.leaf)
+        self.names = sorted(named(record.data, set()))
+
+    def body(self, value):
+        name, text = fields(value, {"body": TEXT, "text": TEXT}, "it")
+        need(sha256(text.encode()).hex() == name, "the text does not have the hash that it is under")
+        need(name in self.names, "the record before it does not name this text, or names it before another")
+        self.names = self.names[self.names.index(name) + 1 :]
+        self.bodies += 1
+
+    def end(self, value, before):
+        (end,) = fields(value, {"end": (dict,)}, "the last line")
+        types = {"records": COUNT, "bodies": COUNT, "signatures": COUNT, "sha256": TEXT}
+        *counts, digest = fields(end, types, "the last line")
+        ours = [self.records, self.bodies, self.signatures]
+        need(counts == ours, "the last line counts other lines than there are: some were cut or added")
+        need(digest == before, "the last line is of another file")
+        if self.runs is None:
+            need(self.seq == self.size, f"the checkpoint is over {self.size} records, and there are {self.seq}")
+        if self.frontier:
+            need(self.frontier.root() == self.root, "the records lead to another root than the checkpoint's")
+        no_idle(self.listed, self.used)
+
+
+def verify_export(stream, trusted, signers):
+    """Findings of an export that holds."""
+    export, ended = None, False
+    for count, text, before in lines_of(stream, hashlib.sha256()):
+        try:
+            need(not ended, "something follows the last line")
+            if export is None:
+                export = Export(text, signers)
+            else:
+                ended = export.take(text, before)
+        except Flaw as flaw:
+            raise Flaw(f"line {count}: {flaw}") from None
+        except UnicodeEncodeError:
+            raise Flaw(f"line {count}: it has half a character") from None
+    need(export is not None, "it is empty")
+    need(ended, "it ends without its last line: it was cut")
+    found = f"{export.records} of {export.size} records of {export.origin}, {export.bodies} texts, {export.signatures} signatures"
+    return vouch(export.seal, trusted, found)
+
+
+# The command line.
+
+
+def given_keys(values):
+    """Verifiers' lines and public keys, from arguments or from files."""
+    keys = []
+    for value in values:
+        lines = [value]
+        if os.path.isfile(value):
+            with open(value, encoding="utf-8") as file:
+                lines = [line.strip() for line in file if line.strip()]
+            if not lines:
+                raise Unreadable(f"{value} is empty")
+        for line in lines:
+            try:
+                public_key(line) if line.startswith(PUBLIC) else verifier(line)
+            except Flaw as flaw:
+                raise Unreadable(f"{value}: {flaw}") from None
+            keys.append(line)
+    return keys
+
+
+def batch(path):
+    """Many documents, one JSON object in a line, for tests. Says for each `holds` or what does not."""
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            one = json.loads(line)
+            try:
+                if "inclusion" in one:
+                    leaf, index, size, path, root = one["inclusion"]
+                    inclusion(hash_of(leaf, "a leaf"), index, size, path_of(path), hash_of(root, "a root"))
+                elif "consistency" in one:
+                    old, old_root, new, new_root, path = one["consistency"]
+                    consistency(old, hash_of(old_root, "a root"), new, hash_of(new_root, "a root"), path_of(path))
+                elif "canonical" in one:
+                    parse(base64.b64decode(one["canonical"]).decode(), "it")
+                elif "proof" in one:
+                    text = base64.b64decode(one["proof"]).decode()
+                    verify_proof(text, one["keys"], one["signers"])
+                else:
+                    stream = io.BytesIO(base64.b64decode(one["export"]))
+                    verify_export(stream, one["keys"], one["signers"])
+                print("holds")
+            except Flaw as flaw:
+                print(ascii(str(flaw)))
+            except UnicodeError:
+                print("it is not UTF-8")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("export", nargs="?", metavar="EXPORT")
+    what.add_argument("--proof", metavar="PROOF")
+    what.add_argument("--batch", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--key", action="append", default=[], help="a key that you have from elsewhere")
+    parser.add_argument("--signer", action="append", default=[], help="a key of which one has to have signed")
+    arguments = parser.parse_args()
+    if arguments.batch:
+        return batch(arguments.batch)
+    try:
+        trusted = given_keys(arguments.key)
+        signers = given_keys(arguments.signer)
+        if not all(one.startswith(PUBLIC) for one in signers):
+            raise Unreadable("a signer is a public key")
+        if arguments.proof:
+            with open(arguments.proof, "rb") as file:
+                found = verify_proof(file.read(MAX_LINE).decode(), trusted, signers)
+        else:
+            with open(arguments.export, "rb") as file:
+                found = verify_export(file, trusted, signers)
+    except Flaw as flaw:
+        print(f"does not hold: {flaw}")
+        return 1
+    except UnicodeError:
+        print("does not hold: it is not UTF-8")
+        return 1
+    except (Unreadable, OSError) as error:
+        print(f"verify_ledger: {error}", file=sys.stderr)
+        return 2
+    print(f"holds: {found}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
