@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::verify::{Options, Report, verify};
+use quorate_protocol::Name;
 use serde_json::{Map, json};
 
 use crate::process::middle;
@@ -48,7 +51,95 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
         Measure::Time(barrier),
         Measure::Time(sync.mul_f64(1.3)),
     );
+    let long = runtime.block_on(long(&dir.join("long.db"))).map_err(plain)?;
+    bench.table.limited(
+        format!("a proof from {LONG} records"),
+        Measure::Time(long.proof),
+        Measure::Time(Duration::from_millis(5)),
+    );
+    bench.table.limited(
+        "verifying these, chain and tree: records/s",
+        Measure::PerSecond(long.records as f64 / long.verified.took.as_secs_f64()),
+        Measure::PerSecond(100_000.0),
+    );
+    let signed = runtime.block_on(signed(&dir.join("signed.db"))).map_err(plain)?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let each = signed.signatures as f64 / signed.signatures_took.as_secs_f64() / cores as f64;
+    bench.table.limited(
+        format!("verifying signatures on {cores} cores: signatures/s a core"),
+        Measure::PerSecond(each),
+        Measure::PerSecond(20_000.0),
+    );
+    std::fs::remove_dir_all(&dir)?;
     Ok(())
+}
+
+/// How many records a long ledger has, and how many of them a run has.
+const LONG: u64 = 1_000_000;
+const RUN: u64 = 1_000;
+/// How many signed records are verified.
+const SIGNED: u64 = 40_000;
+
+/// A long ledger.
+struct Long {
+    records: u64,
+    /// The median of proving one record.
+    proof: Duration,
+    verified: Report,
+}
+
+async fn long(path: &Path) -> Result<Long, Broken> {
+    let store = Store::open(path).await?.store;
+    let runs = fill(&store, LONG, None).await?;
+    let key = Arc::new(SecretKey::generate());
+    store.seal(&[Arc::clone(&key)], 1_790_000_000_000, false, Durability::Synced).await?;
+    let mut all = Vec::new();
+    for (at, run) in runs.iter().enumerate().step_by(runs.len() / 41) {
+        let start = Instant::now();
+        store.prove(run, Some(at as u64 * 7 % RUN), &[]).await?;
+        all.push(start.elapsed());
+    }
+    let verified = verify(&store, Options::default()).await?;
+    let records = verified.records;
+    held(&verified)?;
+    store.close().await;
+    Ok(Long { records, proof: middle(all), verified })
+}
+
+async fn signed(path: &Path) -> Result<Report, Broken> {
+    let store = Store::open(path).await?.store;
+    let key = Arc::new(SecretKey::generate());
+    fill(&store, SIGNED, Some(&key)).await?;
+    let options = Options { signers: vec![key.public()], ..Options::default() };
+    let verified = verify(&store, options).await?;
+    held(&verified)?;
+    store.close().await;
+    Ok(verified)
+}
+
+fn held(report: &Report) -> Result<(), Broken> {
+    match report.divergences.first() {
+        None => Ok(()),
+        Some(first) => Err(format!("a sound ledger does not verify: {first:?}").into()),
+    }
+}
+
+/// Fills a ledger with runs.
+async fn fill(store: &Store, records: u64, key: Option<&Arc<SecretKey>>) -> Result<Vec<Name>, Broken> {
+    let mut runs = Vec::new();
+    for _ in 0..records / RUN {
+        let run = entropy::run_id();
+        if let Some(key) = key {
+            store.sign_run(&run, Arc::clone(key));
+        }
+        let mut entries: Vec<Entry> = (0..RUN as usize).map(entry).collect();
+        entries[0].kind = Kind::RunOpened;
+        let append =
+            Append { run: run.clone(), from: 0, entries, bodies: Vec::new(), durability: Durability::Written };
+        store.append(append).await?;
+        runs.push(run);
+    }
+    Ok(runs)
 }
 
 fn plain(error: Broken) -> Failure {

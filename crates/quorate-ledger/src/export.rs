@@ -113,7 +113,9 @@ impl Store {
         }
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let fetched = tiles::fetch(engine, [0..size], sealed).await.map_err(|error| self.broken(error))?;
+        let fetched = tiles::fetch(engine, std::iter::once(0..size), sealed)
+            .await
+            .map_err(|error| self.broken(error))?;
         Ok(merkle::root(&fetched, size).ok())
     }
 

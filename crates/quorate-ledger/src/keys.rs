@@ -115,8 +115,15 @@ impl Directory {
     /// # Errors
     /// [`Error::There`] where there is one, and [`Error::Io`].
     pub fn create(&self, purpose: Purpose) -> Result<SecretKey, Error> {
+        self.put(purpose, SecretKey::generate())
+    }
+
+    /// Puts a key that was made before where there is none.
+    ///
+    /// # Errors
+    /// As [`Directory::create`].
+    pub fn put(&self, purpose: Purpose, key: SecretKey) -> Result<SecretKey, Error> {
         self.prepare()?;
-        let key = SecretKey::generate();
         file::put_new(&self.path, &self.file(purpose), &key.to_text())?;
         Ok(key)
     }
@@ -141,6 +148,14 @@ impl Directory {
     /// # Errors
     /// [`Error::Missing`] where there is none to follow, and [`Error`].
     pub fn rotate(&self, purpose: Purpose) -> Result<Rotated, Error> {
+        self.rotate_to(purpose, SecretKey::generate())
+    }
+
+    /// As [`Directory::rotate`], with a key that was made before, such as one that the old one has vouched for.
+    ///
+    /// # Errors
+    /// As [`Directory::rotate`].
+    pub fn rotate_to(&self, purpose: Purpose, new: SecretKey) -> Result<Rotated, Error> {
         let path = self.file(purpose);
         let _turn = file::turn(&self.path)?.ok_or_else(|| Error::Missing { path: path.clone() })?;
         let old = self.load(purpose)?.ok_or_else(|| Error::Missing { path: path.clone() })?.public();
@@ -154,7 +169,6 @@ impl Directory {
             Ok(()) | Err(Error::There { .. }) => {}
             Err(error) => return Err(error),
         }
-        let new = SecretKey::generate();
         file::put_over(&self.path, &path, &new.to_text())?;
         Ok(Rotated { old, new })
     }

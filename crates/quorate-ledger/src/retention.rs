@@ -139,7 +139,9 @@ mod tests {
     #[test]
     fn a_hash_is_found_wherever_it_stands() {
         let hash = "59b593671225a5c887b2de88dbf7b3fee2af6a93aa59d509b2fd354990b0d52f";
-        for text in [format!("\"{hash}\""), format!("sha256:{hash}."), format!("ab{hash}0"), format!("ß{hash}é")] {
+        for text in
+            [format!("\"{hash}\""), format!("sha256:{hash}."), format!("ab{hash}0"), format!("ß{hash}é")]
+        {
             assert!(hashes(&text).any(|one| one == hash), "{text}");
         }
         assert_eq!(hashes(&hash[1..]).count(), 0);

@@ -12,8 +12,8 @@ mod erase;
 pub mod files;
 pub mod hold;
 pub(crate) mod index;
-pub(crate) mod merge;
 pub mod lease;
+pub(crate) mod merge;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -181,7 +181,8 @@ impl Store {
 impl Ledger for Store {
     async fn append(&self, append: Append) -> Result<u64, Error> {
         let reply = self.queue.put(append)?;
-        let (queue, connection, address) = (self.queue.clone(), self.connection.clone(), self.address.clone());
+        let (queue, connection, address) =
+            (self.queue.clone(), self.connection.clone(), self.address.clone());
         // A task of its own: whoever asked may be dropped meanwhile, and others' records are in the same transaction.
         tokio::spawn(async move { queue.commit(&mut *connection.lock().await, &address).await });
         let done = reply.await.unwrap_or_else(|_| {

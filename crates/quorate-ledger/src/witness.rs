@@ -130,6 +130,7 @@ fn checkpoint(note: &str) -> Result<Checkpoint, String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at files")]
 mod tests {
     use super::*;
     use crate::merkle::TreeHead;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _, Record};
+use quorate_ledger::Store;
 use quorate_ledger::retention::{Plan, Terms};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{Erased, Rewrite};
-use quorate_ledger::Store;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
@@ -47,23 +47,32 @@ impl Talk {
         Talk {
             run: run.into(),
             audit,
-            words: lengths.iter().enumerate().map(|(at, bytes)| words(&format!("{run}w{at}"), *bytes)).collect(),
+            words: lengths
+                .iter()
+                .enumerate()
+                .map(|(at, bytes)| words(&format!("{run}w{at}"), *bytes))
+                .collect(),
             artifact: words(&format!("{run}artifact"), 6_000),
         }
     }
 
     fn entries(&self, at_ms: i64) -> Vec<Entry> {
-        let entry = |kind, data: Json| Entry { kind, at_ms, data: quorate_kernel::consultation::object(data) };
+        let entry =
+            |kind, data: Json| Entry { kind, at_ms, data: quorate_kernel::consultation::object(data) };
         let opened = json!({
             "subject": "draft.md",
             "protocol": "voting/1",
             "audit": self.audit,
             "inputs": [{"kind": "proposal", "name": "draft.md", "sha256": sha256_hex(self.artifact.as_bytes())}],
         });
-        let mut all = vec![entry(Kind::RunOpened, opened), entry(Kind::RunIntent, json!({"invocations": []}))];
+        let mut all =
+            vec![entry(Kind::RunOpened, opened), entry(Kind::RunIntent, json!({"invocations": []}))];
         for (at, text) in self.words.iter().enumerate() {
             let data = json!({"invocation": format!("ask/m{at}"), "text": text});
-            all.push(entry([Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation][at % 4], data));
+            all.push(entry(
+                [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation][at % 4],
+                data,
+            ));
         }
         all.push(entry(Kind::Rule, json!({"ticket": "1", "kind": "own", "output": {"text": self.words[0]}})));
         all.push(entry(Kind::Rule, json!({"id": "majority", "fired": true})));
@@ -85,11 +94,13 @@ async fn open(path: &Path) -> Store {
 
 /// Appends runs, a record of each in turn, as runs of one process do.
 async fn record(store: &Store, talks: &[Talk], at_ms: i64) {
-    let mut waiting: Vec<_> = talks.iter().map(|talk| (talk, 0_u64, talk.entries(at_ms).into_iter())).collect();
+    let mut waiting: Vec<_> =
+        talks.iter().map(|talk| (talk, 0_u64, talk.entries(at_ms).into_iter())).collect();
     while !waiting.is_empty() {
         for (talk, n, entries) in &mut waiting {
             let Some(entry) = entries.next() else { continue };
-            let text = Body { sha256: sha256_hex(talk.artifact.as_bytes()), text: talk.artifact.as_str().into() };
+            let text =
+                Body { sha256: sha256_hex(talk.artifact.as_bytes()), text: talk.artifact.as_str().into() };
             let append = Append {
                 run: talk.run.clone(),
                 from: *n,
@@ -136,8 +147,11 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// The words of talks that some file still has. All words are looked for at once, by the hash in their middle.
 fn found(dir: &Path, talks: &[&Talk]) -> Vec<String> {
-    let words: BTreeSet<&[u8]> =
-        talks.iter().flat_map(|talk| talk.secrets()).map(|word| &word.as_bytes()[word.len() - 20..]).collect();
+    let words: BTreeSet<&[u8]> = talks
+        .iter()
+        .flat_map(|talk| talk.secrets())
+        .map(|word| &word.as_bytes()[word.len() - 20..])
+        .collect();
     let mut all = Vec::new();
     for (path, bytes) in files(dir) {
         let here = bytes.windows(20).filter(|window| words.contains(window));
@@ -148,7 +162,8 @@ fn found(dir: &Path, talks: &[&Talk]) -> Vec<String> {
 }
 
 async fn heads(path: &Path) -> Vec<(String, String, i64)> {
-    let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("it opens");
+    let mut sqlite =
+        SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("it opens");
     let rows = sqlx::query("SELECT run, head, seq FROM record ORDER BY seq").fetch_all(&mut sqlite).await;
     sqlite.close().await.expect("closed");
     rows.expect("rows").iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
@@ -178,7 +193,7 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
             .collect();
         record(&store, &talks, now).await;
         assert!(gc(&store, now + 4 * DAY_MS).await.runs.is_empty(), "none of them is of age");
-        assert_eq!(found(dir.path(), &talks.iter().collect::<Vec<_>>()).is_empty(), false);
+        assert!(!found(dir.path(), &talks.iter().collect::<Vec<_>>()).is_empty());
         let erased = gc(&store, now + 5 * DAY_MS).await;
         assert_eq!((erased.runs.len(), erased.remains), (8, None));
         let (forever, over): (Vec<Talk>, Vec<Talk>) =
@@ -276,7 +291,11 @@ async fn a_text_stays_while_anybody_may_need_it() {
     talks[1].artifact = shared.clone();
     let sha256 = sha256_hex(shared.as_bytes());
     record(&store, &talks, 0).await;
-    let reopened = Entry { kind: Kind::RunIntent, at_ms: 1, data: Map::from_iter([("supersedes".into(), json!(["x"]))]) };
+    let reopened = Entry {
+        kind: Kind::RunIntent,
+        at_ms: 1,
+        data: Map::from_iter([("supersedes".into(), json!(["x"]))]),
+    };
     store.append(Append::one(&talks[2].run, 13, reopened, Durability::Written)).await.unwrap();
 
     let erased = gc(&store, 2 * DAY_MS).await;
@@ -373,7 +392,8 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
         entry(Kind::Turn, 8, json!({"cursor": "2"})),
         entry(Kind::Attempt, 0, json!({"text": "not settled"})),
     ];
-    let append = Append { run: stream.clone(), from: 0, entries, bodies: Vec::new(), durability: Durability::Written };
+    let append =
+        Append { run: stream.clone(), from: 0, entries, bodies: Vec::new(), durability: Durability::Written };
     store.append(append).await.unwrap();
     let unsaid = |_: &Map<String, Json>| None;
     let due = |days| {

@@ -204,7 +204,7 @@ async fn a_dry_run_writes_nothing() {
 
 /// Changes an export's lines as JSON, keeping them canonical, and makes the last line fit.
 fn rewritten(text: &str, change: impl Fn(usize, &mut Vec<Value>)) -> String {
-    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     lines.pop();
     change(0, &mut lines);
     let mut out: String = lines.iter().map(|line| format!("{line}\n")).collect();

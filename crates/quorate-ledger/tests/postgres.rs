@@ -137,14 +137,14 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
         let store = if count % 2 == 0 { &one } else { &two };
         append(store, "r1", next, count, Durability::Written).await.unwrap();
         next += count;
-        let sealed = two.seal(&[key.clone()], 2_000, false, Durability::Synced).await.unwrap();
+        let sealed = two.seal(std::slice::from_ref(&key), 2_000, false, Durability::Synced).await.unwrap();
         let heads = database.heads().await;
         let tree: Tree = heads[..usize::try_from(sealed.tree.size).unwrap()]
             .iter()
             .map(|head| leaf(head.as_bytes()))
             .collect();
         assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root);
-        let again = one.seal(&[key.clone()], 3_000, false, Durability::Synced).await.unwrap();
+        let again = one.seal(std::slice::from_ref(&key), 3_000, false, Durability::Synced).await.unwrap();
         assert!(!again.fresh, "nothing came since");
         assert_eq!(again.tree, sealed.tree);
         assert_eq!(one.unsealed_records().await.unwrap(), 0);

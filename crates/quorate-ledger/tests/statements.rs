@@ -35,10 +35,8 @@ fn statements(dir: &Path, found: &mut Vec<(String, String)>) {
                 literals(&text)
                     .into_iter()
                     .filter(|literal| verbs.iter().any(|verb| literal.starts_with(verb)))
-                    // The beginnings of statements that are put together.
-                    .filter(|literal| {
-                        !literal.trim_end().ends_with("VALUES") && !literal.ends_with("FROM run ")
-                    })
+                    // The beginnings of statements that are put together, and several in one.
+                    .filter(|literal| !literal.ends_with(' ') && !literal.contains(';'))
                     .filter(|literal| !literal.contains('{') && literal.contains(' '))
                     .map(|literal| (place.clone(), literal)),
             );
@@ -65,7 +63,7 @@ fn literals(text: &str) -> Vec<String> {
                     // The line goes on where the next one's text begins.
                     Some((_, '\n')) => {
                         let skipped = characters.as_str().len() - characters.as_str().trim_start().len();
-                        (0..skipped).for_each(|_| drop(characters.next()));
+                        (0..skipped).for_each(|_| _ = characters.next());
                     }
                     Some((_, escaped)) => literal.push(escaped),
                     None => {}
@@ -121,7 +119,7 @@ async fn both_engines_understand_every_statement() {
                 Ok(prepared) => {
                     for column in prepared.columns() {
                         let kind = column.type_info().name();
-                        if !["INT8", "TEXT", "BYTEA"].contains(&kind) {
+                        if !["INT8", "TEXT", "BYTEA"].contains(&kind) && !statement.contains("pg_advisory") {
                             wrong.push(format!(
                                 "{place}: {statement}\n  Postgres: `{}` is {kind}",
                                 column.name()

@@ -25,7 +25,7 @@ const NOT_RUN: [(&str, &str); 18] = [
     ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
     ("quorate:signer_unknown", "needs a key that has gone missing"),
     ("quorate:replay_differs", "needs a ledger that was changed past the program"),
-    ("quorate:body_evicted", "needs a body that retention has erased"),
+    ("quorate:erasure_unfinished", "needs a process that reads the ledger meanwhile"),
     ("quorate:runtime_busy", "needs two processes at the same moment"),
     ("quorate:conversation_lost", "needs a server that shows a part of a conversation"),
     ("quorate:turn_refused", "needs a substrate that cannot hold a turn"),

@@ -15,6 +15,12 @@ fn verify(place: &Place, more: &[&str]) -> Ran {
     place.run(&[&["ledger", "verify", "--format", "json"], more].concat())
 }
 
+/// Has it refused with a code: with a machine's format that stands on standard output.
+fn refuses(ran: Ran, code: i32, word: &str) {
+    let ran = ran.expect(code);
+    assert_eq!(ran.json()["diagnostics"][0]["code"], word, "{}", ran.stderr);
+}
+
 /// Kind, part and run of the first divergence.
 fn first(ran: &Ran) -> (String, String, String) {
     let first = &ran.json()["divergences"][0];
@@ -99,21 +105,21 @@ fn keys_and_checkpoints_are_given_by_hand() {
     let (place, _) = reviewed();
     let checkpoint = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
     place.write("checkpoint.txt", &checkpoint);
-    let key = place.run(&["keys", "export", "--ledger"]).expect(0).stdout;
+    let key = place.run(&["keys", "export", "ledger"]).expect(0).stdout;
     place.write("ledger.pub", &key);
     let report = verify(&place, &["--key", "ledger.pub", "--since", "checkpoint.txt"]).expect(0).json();
     assert_eq!(report["keys"]["given"], json!([true]));
     assert!(report["since"].as_u64().unwrap() > 0);
     let stranger = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
     assert_eq!(first(&verify(&place, &["--key", stranger]).expect(1)).1, "checkpoint");
-    verify(&place, &["--key", "no key"]).expect(5).says("quorate:key_unusable");
-    verify(&place, &["--since", "7000"]).expect(4).says("quorate:checkpoint_unknown");
-    verify(&place, &["--since", "ledger/99"]).expect(4).says("quorate:checkpoint_unknown");
-    verify(&place, &["--since", "draft.md"]).expect(5).says("quorate:checkpoint_unknown");
+    refuses(verify(&place, &["--key", "no key"]), 5, "quorate:key_unusable");
+    refuses(verify(&place, &["--since", "7000"]), 4, "quorate:checkpoint_unknown");
+    refuses(verify(&place, &["--since", "ledger/99"]), 4, "quorate:checkpoint_unknown");
+    refuses(verify(&place, &["--since", "draft.md"]), 5, "quorate:checkpoint_unknown");
     // Somebody else's checkpoint is not trusted.
     let (other, _) = reviewed();
     place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).expect(0).stdout);
-    verify(&place, &["--since", "theirs.txt"]).expect(1).says("quorate:key_unvouched");
+    refuses(verify(&place, &["--since", "theirs.txt"]), 1, "quorate:key_unvouched");
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn the_witness_knows_what_was_cut_off() {
     place.write(LOG, log);
     let ran = verify(&place, &[]).expect(1);
     assert_eq!((first(&ran).0.as_str(), first(&ran).1.as_str()), ("cut", "witness"), "{}", ran.stdout);
-    verify(&place, &["--witness", "nowhere.txt"]).expect(4).says("quorate:witness_unreadable");
+    refuses(verify(&place, &["--witness", "nowhere.txt"]), 4, "quorate:witness_unreadable");
     std::fs::remove_file(place.path("witness.txt")).unwrap();
     verify(&place, &[]).expect(0).says("quorate:witness_behind");
 }
@@ -147,13 +153,13 @@ fn the_witness_knows_what_was_cut_off() {
 #[test]
 fn what_is_no_ledger_stays_where_it_is() {
     let place = Place::scripted(&ships());
-    verify(&place, &[]).expect(4).says("quorate:run_unknown");
+    refuses(verify(&place, &[]), 4, "quorate:run_unknown");
     assert!(!place.path(".quorate").exists(), "looking makes nothing");
     place.write(".quorate/ledger.db", "This is no database, and nobody may take it away. ".repeat(200));
-    verify(&place, &[]).expect(5).says("quorate:ledger_unavailable");
+    refuses(verify(&place, &[]), 5, "quorate:ledger_unavailable");
     assert!(!place.path(".quorate/aside").exists());
     place.write(".quorate/ledger.db", "");
-    verify(&place, &[]).expect(5).says("quorate:ledger_unavailable");
+    refuses(verify(&place, &[]), 5, "quorate:ledger_unavailable");
     assert_eq!(place.read(".quorate/ledger.db"), "");
 }
 

@@ -48,7 +48,8 @@ impl Store {
                 Some((parse_rfc3339(&head.at)?, serde_json::from_str(row.some_text(1)?).ok()?))
             })
             .collect();
-        let text = |data: &Map<String, Json>, key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
+        let text =
+            |data: &Map<String, Json>, key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
         let mut holds: Vec<Held> = held
             .iter()
             .map(|row| {

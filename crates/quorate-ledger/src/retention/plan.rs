@@ -179,12 +179,7 @@ fn at_ms(head: &str) -> Option<i64> {
 }
 
 /// What of a run can be erased, texts aside.
-async fn due(
-    engine: &mut Engine,
-    run: &Name,
-    keep: Keep,
-    ended_ms: Option<i64>,
-) -> Result<Due, sqlx::Error> {
+async fn due(engine: &mut Engine, run: &Name, keep: Keep, ended_ms: Option<i64>) -> Result<Due, sqlx::Error> {
     let statement = sql("SELECT n, kind, data FROM record WHERE run = $1 AND data IS NOT NULL ORDER BY n");
     let rows = statement.bind(&**run).rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
     let (mut numbers, mut bytes) = (BTreeSet::new(), 0);
@@ -252,7 +247,8 @@ async fn look(engine: &mut Engine, plan: &mut Plan, terms: &Terms<'_>) -> Result
     let held = held(engine).await?;
     let others: Vec<Name> = plan.named.by.keys().filter(|run| !plan.over.contains(*run)).cloned().collect();
     for run in others {
-        let ended = sql("SELECT ended FROM run WHERE run = $1").bind(&*run).row(engine, &[Column::Int]).await?;
+        let ended =
+            sql("SELECT ended FROM run WHERE run = $1").bind(&*run).row(engine, &[Column::Int]).await?;
         if ended.is_some_and(|row| row.int(0) != 0)
             && !held.contains(&run)
             && let Some((keep, ended_ms)) = posture(engine, &run, terms).await?

@@ -117,7 +117,8 @@ fn without_secrets(url: &str) -> String {
         None => (None, authority),
     };
     // What stands where a port belongs and is none.
-    if host.rsplit_once(':').is_some_and(|(_, port)| port.contains(|c: char| !c.is_ascii_digit() && c != ']')) {
+    if host.rsplit_once(':').is_some_and(|(_, port)| port.contains(|c: char| !c.is_ascii_digit() && c != ']'))
+    {
         return format!("{scheme}://…");
     }
     let authority = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
@@ -142,7 +143,10 @@ mod tests {
         for (url, shown) in [
             ("postgres://ada:s3cret@db:5433/quorate", "postgres://ada@db:5433/quorate"),
             ("postgres://ada@db/quorate", "postgres://ada@db/quorate"),
-            ("postgresql://db/quorate?password=s3cret&sslmode=require", "postgresql://db/quorate?sslmode=require"),
+            (
+                "postgresql://db/quorate?password=s3cret&sslmode=require",
+                "postgresql://db/quorate?sslmode=require",
+            ),
             ("postgres:///q?host=/run/pg&user=ada&password=s3cret", "postgres:///q?host=/run/pg&user=ada"),
             ("postgres://ada:a@s3cret@db/q", "postgres://ada@db/q"),
             ("postgres://ada@[::1]:5433/q", "postgres://ada@[::1]:5433/q"),

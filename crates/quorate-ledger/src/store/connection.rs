@@ -8,6 +8,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteError};
 use sqlx::{Connection as _, Sqlite};
 
 use super::engine::Engine;
+use super::files;
 use super::lease::Leases;
 
 /// The connection.
@@ -19,6 +20,8 @@ pub(crate) struct Connection {
     left_open: bool,
     /// Why nothing is written any more.
     closed_to_writers: Option<String>,
+    /// A write failed, and what of it is on the disk is not known.
+    failed: bool,
     /// How the runs that this process appends to end. Another process may have moved one on: the key of `record`
     /// tells.
     pub(super) tails: Tails,
@@ -51,6 +54,7 @@ impl Connection {
             durability: None,
             left_open: false,
             closed_to_writers,
+            failed: false,
             tails: BTreeMap::new(),
             leases: Leases::default(),
         }
@@ -84,9 +88,31 @@ impl Connection {
         self.log_index().begin_with("BEGIN IMMEDIATE").await
     }
 
-    /// Closes it.
-    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
+    /// Closes it. After a sync that failed, SQLite would fold its log into the file although nobody knows what of the log
+    /// is on the disk; so the log is written once more before, and where that fails too the file stays as it is.
+    pub(super) async fn close(mut self) -> Result<(), sqlx::Error> {
+        if self.failed && !self.write_log_again().await {
+            // Closing is what folds. The process's end closes without.
+            std::mem::forget(self);
+            return Ok(());
+        }
         self.engine.close().await
+    }
+
+    /// Writes SQLite's log anew where it lies, byte for byte, and syncs it, while nobody else writes; says whether that
+    /// worked.
+    async fn write_log_again(&mut self) -> bool {
+        let path = match &mut self.engine {
+            Engine::Sqlite(sqlite) => super::open::file_of(sqlite).await,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => return true,
+        };
+        let Ok(path) = path else { return false };
+        if self.end_what_was_left().await.is_err() || self.engine.raw("BEGIN IMMEDIATE").await.is_err() {
+            return false;
+        }
+        let written = files::write_again(&super::open::wal(&path)).is_ok();
+        written && self.engine.raw("ROLLBACK").await.is_ok()
     }
 
     /// Begins a transaction whose commit is this durable.
@@ -110,10 +136,7 @@ impl Connection {
 
     /// The database for one statement, which is a transaction of its own and this durable; `None` where the engine
     /// needs one around it.
-    pub(super) async fn alone(
-        &mut self,
-        durability: Durability,
-    ) -> Result<Option<&mut Engine>, sqlx::Error> {
+    pub(super) async fn alone(&mut self, durability: Durability) -> Result<Option<&mut Engine>, sqlx::Error> {
         self.may_write()?;
         self.end_what_was_left().await?;
         if !self.engine.keeps_tails() {
@@ -144,6 +167,7 @@ impl Connection {
     /// what of it is there: nothing more is acknowledged before the ledger was opened again.
     pub(crate) fn failed(&mut self, error: &sqlx::Error) {
         if is_broken(error) {
+            self.failed = true;
             self.closed_to_writers = Some(format!(
                 "an earlier write failed ({error}), and nothing more is written before the ledger was opened again"
             ));

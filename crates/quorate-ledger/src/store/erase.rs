@@ -154,7 +154,8 @@ async fn erase(
     for due in std::mem::take(&mut plan.due) {
         let mut touched = 0;
         for (first, last) in &due.records {
-            let erase = "UPDATE record SET data = NULL WHERE run = $1 AND n >= $2 AND n <= $3 AND data IS NOT NULL";
+            let erase =
+                "UPDATE record SET data = NULL WHERE run = $1 AND n >= $2 AND n <= $3 AND data IS NOT NULL";
             touched += sql(erase).bind(&*due.run).bind(*first).bind(*last).execute(engine).await?;
         }
         for text in &due.texts {

@@ -20,6 +20,25 @@ pub fn create_new(path: &Path) -> Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
+/// Writes a file's own bytes once more, where they are, and syncs them: after a sync that failed the system may hold them
+/// for written.
+pub fn write_again(path: &Path) -> Result<()> {
+    use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut part = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        file.seek(SeekFrom::Start(at))?;
+        let read = file.read(&mut part)?;
+        if read == 0 {
+            return file.sync_all();
+        }
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&part[..read])?;
+        at += read as u64;
+    }
+}
+
 /// Renames a file.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger renames files")]
 pub fn rename(from: &Path, to: &Path) -> Result<()> {

@@ -109,7 +109,10 @@ impl Fence {
 #[cfg(feature = "postgres")]
 impl Leases {
     fn insert(&self, run: &Name, owner: &str) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(run.clone(), owner.to_owned());
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .insert(run.clone(), owner.to_owned());
     }
 
     fn remove(&self, run: &Name) {

@@ -120,7 +120,9 @@ impl Store {
             }
             #[cfg(not(feature = "postgres"))]
             Address::Postgres { .. } => Err(Error::Unavailable {
-                what: format!("the ledger {address} needs the feature `postgres`, which this was built without"),
+                what: format!(
+                    "the ledger {address} needs the feature `postgres`, which this was built without"
+                ),
                 source: None,
             }),
         }
@@ -134,15 +136,16 @@ impl Store {
         let _lock = lock.map_err(|error| unavailable(format!("cannot lock {}", dir.display()), error))?;
         let mut set_aside = None;
         if connect(path).await.is_err_and(|error| is_corrupt(&error)) {
-            let beside = ["-wal", "-shm"].map(|suffix| {
-                let mut beside = path.as_os_str().to_owned();
-                beside.push(suffix);
-                PathBuf::from(beside)
-            });
+            let beside = ["-wal", "-shm"].map(|suffix| beside(path, suffix));
             for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
-                let piece = aside::take(dir, file)
-                    .map_err(|error| unavailable(format!("cannot set {} aside", file.display()), error))?;
-                set_aside = Some(piece);
+                match aside::take(dir, file) {
+                    Ok(piece) => set_aside = Some(piece),
+                    // What lay beside it went with the last who had it open.
+                    Err(error) if file != path && error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        return Err(unavailable(format!("cannot set {} aside", file.display()), error));
+                    }
+                }
             }
         }
         let connected = connect(path).await.map_err(|error| unanswered(&path.into(), error))?;
@@ -185,7 +188,8 @@ async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
 /// A ledger has a key of its own from its creation, unless one lies there already.
 fn key_of_its_own(dir: &Path) -> Result<(), Error> {
     let keys = keys::Directory::of(dir);
-    let cannot = |error| unavailable(format!("cannot make the key of the ledger in {}", dir.display()), error);
+    let cannot =
+        |error| unavailable(format!("cannot make the key of the ledger in {}", dir.display()), error);
     if keys.load(Purpose::Ledger).map_err(cannot)?.is_none() {
         // Another process may just have made it.
         match keys.create(Purpose::Ledger) {
@@ -212,15 +216,33 @@ fn options(path: &Path) -> SqliteConnectOptions {
 
 async fn connect(path: &Path) -> Result<Connected, sqlx::Error> {
     let mut connection = options(path).connect().await?;
-    match version(&mut connection).await? {
-        version if version < SCHEMAS.len() => bring_up_to_date(&mut connection).await?,
+    match prepare(&mut connection).await {
+        Ok(closed_to_writers) => Ok((connection, closed_to_writers)),
+        Err(error) => {
+            // Closed here and now: what lies beside the file is gone only then, and somebody may be about to move it.
+            let _ = connection.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// Brings the tables up to date; says why nothing is to be written where they are of a newer version.
+async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
+    match version(connection).await? {
+        version if version < SCHEMAS.len() => bring_up_to_date(connection).await?,
         version if version > SCHEMAS.len() => {
-            sqlx::raw_sql("PRAGMA query_only = ON").execute(&mut connection).await?;
-            return Ok((connection, Some(newer(version))));
+            sqlx::raw_sql("PRAGMA query_only = ON").execute(connection).await?;
+            return Ok(Some(newer(version)));
         }
         _ => {}
     }
-    Ok((connection, None))
+    Ok(None)
+}
+
+/// The file of a connection.
+pub(super) async fn file_of(connection: &mut SqliteConnection) -> Result<PathBuf, sqlx::Error> {
+    let row = sqlx::query("SELECT file FROM pragma_database_list WHERE name = 'main'");
+    Ok(PathBuf::from(row.fetch_one(connection).await?.get::<String, _>(0)))
 }
 
 fn newer(version: usize) -> String {
@@ -247,7 +269,7 @@ async fn connect_to_read(path: &Path) -> Result<Connected, sqlx::Error> {
         Err(error) => return Err(error),
     };
     if version == 0 {
-        return Err(sqlx::Error::Configuration("it is empty, and nothing can be written to it".into()));
+        return Err(sqlx::Error::Configuration("it has no tables yet: nobody has written to it".into()));
     }
     Ok((connection, Some("nothing can be written where it lies: it is only read".into())))
 }
@@ -255,7 +277,9 @@ async fn connect_to_read(path: &Path) -> Result<Connected, sqlx::Error> {
 /// Looks at what a file says of its tables before any is read: a view may show other rows than there are, and a text that
 /// is none is more than the database's driver takes.
 async fn has_tables_alone(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let rows = sqlx::query("SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master");
+    let rows = sqlx::query(
+        "SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master",
+    );
     for row in rows.fetch_all(connection).await? {
         for at in 0..4 {
             let text: Option<Vec<u8>> = row.try_get(at)?;
@@ -272,10 +296,15 @@ async fn has_tables_alone(connection: &mut SqliteConnection) -> Result<(), sqlx:
     Ok(())
 }
 
-fn wal(path: &Path) -> PathBuf {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    PathBuf::from(wal)
+/// Where SQLite keeps the log of a file.
+pub(super) fn wal(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(suffix);
+    PathBuf::from(beside)
 }
 
 async fn version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {

@@ -63,7 +63,10 @@ impl Server {
     ///
     /// # Errors
     /// When the address is none, or the server does not answer.
-    pub(super) async fn connect(url: &str, log_index: SqliteConnection) -> Result<(Connection, bool), sqlx::Error> {
+    pub(super) async fn connect(
+        url: &str,
+        log_index: SqliteConnection,
+    ) -> Result<(Connection, bool), sqlx::Error> {
         let options = PgConnectOptions::from_str(url)?.disable_statement_logging();
         let options = match options.get_application_name() {
             None => options.application_name("quorate"),
@@ -76,7 +79,8 @@ impl Server {
         if version < SCHEMAS.len() {
             version = bring_up_to_date(&mut engine).await?;
         }
-        let closed = if version > SCHEMAS.len() { Some(newer(version)) } else { read_only(&mut engine).await? };
+        let closed =
+            if version > SCHEMAS.len() { Some(newer(version)) } else { read_only(&mut engine).await? };
         Ok((Connection::new(engine, closed), is_new))
     }
 
@@ -124,16 +128,17 @@ async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
 /// protocol, or of classes 08 (connection) and 57P (ended by the operator) of Postgres.
 fn is_lost(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Database(error) => {
-            error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P") || code == "25P03")
-        }
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| code.starts_with("08") || code.starts_with("57P") || code == "25P03"),
         error => matches!(error, sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)),
     }
 }
 
 /// The version of the tables; 0 where there are none.
 async fn version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
-    let table = sql("SELECT CAST(to_regclass('quorate_schema') AS TEXT)").row(engine, &[Column::Text]).await?;
+    let table =
+        sql("SELECT CAST(to_regclass('quorate_schema') AS TEXT)").row(engine, &[Column::Text]).await?;
     if table.is_none_or(|row| row.some_text(0).is_none()) {
         return Ok(0);
     }
@@ -155,7 +160,9 @@ async fn bring_up_to_date(engine: &mut Engine) -> Result<usize, sqlx::Error> {
             .row(engine, &[Column::Text; 2])
             .await?;
         if there.as_ref().is_some_and(|row| row.some_text(0).is_some()) {
-            return Err(unusable("it has a table `record` of something else; name a schema or database of its own"));
+            return Err(unusable(
+                "it has a table `record` of something else; name a schema or database of its own",
+            ));
         }
         if there.is_some_and(|row| row.text(1) != "UTF8") {
             return Err(unusable("its encoding is not UTF8; make a database with `ENCODING 'UTF8'`"));
@@ -184,8 +191,8 @@ async fn read_only(engine: &mut Engine) -> Result<Option<String>, sqlx::Error> {
     let row = sql("SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a copy of another' \
          WHEN current_setting('transaction_read_only') = 'on' THEN 'the server lets this user only read' \
          WHEN NOT has_table_privilege('record', 'INSERT') THEN 'this user may not write to it' END")
-        .row(engine, &[Column::Text])
-        .await?;
+    .row(engine, &[Column::Text])
+    .await?;
     Ok(row.and_then(|row| row.some_text(0).map(|why| format!("{why}: it is only read"))))
 }
 

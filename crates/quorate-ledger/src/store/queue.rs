@@ -95,8 +95,7 @@ impl Ready {
         let Append { run, from, entries, bodies, durability } = append;
         let ends = entries.last().is_some_and(|entry| entry.kind == Kind::RunEnded);
         let changes = entries.iter();
-        let changes =
-            changes.filter_map(|one| Change::of(one.kind.as_str(), one.at_ms, &one.data)).collect();
+        let changes = changes.filter_map(|one| Change::of(one.kind.as_str(), one.at_ms, &one.data)).collect();
         let entries = entries.into_iter().map(Prepared::of).collect::<Result<_, _>>()?;
         Ok(Ready { run, from, entries, changes, bodies, durability, ends, key })
     }

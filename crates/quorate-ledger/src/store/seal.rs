@@ -329,7 +329,7 @@ fn signed(
 
 pub(crate) fn unhex(text: &str) -> Option<merkle::Hash> {
     let digits = text.as_bytes();
-    if digits.len() != 64 || digits.iter().any(u8::is_ascii_uppercase) {
+    if digits.len() != 64 || !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
     }
     let mut hash = [0; 32];

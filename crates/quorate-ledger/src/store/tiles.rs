@@ -2,6 +2,7 @@
 //! last checkpoint reaches. They follow from the records; `verify` holds them against these.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use super::engine::{Column, Engine, sql};
@@ -40,7 +41,7 @@ impl Growing {
 
     /// The tree of the first records, from what is stored.
     pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, Broken> {
-        let fetched = fetch(engine, [0..size], size).await?;
+        let fetched = fetch_whole(engine, size).await?;
         let frontier = merkle::frontier(&fetched, size).map_err(|error| Broken::Absent(error.to_string()))?;
         let mut rows = BTreeMap::new();
         // What is appended next goes into the rows that are not full.
@@ -92,6 +93,11 @@ impl Growing {
     }
 }
 
+/// The hashes that the root and the frontier of the tree of the first `size` records need.
+pub(crate) async fn fetch_whole(engine: &mut Engine, size: u64) -> Result<Fetched, Broken> {
+    fetch(engine, std::iter::once(0..size), size).await
+}
+
 /// The hashes that the roots of ranges of leaves need, of the tree of the first `size` records.
 pub(crate) async fn fetch(
     engine: &mut Engine,
@@ -103,11 +109,12 @@ pub(crate) async fn fetch(
     for read in merkle::reads(ranges, keeps) {
         for index in read.first..read.first + read.count {
             let key = (read.level, index / WIDTH);
-            if !rows.contains_key(&key) {
-                rows.insert(key, row(engine, key.0, key.1).await?);
-            }
+            let row = match rows.entry(key) {
+                Entry::Occupied(there) => there.into_mut(),
+                Entry::Vacant(place) => place.insert(row(engine, key.0, key.1).await?),
+            };
             let start = bytes(index % WIDTH);
-            let hash = rows.get(&key).and_then(|row| row.get(start..start + 32)?.try_into().ok());
+            let hash = row.get(start..start + 32).and_then(|hash| hash.try_into().ok());
             let missing = || Broken::Absent(format!("hash {index} of level {} is missing", read.level));
             fetched.insert(Subtree { level: read.level, index }, hash.ok_or_else(missing)?);
         }

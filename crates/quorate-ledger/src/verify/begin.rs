@@ -70,7 +70,7 @@ pub(super) async fn behind(
         },
     };
     let size = trusted.size;
-    let frontier = match tiles::fetch(engine, [0..size], size).await {
+    let frontier = match tiles::fetch_whole(engine, size).await {
         Ok(fetched) => merkle::frontier(&fetched, size).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
@@ -94,7 +94,7 @@ pub(super) async fn behind(
     }
     begin.runs = going_on(engine, size).await?;
     for wanted in witness_sizes(options).filter(|tree| tree.size < size) {
-        let fetched = tiles::fetch(engine, [0..wanted.size], size).await;
+        let fetched = tiles::fetch(engine, std::iter::once(0..wanted.size), size).await;
         let root = fetched.ok().and_then(|fetched| merkle::root(&fetched, wanted.size).ok());
         if root != Some(wanted.root) {
             let what = format!(

@@ -6,7 +6,7 @@ use crate::tree::{Field, Kind};
 
 /// Reads `ledger`.
 pub(super) fn read(field: &Field<'_>) -> Ledger {
-    if let Kind::Str(_) = field.kind() {
+    if !matches!(field.kind(), Kind::Map(_)) {
         return Ledger { path: path(field), ..Ledger::default() };
     }
     let Some(mut fields) = field.fields() else { return Ledger::default() };
@@ -21,7 +21,8 @@ pub(super) fn read(field: &Field<'_>) -> Ledger {
 
 fn path(field: &Field<'_>) -> Option<String> {
     let written = field.some_text()?;
-    if written.contains("://") && !["postgres://", "postgresql://"].iter().any(|one| written.starts_with(one)) {
+    if written.contains("://") && !["postgres://", "postgresql://"].iter().any(|one| written.starts_with(one))
+    {
         field.invalid_with(
             "a ledger is a file or a Postgres database",
             "write a path relative to this file, or `postgres://user@host/database`",
@@ -36,7 +37,8 @@ fn retention(field: &Field<'_>) -> Option<u32> {
     if written == "forever" {
         return None;
     }
-    let days = written.strip_prefix("days:").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+    let days =
+        written.strip_prefix("days:").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
     let days = days.and_then(|digits| digits.parse().ok());
     if days.is_none() {
         let message = format!("`{}` is `{written}`; it has to be forever or days:<n>", field.path());

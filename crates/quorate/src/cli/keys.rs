@@ -6,12 +6,14 @@ use quorate_diagnostics::{Body, codes};
 use super::arguments::{PlaceArguments, Tabular, since};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
+use super::review::warnings;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::keys::list::{self, Which as Wanted};
 use crate::service::keys::{Keys, change};
+use crate::service::runs;
 use crate::service::stop::{Class, Stop};
-use crate::service::workspace::{self, Workspace};
+use crate::service::workspace::{self, Places, Workspace};
 
 /// Make, see and replace the keys that sign the ledger and the records of runs
 #[derive(Debug, Args)]
@@ -110,7 +112,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             if !workspace.report.is_empty() {
                 terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
             }
-            perform(arguments.verb, &workspace, environment, format, terminal).await
+            perform(arguments.verb, &workspace, &places, environment, format, terminal).await
         }
         Err(stop) => Err(stop),
     };
@@ -126,6 +128,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 async fn perform(
     verb: Verb,
     workspace: &Workspace,
+    places: &Places,
     environment: &Environment,
     format: Tabular,
     terminal: &Terminal,
@@ -139,7 +142,13 @@ async fn perform(
         Verb::List(_) => Ok(render::keys::list(&list::list(&keys).await?, format, terminal.stdout)),
         Verb::Rotate(rotate) => {
             let replaced = match rotate.key {
-                Which::Ledger => change::rotate_ledger(&keys)?,
+                Which::Ledger => {
+                    let desk = runs::desk(environment, places).await?;
+                    let replaced = change::rotate_ledger(&keys, &desk).await;
+                    warnings(&desk, terminal);
+                    desk.close().await;
+                    replaced?
+                }
                 Which::Signing => change::rotate_signing(&keys).await?,
             };
             Ok(render::keys::replaced(&replaced, &keys.shown(&keys.ring_path()), format))

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::convene;
-use super::ledger::{checkpoint, gc};
 use super::environment::Environment;
 use super::keys::Keys;
+use super::ledger::{checkpoint, gc};
 use super::overlays;
 use super::signer::{Signer, Whose};
 use super::stop::{Stop, chain};
@@ -119,8 +119,10 @@ impl Desk {
                 .help(format!("see later what it came to with `quorate show {run}`")),
             Taken::Elsewhere { until_ms } => {
                 let until = quorate_manifest::timestamp::write(until_ms);
-                Body::new(format!("run {run} is being worked on by another machine, which has it until {until}"))
-                    .help("it says so again before that while it lives; if it is dead, resume the run after that")
+                Body::new(format!(
+                    "run {run} is being worked on by another machine, which has it until {until}"
+                ))
+                .help("it says so again before that while it lives; if it is dead, resume the run after that")
             }
         };
         Err(Stop::configuration(codes::RUN_MOVED, body))

@@ -95,7 +95,9 @@ async fn ledger(environment: &Environment, desk: &Desk) -> Vec<Check> {
     let noted = |detail: String| Check { name: "seal".into(), state: State::Noted, detail };
     checks.push(match sealed {
         None if *records == 0 => good("seal", "there is nothing to seal yet".into()),
-        None => noted(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one")),
+        None => {
+            noted(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one"))
+        }
         Some((last, _)) if last.note.is_none() => {
             noted(format!("the last checkpoint, over {} records, is unsigned", last.tree.size))
         }

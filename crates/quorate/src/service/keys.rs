@@ -131,7 +131,7 @@ impl Keys {
                     text(path)
                 ))
                 .help(format!(
-                    "if nobody else has been at it: chmod go-rwx {}; else make another with `quorate keys rotate`",
+                    "chmod go-rwx {}; and if somebody else may have been at it, `quorate keys rotate` after that",
                     text(path)
                 )),
             ),

@@ -25,10 +25,10 @@ use quorate_kernel::ports::substrate::{self, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{self, Begin, Runner, Swarm};
-use quorate_manifest::timestamp::write;
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_ledger::store::lease::{Held, Taken};
+use quorate_manifest::timestamp::write;
 
 use super::environment::Environment;
 use super::host::Host;

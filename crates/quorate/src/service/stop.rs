@@ -100,7 +100,8 @@ impl From<history::Error> for Stop {
                 Stop::not_found(codes::RUN_UNKNOWN, Body::new(format!("there is no run {run}")))
             }
             history::Error::Erased { .. } => {
-                Stop::configuration(codes::BODY_EVICTED, Body::new(error.to_string()))
+                let body = Body::new(error.to_string()).help("`quorate show` shows what is left of the run");
+                Stop::configuration(codes::BODY_EVICTED, body)
             }
             history::Error::Unreadable { .. } => {
                 Stop::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_ledger::store::address::Address;
 use quorate_manifest::council::{self, Council};
 use quorate_manifest::host::{self, Configuration};
-use quorate_ledger::store::address::Address;
 use quorate_manifest::{Loaded, Source as _};
 
 use super::disk::Disk;

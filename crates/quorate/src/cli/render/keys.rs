@@ -115,17 +115,24 @@ pub(in crate::cli) fn initialised(done: &Initialised, keyring: &str, format: Tab
 pub(in crate::cli) fn replaced(done: &Replaced, keyring: &str, format: Tabular) -> String {
     if format == Tabular::Json {
         let object = json!({
-            "signs": signs(done.purpose), "old": done.old.to_string(), "new": done.new.to_string(),
+            "signs": signs(done.purpose), "old": done.old.map(|old| old.to_string()), "new": done.new.to_string(),
         });
         return format!("{object:#}\n");
     }
+    let new = short(done.new);
+    let Some(old) = done.old.map(short) else {
+        return format!(
+            "{new} signs {} from now on. There was no key that could vouch for it: whoever verifies the ledger has to be told.\n",
+            signs(done.purpose)
+        );
+    };
     let after = match done.purpose {
-        Purpose::Ledger => "What the old one signed can still be verified.\n".to_owned(),
+        Purpose::Ledger => "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned(),
         Purpose::Signing => {
             format!("What the old one signed still counts. Commit {}.\n", line(keyring))
         }
     };
-    format!("{} follows {} and signs {}.\n{after}", short(done.new), short(done.old), signs(done.purpose))
+    format!("{new} follows {old} and signs {}.\n{after}", signs(done.purpose))
 }
 
 /// Which key ended, and when.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::layout::{prose, table};
 use super::ledger::size;
 use super::paint::{Paint, finish, line};
-use super::wording::{instant, minute};
+use super::wording::{amount, instant, minute};
 use crate::service::ledger::gc::Collected;
 use crate::service::ledger::hold::Changed;
 
@@ -28,17 +28,31 @@ pub fn collected(collected: &Collected, look: Look) -> String {
                 Keep::UntilEnd => "until its end".to_owned(),
                 Keep::Forever => "for ever".to_owned(),
             };
-            vec![line(&one.run), ended, kept, one.count().to_string(), one.texts.len().to_string(), size(one.bytes)]
+            vec![
+                line(&one.run),
+                ended,
+                kept,
+                one.count().to_string(),
+                one.texts.len().to_string(),
+                size(one.bytes),
+            ]
         };
         let rows = due.iter().take(SHOWN).map(row).collect();
-        out.push_str(&table(&["run", "ended (UTC)", "kept", "records", "texts", "bodies"], rows, 0, look.width));
+        out.push_str(&table(
+            &["run", "ended (UTC)", "kept", "records", "texts", "bodies"],
+            rows,
+            0,
+            look.width,
+        ));
         if due.len() > SHOWN {
             out.push_str(&format!("… and {} more; `--format json` lists all\n", due.len() - SHOWN));
         }
         let done = if *dry_run { "would be erased" } else { "erased" };
         let records: u64 = due.iter().map(Due::count).sum();
         let texts: usize = due.iter().map(|one| one.texts.len()).sum();
-        let said = format!("{done}: the bodies of {records} records of {} runs, and {texts} texts", due.len());
+        let (records, texts) = (amount(records, "record"), amount(texts as u64, "text"));
+        let said =
+            format!("{done}: the bodies of {records} of {}, and {texts}", amount(due.len() as u64, "run"));
         out.push_str(&format!("\n{}\n", Paint::Strong.on(&said)));
     }
     let mut more = Vec::new();
@@ -97,7 +111,9 @@ pub fn changed(changed: &Changed) -> String {
     match (changed.held, changed.fresh) {
         (true, true) => format!("run {run} is on hold: nothing of it is erased\n"),
         (true, false) => format!("run {run} was on hold already\n"),
-        (false, true) => format!("run {run} is released: once it is of age, `quorate ledger gc` erases its answers\n"),
+        (false, true) => {
+            format!("run {run} is released: once it is of age, `quorate ledger gc` erases its answers\n")
+        }
         (false, false) => format!("run {run} was not on hold\n"),
     }
 }
@@ -122,8 +138,6 @@ pub fn holds(holds: &[Held], look: Look) -> String {
 
 /// `{holds: [{run, since, by, reason}]}`.
 pub fn holds_json(holds: &[Held]) -> String {
-    let one = |held: &Held| {
-        json!({"run": &*held.run, "since": instant(held.since_ms), "by": held.by, "reason": held.reason})
-    };
+    let one = |held: &Held| json!({"run": &*held.run, "since": instant(held.since_ms), "by": held.by, "reason": held.reason});
     format!("{:#}\n", json!({"holds": holds.iter().map(one).collect::<Vec<_>>()}))
 }

@@ -2,6 +2,7 @@
 //! be written in the keyring is refused before a key is touched.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::keys::Purpose;
@@ -11,8 +12,10 @@ use quorate_manifest::keyring::{Stamp, add, stamp};
 use quorate_manifest::timestamp;
 
 use super::{Keys, Ring, Secret};
+use crate::service::desk::Desk;
 use crate::service::disk;
-use crate::service::stop::Stop;
+use crate::service::ledger::checkpoint;
+use crate::service::stop::{Class, Stop};
 
 /// What stands above the entries of a new keyring.
 const HEAD: &str = "\
@@ -89,19 +92,33 @@ pub async fn init(keys: &Keys) -> Result<Initialised, Stop> {
 pub struct Replaced {
     /// What they are for.
     pub purpose: Purpose,
-    /// The one that went. What it signed still counts.
-    pub old: KeyId,
+    /// The one that went; `None` where it was lost. What it signed still counts.
+    pub old: Option<KeyId>,
     /// The one that signs from now on.
     pub new: KeyId,
 }
 
-/// Puts a new key in the place of the ledger's.
+/// Puts a new key in the place of the ledger's. Before, both sign a checkpoint, so that whoever trusts the old one can go on
+/// with the new one. Where the old one is lost nobody vouches for the new one.
 ///
 /// # Errors
-/// When there is none, or a file cannot be used or written.
-pub fn rotate_ledger(keys: &Keys) -> Result<Replaced, Stop> {
-    let rotated = keys.directory().rotate(Purpose::Ledger).map_err(|error| keys.stop(&error))?;
-    Ok(Replaced { purpose: Purpose::Ledger, old: rotated.old.id(), new: rotated.new.public().id() })
+/// When a file cannot be used or written, or the ledger does not answer.
+pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
+    let directory = keys.directory();
+    let old = directory.load(Purpose::Ledger).map_err(|error| keys.stop(&error))?.map(Arc::new);
+    let made = SecretKey::generate();
+    let new = SecretKey::from_text(&made.to_text()).map_err(|error| {
+        Stop::new(Class::Bug, codes::KEY_UNUSABLE, Body::new(format!("a new key cannot be read: {error}")))
+    })?;
+    let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(old.clone()).collect();
+    let id = new.public().id();
+    desk.absorb(checkpoint::vouch(desk, &both).await?);
+    match &old {
+        Some(_) => directory.rotate_to(Purpose::Ledger, new).map(|_| ()),
+        None => directory.put(Purpose::Ledger, new).map(|_| ()),
+    }
+    .map_err(|error| keys.stop(&error))?;
+    Ok(Replaced { purpose: Purpose::Ledger, old: old.map(|old| old.public().id()), new: id })
 }
 
 /// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, and the new one
@@ -136,7 +153,7 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Replaced, Stop> {
     let rotated = directory.rotate(Purpose::Signing).map_err(|error| keys.stop(&error))?;
     let new = rotated.new.public();
     write(keys, &with(keys, &ended(text(&ring), &rotated.old)?, &new)?)?;
-    Ok(Replaced { purpose: Purpose::Signing, old: rotated.old.id(), new: new.id() })
+    Ok(Replaced { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new.id() })
 }
 
 /// Ends a key from a time on: nothing that it signs from then on counts.

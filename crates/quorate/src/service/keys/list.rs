@@ -4,8 +4,8 @@ use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::Verifier;
-use quorate_ledger::store::address::Address;
 use quorate_ledger::signing::{KeyId, Keyring, PublicKey, Uncounted};
+use quorate_ledger::store::address::Address;
 use quorate_manifest::keyring::Key;
 
 use super::{Keys, Secret, change};

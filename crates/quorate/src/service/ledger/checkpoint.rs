@@ -46,6 +46,20 @@ pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
     of(desk, witness.as_deref()).seal(Durability::Synced).await
 }
 
+/// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
+///
+/// # Errors
+/// As [`checkpoint`].
+pub async fn vouch(desk: &Desk, keys: &[Arc<SecretKey>]) -> Result<Report, Stop> {
+    let witness = witness_of(&desk.workspace);
+    let sealing = of(desk, witness.as_deref());
+    let now_ms = desk.environment.clock.now_ms();
+    let sealed = desk.store.seal(keys, now_ms, true, Durability::Synced).await?;
+    let mut report = Report::new();
+    sealing.tell(&sealed, &mut report);
+    Ok(report)
+}
+
 /// Seals the ledger of a desk, and says what is wrong with that.
 pub async fn checkpoint_or_say(desk: &Desk) -> Report {
     let witness = witness_of(&desk.workspace);
@@ -73,24 +87,31 @@ impl Sealing<'_> {
         let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
         let now_ms = self.environment.clock.now_ms();
         let sealed = self.store.seal(&keys, now_ms, false, durability).await?;
+        self.tell(&sealed, &mut report);
+        Ok(Done { sealed, report })
+    }
+
+    /// Tells the witness of a checkpoint.
+    fn tell(&self, sealed: &Sealed, report: &mut Report) {
         if let (Some(path), Some(note)) = (self.witness, &sealed.note)
             && let Err(error) = witness::append(path, note)
         {
             let path = shown(self.environment, path);
-            let body = Body::new(format!("the witness {path} did not take the checkpoint: {}", chain(&error)));
+            let body =
+                Body::new(format!("the witness {path} did not take the checkpoint: {}", chain(&error)));
             report.warn(
                 codes::WITNESS_BEHIND,
-                body.help("the checkpoint stands in the ledger; the next one is offered to the witness again"),
+                body.help(
+                    "the checkpoint stands in the ledger; the next one is offered to the witness again",
+                ),
             );
         }
-        Ok(Done { sealed, report })
     }
 
     /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
     pub async fn seal_or_say(&self) -> Report {
         // Nobody is shown it but the witness.
-        let durability =
-            if self.witness.is_some() { Durability::Synced } else { Durability::Written };
+        let durability = if self.witness.is_some() { Durability::Synced } else { Durability::Written };
         match self.seal(durability).await {
             Ok(done) => done.report,
             Err(stop) => {
@@ -122,7 +143,7 @@ impl Sealing<'_> {
                 (key.map_err(|error| chain(&error)), file)
             }
         };
-        let help = "checkpoints are unsigned until it is back; `quorate keys rotate --ledger` goes on with another key";
+        let help = "checkpoints are unsigned until it is back; `quorate keys rotate ledger` goes on with another key";
         match key {
             Ok(Some(key)) => {
                 let verifies = key.public();
