@@ -134,8 +134,13 @@ async fn fill(store: &Store, records: u64, key: Option<&Arc<SecretKey>>) -> Resu
         }
         let mut entries: Vec<Entry> = (0..RUN as usize).map(entry).collect();
         entries[0].kind = Kind::RunOpened;
-        let append =
-            Append { run: run.clone(), from: 0, entries, bodies: Vec::new(), durability: Durability::Written };
+        let append = Append {
+            run: run.clone(),
+            from: 0,
+            entries,
+            bodies: Vec::new(),
+            durability: Durability::Written,
+        };
         store.append(append).await?;
         runs.push(run);
     }

@@ -155,7 +155,8 @@ impl History {
             next = record.n + 1;
             match record.data {
                 Some(data) => {
-                    fold.record(&record.kind, record.at_ms, data).map_err(|what| unreadable(record.n, what))?;
+                    fold.record(&record.kind, record.at_ms, data)
+                        .map_err(|what| unreadable(record.n, what))?;
                 }
                 None => {
                     erased.first.get_or_insert(record.n);
@@ -351,9 +352,7 @@ impl Fold {
 /// What an invocation's id says of a consultation whose body was erased.
 fn without_body(id: &str) -> Map<String, Json> {
     let member = id.split_once('/').map_or(id, |(_, member)| member);
-    consultation::object(
-        json!({"invocation": id, "step": step_of(id), "member": member, "status": ERASED}),
-    )
+    consultation::object(json!({"invocation": id, "step": step_of(id), "member": member, "status": ERASED}))
 }
 
 /// What tells an event from the others of its run.

@@ -84,8 +84,11 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn unended(&self) -> Result<Vec<Run>, Error> {
-        self.select(sql(runs!("WHERE ended = 0 AND verdict IS NOT NULL \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq"))).await
+        self.select(sql(runs!(
+            "WHERE ended = 0 AND verdict IS NOT NULL \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq"
+        )))
+        .await
     }
 
     /// Whether a run was recorded in another ledger.
@@ -102,8 +105,10 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
-        let query = sql(runs!("WHERE artifact_type = $1 \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20"));
+        let query = sql(runs!(
+            "WHERE artifact_type = $1 \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20"
+        ));
         let runs = self.select(query.bind(artifact_type.to_owned())).await?;
         Ok(runs.into_iter().map(|run| run.run).collect())
     }
@@ -125,10 +130,9 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn undecided(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
-        let query = sql(
-            "SELECT subject, artifact_sha256, run FROM run WHERE council = $1 AND verdict IS NULL \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq",
-        );
+        let query =
+            sql("SELECT subject, artifact_sha256, run FROM run WHERE council = $1 AND verdict IS NULL \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq");
         let rows = self.rows(query.bind(council), &[Column::Text; 3]).await?;
         let text = |row: &Row, at| row.text(at).to_owned();
         Ok(rows.iter().map(|row| ((text(row, 0), text(row, 1)), row.text(2).into())).collect())

@@ -1,8 +1,6 @@
 //! Checkpoints of a ledger on disk: what they are over, that the stored tree is the records', and that an older file
 //! opens and is sealed.
 
-#![expect(clippy::disallowed_methods, reason = "tests make files")]
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,7 +36,8 @@ async fn append(store: &Store, run: &str, from: u64, count: u64) {
 async fn heads(path: &Path) -> Vec<String> {
     let url = format!("sqlite://{}", path.display());
     let mut sqlite = SqliteConnection::connect(&url).await.expect("it opens");
-    let rows = sqlx::query("SELECT head FROM record ORDER BY seq").fetch_all(&mut sqlite).await.expect("rows");
+    let rows =
+        sqlx::query("SELECT head FROM record ORDER BY seq").fetch_all(&mut sqlite).await.expect("rows");
     rows.iter().map(|row| row.get(0)).collect()
 }
 
@@ -93,7 +92,10 @@ async fn a_spoilt_stored_tree_is_made_anew_and_changed_records_are_not_sealed() 
     assert_eq!(sealed.tree.size, 603);
     assert_eq!(sealed.note, None, "without a key nobody signs");
 
-    sqlx::query("UPDATE record SET head = replace(head, 'rule', 'ruin') WHERE seq = 3").execute(&mut sqlite).await.unwrap();
+    sqlx::query("UPDATE record SET head = replace(head, 'rule', 'ruin') WHERE seq = 3")
+        .execute(&mut sqlite)
+        .await
+        .unwrap();
     sqlx::query("DELETE FROM tile").execute(&mut sqlite).await.unwrap();
     append(&store, "r1", 602, 1).await;
     let refused = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap_err();
@@ -157,7 +159,8 @@ async fn a_ledger_of_a_newer_schema_is_read_and_not_written() {
 
     let store = open(&path).await;
     assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 3);
-    let refused = store.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await.unwrap_err();
+    let refused =
+        store.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await.unwrap_err();
     assert!(refused.to_string().contains("version 99"), "{refused}");
     assert!(store.closed_to_writers().is_some());
     store.close().await;

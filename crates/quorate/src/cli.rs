@@ -126,7 +126,7 @@ pub fn run() -> ExitCode {
 async fn dispatch(command: Command) -> Exit {
     let environment = Environment::of_process();
     let terminal = Terminal::of_process(environment.redacted.clone());
-    let exit = perform(command, &environment, &terminal).await;
+    let exit = Box::pin(perform(command, &environment, &terminal)).await;
     // A verdict that nobody could read is no verdict.
     if terminal.failed() { Exit::UNREADABLE } else { exit }
 }
@@ -134,18 +134,18 @@ async fn dispatch(command: Command) -> Exit {
 async fn perform(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
     match command {
         Command::Review(arguments) => review::run(arguments, environment, terminal).await,
-        Command::Convene(arguments) => convene::run(arguments, environment, terminal).await,
+        Command::Convene(arguments) => Box::pin(convene::run(arguments, environment, terminal)).await,
         Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
         Command::Run(arguments) => run::run(arguments, environment, terminal).await,
         Command::Say(arguments) => say::run(arguments, environment, terminal).await,
         Command::Log(arguments) => log::run(arguments, environment, terminal).await,
         Command::State(arguments) => state::run(arguments, environment, terminal).await,
         Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
-        Command::Ledger(arguments) => ledger::run(arguments, environment, terminal).await,
+        Command::Ledger(arguments) => Box::pin(ledger::run(arguments, environment, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
-        Command::Resume(arguments) => resume::run(arguments, environment, terminal).await,
+        Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
         Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,

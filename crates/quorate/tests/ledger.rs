@@ -86,8 +86,10 @@ fn tamper(ledger: &Path, hashes: bool, change: impl Fn(&str, &mut Value)) {
             }
             let head = canonical(head.as_object().expect("an object"));
             prev = json!(leaf(&head));
-            let update =
-                sqlx::query("UPDATE record SET head = ?, data = ? WHERE n = ? AND run <> 'ledger'").bind(head).bind(data).bind(n);
+            let update = sqlx::query("UPDATE record SET head = ?, data = ? WHERE n = ? AND run <> 'ledger'")
+                .bind(head)
+                .bind(data)
+                .bind(n);
             update.execute(&mut *connection).await.expect("it is written");
         }
     });

@@ -81,12 +81,7 @@ impl Runner {
     }
 }
 
-fn invoke(
-    speaker: &Speaker,
-    scene: &Scene,
-    state: &Map<String, Json>,
-    prompt: &Prompt,
-) -> Invoke {
+fn invoke(speaker: &Speaker, scene: &Scene, state: &Map<String, Json>, prompt: &Prompt) -> Invoke {
     let participant = &speaker.participant;
     let trigger = scene.window.last();
     let trigger_id = trigger.map(|turn| &*turn.id).unwrap_or_default();

@@ -1,3 +1,5 @@
+//! What is kept of keys in files: closed to others, whole, and never overwritten.
+
 #![expect(clippy::disallowed_methods, reason = "tests look at the files themselves")]
 
 use std::fs;

@@ -230,8 +230,7 @@ async fn seal(
     };
     let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
     let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
-    let (note, names) = signed(&origin, head, keys)
-        .map_err(|what| Unsealed::Diverges { n: next, what })?;
+    let (note, names) = signed(&origin, head, keys).map_err(|what| Unsealed::Diverges { n: next, what })?;
     let sealed = Sealed { origin, tree: head, note, keys: names, n: next, fresh: true };
     let entry = Entry { kind: Kind::Checkpoint, at_ms, data: sealed.data() };
     let stream: Name = STREAM.into();
@@ -241,11 +240,11 @@ async fn seal(
         .map_err(|error| Unsealed::Diverges { n: next, what: error.to_string() })?;
     sql("INSERT INTO checkpoint (size, root, n) VALUES ($1, $2, $3) \
          ON CONFLICT (size) DO UPDATE SET root = excluded.root, n = excluded.n")
-        .bind(head.size)
-        .bind(entropy::hex(&head.root))
-        .bind(next)
-        .execute(engine)
-        .await?;
+    .bind(head.size)
+    .bind(entropy::hex(&head.root))
+    .bind(next)
+    .execute(engine)
+    .await?;
     Ok(sealed)
 }
 
@@ -271,11 +270,7 @@ async fn grown(engine: &mut Engine, before: Option<&Sealed>) -> Result<Growing, 
 }
 
 /// Appends the leaves of the records that follow, up to a size or the end.
-async fn read_on(
-    engine: &mut Engine,
-    mut tree: Growing,
-    until: Option<u64>,
-) -> Result<Growing, Unsealed> {
+async fn read_on(engine: &mut Engine, mut tree: Growing, until: Option<u64>) -> Result<Growing, Unsealed> {
     loop {
         let size = tree.frontier().size();
         let end = until.unwrap_or(u64::MAX).min(size.saturating_add(PAGE));

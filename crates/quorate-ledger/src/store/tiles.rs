@@ -82,11 +82,11 @@ impl Growing {
         for (level, idx, hashes) in self.rows() {
             sql("INSERT INTO tile (level, idx, hashes) VALUES ($1, $2, $3) \
                  ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes")
-                .bind(i64::from(level))
-                .bind(idx)
-                .bind(hashes.to_vec())
-                .execute(engine)
-                .await?;
+            .bind(i64::from(level))
+            .bind(idx)
+            .bind(hashes.to_vec())
+            .execute(engine)
+            .await?;
         }
         self.rows.retain(|_, hashes| hashes.len() < bytes(WIDTH));
         Ok(())

@@ -19,7 +19,7 @@ const FEW: usize = 16;
 /// A signature to verify.
 pub(super) enum Job {
     /// Over a record.
-    Record { key: PublicKey, leaf: Hash, signature: Signature, run: Box<str>, n: u64, place: u64 },
+    Record { key: Box<PublicKey>, leaf: Hash, signature: Signature, run: Box<str>, n: u64, place: u64 },
     /// Over a checkpoint, by all of these keys.
     Note { note: Note, keys: Vec<Verifier>, n: u64, place: u64 },
 }

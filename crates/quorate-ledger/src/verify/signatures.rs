@@ -64,7 +64,7 @@ pub(super) fn check(
                 Err(error) => say(Kind::Changed, error.to_string()),
                 Ok(signature) => {
                     let (leaf, run) = (record.leaf, run.into());
-                    jobs.add(Job::Record { key, leaf, signature, run, n, place });
+                    jobs.add(Job::Record { key: Box::new(key), leaf, signature, run, n, place });
                 }
             },
         }

@@ -87,13 +87,14 @@ impl Walk {
         seals: Seals,
         runs: HashMap<Box<str>, State>,
     ) -> Self {
+        let given = options.given.clone();
         Walk {
             options,
             runs,
             began: tree.size(),
             place: tree.size(),
             tree,
-            seals,
+            seals: seals.trusting(given),
             jobs: Jobs::default(),
             findings: Findings::default(),
             roots: BTreeMap::new(),

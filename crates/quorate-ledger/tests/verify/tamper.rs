@@ -250,7 +250,7 @@ async fn a_checkpoint_by_another_key_differs() {
     world.sql(cut).await;
     let stranger = std::sync::Arc::new(SecretKey::from_seed(&[9; 32]));
     let store = Store::open(&world.db()).await.unwrap().store;
-    store.seal(&[stranger.clone()], 2_000, false, Durability::Synced).await.unwrap();
+    store.seal(std::slice::from_ref(&stranger), 2_000, false, Durability::Synced).await.unwrap();
     store.close().await;
     for own in [vec![world.key().public()], Vec::new()] {
         let report = world.verify(Options { own, ..Options::default() }).await;

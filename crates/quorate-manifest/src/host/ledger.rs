@@ -39,9 +39,10 @@ fn retention(field: &Field<'_>) -> Option<u32> {
     }
     let days =
         written.strip_prefix("days:").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
-    let days = days.and_then(|digits| digits.parse().ok());
+    let days = days.and_then(|digits| digits.parse().ok()).filter(|days| *days > 0);
     if days.is_none() {
-        let message = format!("`{}` is `{written}`; it has to be forever or days:<n>", field.path());
+        let message =
+            format!("`{}` is `{written}`; it has to be forever or days:<n>, at least one", field.path());
         field.invalid_with(message, "write it like `days:90`");
     }
     days

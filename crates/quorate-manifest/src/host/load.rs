@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Place, codes};
 
 use super::{
-    AssemblyTable, Block, Budget, Configuration, ExecutorTable, Lock, RuntimeTable, executor, keys, ledger, playbooks, redact,
+    AssemblyTable, Block, Budget, Configuration, ExecutorTable, Lock, RuntimeTable, executor, keys, ledger,
+    playbooks, redact,
 };
 use crate::tree::{Field, Format, Opened, open};
 use crate::{Loaded, Source};

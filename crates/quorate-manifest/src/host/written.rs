@@ -68,7 +68,7 @@ pub(crate) struct Ledger {
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["checkpoints.txt"]))]
     pub witness: Option<String>,
     /// How long what the members of reviews and runtimes said is kept; `forever` unless said.
-    #[schemars(regex(pattern = "^(forever|days:[0-9]+)$"), extend("examples" = ["days:90"]))]
+    #[schemars(regex(pattern = "^(forever|days:0*[1-9][0-9]*)$"), extend("examples" = ["days:90"]))]
     pub retention: Option<String>,
 }
 

@@ -1,3 +1,5 @@
+//! Keyrings as they are read, and as single lines of them are changed.
+
 use std::path::Path;
 
 use quorate_diagnostics::Report;

@@ -24,11 +24,8 @@ pub(super) struct Loading<'t> {
 
 /// Loads the files of a test.
 pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Host) -> Loading<'t> {
-    let options = Options {
-        strict_chain: strict_chain(&test.files),
-        refs: test.expected.refs,
-        ..Options::default()
-    };
+    let options =
+        Options { strict_chain: strict_chain(&test.files), refs: test.expected.refs, ..Options::default() };
     let round = Round::new(&test.files, known, options);
     let mut files: BTreeMap<Spot, Named> = BTreeMap::new();
     for (name, named) in &test.names {

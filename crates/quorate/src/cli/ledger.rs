@@ -16,9 +16,11 @@ use super::exit::Exit;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 
-/// Seal the ledger, hold it against its seals, and see what it holds
+/// Seal the ledger, verify and prove what it holds, hand it on, and erase what is of age
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger stats")]
+#[command(
+    after_help = "Examples:\n  quorate ledger verify --witness checkpoints.txt\n  quorate ledger prove RUN > proof.json\n  quorate ledger export > ledger.jsonl\n  quorate ledger gc --dry-run"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,

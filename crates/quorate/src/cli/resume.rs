@@ -50,7 +50,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let progress = Arc::new(Progress::new(terminal.watched));
-    let resumed = or_interrupted(resumed(&desk, &run, &arguments.review, format, progress.clone())).await;
+    let resumed =
+        or_interrupted(Box::pin(resumed(&desk, &run, &arguments.review, format, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
         Err(Interrupted) => interrupted(&progress, &desk, terminal),

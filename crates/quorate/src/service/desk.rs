@@ -68,7 +68,7 @@ impl Desk {
     /// # Errors
     /// When the ledger cannot be opened.
     pub async fn open(environment: Environment, mut workspace: Workspace) -> Result<Desk, Stop> {
-        let opened = Store::open_at(&workspace.ledger).await?;
+        let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
@@ -81,6 +81,14 @@ impl Desk {
                 body.help("a new ledger was started; nothing of the old file is lost"),
             );
         }
+        if let Some(why) = opened.store.closed_to_writers() {
+            let ledger = shown_ledger(&environment, &workspace.ledger);
+            report.warn(
+                codes::LEDGER_READ_ONLY,
+                Body::new(format!("nothing is written to the ledger {ledger}: {why}"))
+                    .help("what it holds can be shown, verified and exported"),
+            );
+        }
         let desk = Desk {
             keys: Keys::of(&environment, &workspace),
             environment,
@@ -89,7 +97,9 @@ impl Desk {
             warnings: Mutex::new(report),
             signers: Mutex::default(),
         };
-        desk.reconcile().await?;
+        if desk.store.closed_to_writers().is_none() {
+            Box::pin(desk.reconcile()).await?;
+        }
         Ok(desk)
     }
 
@@ -249,7 +259,7 @@ impl Desk {
 
     /// Seals the ledger. What is wrong with that is said; nothing that was recorded depends on it.
     pub async fn seal(&self) {
-        self.absorb(checkpoint::checkpoint_or_say(self).await);
+        self.absorb(Box::pin(checkpoint::checkpoint_or_say(self)).await);
     }
 
     /// Closes the ledger. What was appended to it and is not sealed yet is sealed before.

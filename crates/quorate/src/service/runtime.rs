@@ -146,7 +146,7 @@ impl Runtime {
     /// When it cannot be opened.
     pub async fn ready(mut self) -> Result<Ready, Stop> {
         self.report.absorb(self.ports.cautions.clone());
-        let opened = Store::open_at(&self.ledger).await?;
+        let opened = Box::pin(Store::open_at(&self.ledger)).await?;
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
@@ -168,7 +168,7 @@ impl Runtime {
         if !self.ledger.may_be_there() {
             return Ok(Vec::new());
         }
-        let store = Store::open_at(&self.ledger).await?.store;
+        let store = Box::pin(Store::open_at(&self.ledger)).await?.store;
         let records = store.records(&Runner::stream(&self.id, &self.substrate.about().place)).await;
         store.close().await;
         Ok(records?)

@@ -84,7 +84,9 @@ impl From<ledger::Error> for Stop {
             }
             ledger::Error::Unsigned { .. } => Stop::configuration(
                 codes::SIGNING_KEY_MISSING,
-                Body::new(error.to_string()).help("make the key available that signs this run; `quorate keys list` says what is there"),
+                Body::new(error.to_string()).help(
+                    "make the key available that signs this run; `quorate keys list` says what is there",
+                ),
             ),
             ledger::Error::Unavailable { .. } => {
                 Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)))

@@ -121,9 +121,9 @@ pub async fn weave(
     let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
         || sources.candidates().iter().any(|one| !one.touches.is_empty());
     let store = match (workspace.ledger.may_be_there(), is_to_be_recorded) {
-        (true, _) => Some(Store::open_at(&workspace.ledger).await?.store),
+        (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
         // Where no ledger can be made, the prompt is the same.
-        (false, true) => match Store::open_at(&workspace.ledger).await {
+        (false, true) => match Box::pin(Store::open_at(&workspace.ledger)).await {
             Ok(opened) => Some(opened.store),
             Err(error) => {
                 report.warn(codes::WEAVE_UNRECORDED, unrecorded(&error.to_string()));

@@ -110,7 +110,7 @@ mod tests {
         // X10
         let ledger = OsStr::new("QUORATE_LEDGER");
         assert!(is_server(ledger, OsStr::new("postgres://ada:s3cret@db/quorate")));
-        assert!(!is_server(ledger, OsStr::new("/work/ledger.db")));
+        assert!(!is_server(ledger, OsStr::new(".quorate/ledger.db")));
     }
 
     #[test]

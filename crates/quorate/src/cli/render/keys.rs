@@ -127,7 +127,9 @@ pub(in crate::cli) fn replaced(done: &Replaced, keyring: &str, format: Tabular) 
         );
     };
     let after = match done.purpose {
-        Purpose::Ledger => "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned(),
+        Purpose::Ledger => {
+            "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned()
+        }
         Purpose::Signing => {
             format!("What the old one signed still counts. Commit {}.\n", line(keyring))
         }

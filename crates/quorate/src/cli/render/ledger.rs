@@ -41,7 +41,10 @@ pub fn stats(counted: &Counted, look: Look) -> String {
         Some((sealed, at_ms)) => {
             let by = match sealed.keys.as_slice() {
                 [] => "unsigned".to_owned(),
-                keys => format!("signed by {}", keys.iter().map(|key| line(key)).collect::<Vec<_>>().join(" and ")),
+                keys => format!(
+                    "signed by {}",
+                    keys.iter().map(|key| line(key)).collect::<Vec<_>>().join(" and ")
+                ),
             };
             format!("over {} records, {} (UTC), {by}", sealed.tree.size, minute(*at_ms))
         }
@@ -60,7 +63,12 @@ pub fn stats(counted: &Counted, look: Look) -> String {
         row("from elsewhere", format!("{} runs", stats.imported)),
         row(
             &format!("last {DAYS} days"),
-            format!("{} runs, {} records, {}", stats.recent.runs, stats.recent.records, size(stats.recent.bytes)),
+            format!(
+                "{} runs, {} records, {}",
+                stats.recent.runs,
+                stats.recent.records,
+                size(stats.recent.bytes)
+            ),
         ),
         row("last checkpoint", sealed),
         row("not sealed yet", unsealed),

@@ -81,7 +81,7 @@ pub async fn of(
     let now_ms = environment.clock.now_ms();
     let overlays = match workspace.ledger.may_be_there() {
         true => {
-            let store = Store::open_at(&workspace.ledger).await?.store;
+            let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
             let standing = overlays::standing(&store, &sitting.setup.assembly).await?;
             store.close().await;
             overlays::texts(&standing, &sitting.setup, now_ms)

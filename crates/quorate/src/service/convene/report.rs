@@ -119,9 +119,13 @@ pub async fn of(desk: &Desk, history: &History) -> Result<Report, Stop> {
     if open && history.erased.records == 0 {
         let command = format!("quorate resume {}{}", report.run, report.at);
         report.notes.push(match gc::keeps_no_answers(history) && report.verdict.is_some() {
-            true => "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned(),
+            true => {
+                "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
+            }
             false => {
-                format!("Everything answered so far is kept: `{command}` asks again only for what is missing.")
+                format!(
+                    "Everything answered so far is kept: `{command}` asks again only for what is missing."
+                )
             }
         });
     }

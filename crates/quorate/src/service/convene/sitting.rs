@@ -258,7 +258,10 @@ fn clean_setup(setup: Setup, redaction: &Redaction) -> Result<(Setup, usize), St
         (clean, found) => {
             let unreadable = |error: serde_json::Error| {
                 let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
-                Stop::configuration(codes::ASSEMBLY_WORKSPACE_INVALID, body.help("take it out of the manifest"))
+                Stop::configuration(
+                    codes::ASSEMBLY_WORKSPACE_INVALID,
+                    body.help("take it out of the manifest"),
+                )
             };
             Ok((serde_json::from_value(clean).map_err(unreadable)?, found))
         }
