@@ -115,7 +115,7 @@ fn secrets_are_known_by_their_shape() {
         assert_eq!(redactor.redact(&clean), (clean.clone(), 0), "{clean}");
         let value = json!({"deep": [{"note": text}], text.as_str(): 1, format!("{text} again"): 2});
         let (clean, count) = redactor.redact_json(value);
-        assert!(!clean.to_string().contains(&json!(secret).to_string().trim_matches('"')), "{clean}");
+        assert!(!clean.to_string().contains(json!(secret).to_string().trim_matches('"')), "{clean}");
         assert_eq!((count, clean.as_object().map(Map::len)), (3, Some(3)), "{clean}");
     }
     assert!(kinds().count() >= 20);
