@@ -73,6 +73,8 @@ async fn it_says_what_it_is_and_what_it_offers() {
     council_audit
     assembly_convene
     run_show
+    ledger_verify
+    ledger_prove
     job_poll
     job_cancel
     ");
@@ -93,7 +95,7 @@ async fn a_read_only_server_offers_what_changes_nothing() {
     let place = draft();
     place.run(&["review", "draft.md"]).expect(1);
     let client = Client::stdio(&place, &["--read-only"]).await;
-    assert_eq!(client.tools().await, ["council_audit", "run_show"]);
+    assert_eq!(client.tools().await, ["council_audit", "run_show", "ledger_verify", "ledger_prove"]);
     let refused = client.refused("council_review", json!({"path": "draft.md"})).await;
     assert!(refused["help"].as_str().unwrap().contains("--read-only"), "{refused}");
     assert_eq!(client.call("council_audit", json!({})).await["reviews"], 1);
@@ -121,6 +123,27 @@ async fn a_review_says_what_the_command_says() {
     assert_eq!(given["result"]["artifact_type"], "post");
     let audit = client.call("council_audit", json!({"since": "24h", "type": "post"})).await;
     assert_eq!(audit["reviews"], 1, "{audit}");
+}
+
+#[tokio::test]
+async fn the_ledger_is_verified_and_a_run_proven() {
+    // D2
+    let place = draft();
+    place.run(&["review", "draft.md"]).expect(1);
+    let run = place.only_run();
+    let client = Client::stdio(&place, &["--read-only"]).await;
+    let verified = client.call("ledger_verify", json!({})).await;
+    assert_eq!(verified, place.run(&["ledger", "verify", "--format", "json"]).expect(0).json());
+    let proof = client.call("ledger_prove", json!({"what": run})).await;
+    place.write("proof.json", format!("{}\n", quorate_kernel::canonical::text(&proof).unwrap()));
+    let key = place.run(&["keys", "export", "ledger", "--format", "note"]).expect(0).stdout;
+    place.run(&["ledger", "check-proof", "proof.json", "--key", key.trim()]).expect(0);
+    let held = client.call("ledger_verify", json!({"keys": [key.trim()]})).await;
+    assert_eq!(held["holds"], true, "{held}");
+    for odd in ["/etc/passwd", "draft.md"] {
+        client.refused("ledger_verify", json!({"keys": [odd]})).await;
+    }
+    client.refused("ledger_prove", json!({"what": "r000000000000"})).await;
 }
 
 #[tokio::test]

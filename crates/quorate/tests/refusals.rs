@@ -136,7 +136,7 @@ fn a_broken_host_file_is_5_at_its_line() {
         ),
         ("[executors.a]\nkind = \"magic\"\n[defaults]\nexecutor = \"a\"\n", "quorate:kind_unknown", 2),
         ("[executors.a]\nkind = \"rubric\"\ntimeout = \"soon\"\n", "quorate:duration", 3),
-        ("ledger = \"postgres://x\"\n", "quorate:host_invalid", 1),
+        ("ledger = \"mysql://x\"\n", "quorate:host_invalid", 1),
     ] {
         place.write("quorate.toml", host);
         let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(5);

@@ -105,15 +105,17 @@ impl Store {
             Address::File(path) => Store::open(path).await,
             #[cfg(feature = "postgres")]
             Address::Postgres { url, dir } => {
-                // Who may write nothing here can still read what is there.
-                let made = address.make_dir();
-                let log_index = log_index(dir).await.map_err(|error| {
-                    unavailable(format!("cannot open the index of the log in {}", dir.display()), error)
-                })?;
+                // Nothing is made here before the server has answered. Who may write nothing here can still read what is
+                // there.
+                let mut made = false;
+                let log_index = async {
+                    made = address.make_dir().is_ok();
+                    log_index(dir).await
+                };
                 let (connection, is_new) = super::postgres::Server::connect(url, log_index)
                     .await
                     .map_err(|error| unanswered(address, error))?;
-                if is_new && made.is_ok() {
+                if is_new && made {
                     key_of_its_own(dir)?;
                 }
                 Ok(Opened { store: Store::new(address.clone(), connection), set_aside: None })

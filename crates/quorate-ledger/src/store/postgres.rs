@@ -65,7 +65,7 @@ impl Server {
     /// When the address is none, or the server does not answer.
     pub(super) async fn connect(
         url: &str,
-        log_index: SqliteConnection,
+        log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,
     ) -> Result<(Connection, bool), sqlx::Error> {
         let options = PgConnectOptions::from_str(url)?.disable_statement_logging();
         let options = match options.get_application_name() {
@@ -73,6 +73,7 @@ impl Server {
             Some(_) => options,
         };
         let connection = open(&options).await?;
+        let log_index = log_index.await?;
         let mut engine = Engine::Postgres(Box::new(Server { connection, options, log_index, lost: false }));
         let mut version = version(&mut engine).await?;
         let is_new = version == 0;

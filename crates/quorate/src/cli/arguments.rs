@@ -109,6 +109,16 @@ enum PolicyArgument {
     Strict,
 }
 
+/// How it is printed, and where configuration and ledger are.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ShapeArguments {
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Tabular::Human)]
+    pub(super) format: Tabular,
+    #[command(flatten)]
+    pub(super) places: PlaceArguments,
+}
+
 /// A format for people or programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Tabular {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 
-use super::arguments::{PlaceArguments, Tabular, since};
+use super::arguments::{PlaceArguments, ShapeArguments, Tabular, since};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::review::warnings;
@@ -28,9 +28,9 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Make the keys that are not there, and put the public half of the one that signs records into the keyring
-    Init(Shape),
+    Init(ShapeArguments),
     /// List the ledger's key, the one that signs records, and those of the keyring, each with its state
-    List(Shape),
+    List(ShapeArguments),
     /// Put a new key in the place of an old one; what the old one signed still counts
     Rotate(Rotate),
     /// Print a public key
@@ -40,21 +40,12 @@ enum Verb {
 }
 
 #[derive(Debug, Args)]
-struct Shape {
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
-    #[command(flatten)]
-    places: PlaceArguments,
-}
-
-#[derive(Debug, Args)]
 struct Rotate {
     /// What the key is for
     #[arg(value_name = "KEY", value_enum, default_value_t = Which::Signing)]
     key: Which,
     #[command(flatten)]
-    shape: Shape,
+    shape: ShapeArguments,
 }
 
 /// A key by what it is for.
@@ -96,7 +87,7 @@ struct Revoke {
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     #[command(flatten)]
-    shape: Shape,
+    shape: ShapeArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::arguments::{PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
 use super::render;
-use super::review::{failed, warnings};
+use super::review::ended;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::stop::Stop;
@@ -82,14 +82,5 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             .await
             .map(|evicted| render::overlays::swept(&evicted, format)),
     };
-    let exit = match text {
-        Ok(text) => {
-            warnings(&desk, terminal);
-            terminal.data(&text);
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, format.into(), terminal),
-    };
-    desk.close().await;
-    exit
+    ended(text, desk, format.into(), terminal).await
 }

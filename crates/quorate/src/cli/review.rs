@@ -114,6 +114,25 @@ pub(super) fn warnings(desk: &Desk, terminal: &Terminal) {
     }
 }
 
+/// Prints what was done at a desk, or why not, and closes it.
+pub(super) async fn ended(
+    done: Result<String, Stop>,
+    desk: Desk,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
+    let exit = match done {
+        Ok(text) => {
+            warnings(&desk, terminal);
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => failed(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
 /// Says how to go on with what was interrupted.
 pub(super) fn interrupted(progress: &Progress, desk: &Desk, terminal: &Terminal) -> Exit {
     match progress.run() {

@@ -9,6 +9,8 @@ mod job_cancel;
 mod job_poll;
 mod kv_get;
 mod kv_set;
+mod ledger_prove;
+mod ledger_verify;
 mod options;
 mod post_message;
 mod run_operator;
@@ -41,6 +43,8 @@ pub(super) fn all() -> Vec<Entry> {
         Entry::of::<council_audit::CouncilAudit>(),
         Entry::of::<assembly_convene::AssemblyConvene>(),
         Entry::of::<run_show::RunShow>(),
+        Entry::of::<ledger_verify::LedgerVerify>(),
+        Entry::of::<ledger_prove::LedgerProve>(),
         Entry::of::<job_poll::JobPoll>(),
         Entry::of::<job_cancel::JobCancel>(),
     ]

@@ -147,14 +147,15 @@ fn excerpt(printed: &str) -> String {
     if length <= CHARACTERS {
         last
     } else {
-        // Not amid a word: the rest of a secret could not be told for one.
+        // Not amid a word, unless there is no other: the rest of a secret could not be told for one.
         let amid = |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
         let word = length - CHARACTERS;
-        let rest = last.chars().skip(word);
-        let rest: String = match amid(word) && amid(word - 1) {
-            true => rest.skip_while(char::is_ascii_graphic).collect(),
-            false => rest.collect(),
+        let rest: String = last.chars().skip(word).collect();
+        let whole_words = match amid(word) && amid(word - 1) {
+            true => rest.trim_start_matches(|character: char| character.is_ascii_graphic()),
+            false => &rest,
         };
+        let rest = if whole_words.is_empty() { &rest } else { whole_words };
         format!("\u{2026}{}", rest.trim_start())
     }
 }

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
-use crate::cli::review::{failed, warnings};
+use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::checkpoint;
@@ -19,11 +19,8 @@ use crate::service::runs;
     after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger checkpoint > checkpoint.txt"
 )]
 pub(in crate::cli) struct Arguments {
-    /// How it is printed: as the signed note itself, or as one JSON object
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -31,23 +28,17 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let format = arguments.format.into();
-    let desk = match runs::desk(environment, &arguments.places.places()).await {
+    let format = arguments.shape.format.into();
+    let desk = match runs::desk(environment, &arguments.shape.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let exit = match checkpoint::checkpoint(&desk).await {
-        Ok(done) => {
-            desk.absorb(done.report);
-            warnings(&desk, terminal);
-            terminal.data(&match arguments.format {
-                Tabular::Human => render::ledger::checkpoint(&done.sealed),
-                Tabular::Json => render::ledger::checkpoint_json(&done.sealed),
-            });
-            Exit::DONE
+    let sealed = checkpoint::checkpoint(&desk).await.map(|done| {
+        desk.absorb(done.report);
+        match arguments.shape.format {
+            Tabular::Human => render::ledger::checkpoint(&done.sealed),
+            Tabular::Json => render::ledger::checkpoint_json(&done.sealed),
         }
-        Err(stop) => failed(&stop, &desk, format, terminal),
-    };
-    desk.close().await;
-    exit
+    });
+    ended(sealed, desk, format, terminal).await
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
 use crate::cli::review::{failed, warnings};
@@ -24,11 +24,8 @@ pub(in crate::cli) struct Arguments {
     /// Say what would be erased, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -36,14 +33,14 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let format = arguments.format.into();
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+    let format = arguments.shape.format.into();
+    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let exit = match gc::gc(&desk, arguments.dry_run).await {
         Ok(collected) => {
-            terminal.data(&match arguments.format {
+            terminal.data(&match arguments.shape.format {
                 Tabular::Human => render::retention::collected(&collected, terminal.stdout),
                 Tabular::Json => render::retention::collected_json(&collected),
             });

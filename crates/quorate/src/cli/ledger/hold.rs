@@ -2,16 +2,14 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
-use crate::cli::review::{failed, warnings};
+use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
-use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::ledger::hold::{self, Changed};
 use crate::service::runs;
-use crate::service::stop::Stop;
 
 /// Put a run on legal hold: nothing of it is erased, whatever its age
 #[derive(Debug, Args)]
@@ -28,11 +26,8 @@ pub(in crate::cli) struct Arguments {
     /// List the runs on hold
     #[arg(long, conflicts_with_all = ["run", "reason"])]
     list: bool,
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 /// Release a run from legal hold: once it is of age it may be erased
@@ -42,11 +37,8 @@ pub(in crate::cli) struct ReleaseArguments {
     /// The run's id, or the beginning of it; a conversation's stream by its whole name
     #[arg(value_name = "RUN")]
     run: String,
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -54,8 +46,8 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let format = arguments.format;
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+    let format = arguments.shape.format;
+    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format.into(), terminal),
     };
@@ -69,7 +61,7 @@ pub(in crate::cli) async fn run(
             Tabular::Json => render::retention::holds_json(&holds),
         }),
     };
-    ended(text, desk, format, terminal).await
+    ended(text, desk, format.into(), terminal).await
 }
 
 pub(in crate::cli) async fn release(
@@ -77,13 +69,13 @@ pub(in crate::cli) async fn release(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let format = arguments.format;
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+    let format = arguments.shape.format;
+    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format.into(), terminal),
     };
     let changed = hold::release(&desk, &arguments.run).await;
-    ended(changed.map(|changed| told(&changed, format)), desk, format, terminal).await
+    ended(changed.map(|changed| told(&changed, format)), desk, format.into(), terminal).await
 }
 
 fn told(changed: &Changed, format: Tabular) -> String {
@@ -91,17 +83,4 @@ fn told(changed: &Changed, format: Tabular) -> String {
         Tabular::Human => render::retention::changed(changed),
         Tabular::Json => render::retention::changed_json(changed),
     }
-}
-
-async fn ended(text: Result<String, Stop>, desk: Desk, format: Tabular, terminal: &Terminal) -> Exit {
-    let exit = match text {
-        Ok(text) => {
-            warnings(&desk, terminal);
-            terminal.data(&text);
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, format.into(), terminal),
-    };
-    desk.close().await;
-    exit
 }

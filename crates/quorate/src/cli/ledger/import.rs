@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
-use crate::cli::review::{failed, warnings};
+use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::import::{self, Request};
@@ -33,11 +33,8 @@ pub(in crate::cli) struct Arguments {
     /// Say what would be merged, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -45,7 +42,7 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let Arguments { file, keys, signers, dry_run, format, places } = arguments;
+    let Arguments { file, keys, signers, dry_run, shape: ShapeArguments { format, places } } = arguments;
     let request = Request { file, keys, signers, dry_run };
     let opened = match dry_run {
         true => runs::desk_to_look(environment, &places.places()).await,
@@ -55,17 +52,9 @@ pub(in crate::cli) async fn run(
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format.into(), terminal),
     };
-    let exit = match import::import(&desk, &request).await {
-        Ok(imported) => {
-            warnings(&desk, terminal);
-            terminal.data(&match format {
-                Tabular::Human => render::evidence::imported(&imported, dry_run),
-                Tabular::Json => render::evidence::imported_json(&imported, dry_run),
-            });
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, format.into(), terminal),
-    };
-    desk.close().await;
-    exit
+    let imported = import::import(&desk, &request).await.map(|imported| match format {
+        Tabular::Human => render::evidence::imported(&imported, dry_run),
+        Tabular::Json => render::evidence::imported_json(&imported, dry_run),
+    });
+    ended(imported, desk, format.into(), terminal).await
 }

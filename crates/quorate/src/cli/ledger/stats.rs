@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
-use crate::cli::review::{failed, warnings};
+use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::stats;
@@ -15,11 +15,8 @@ use crate::service::runs;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate ledger stats\n  quorate ledger stats --format json")]
 pub(in crate::cli) struct Arguments {
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -27,22 +24,14 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let format = arguments.format.into();
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
+    let format = arguments.shape.format.into();
+    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let exit = match stats::stats(&desk).await {
-        Ok(counted) => {
-            warnings(&desk, terminal);
-            terminal.data(&match arguments.format {
-                Tabular::Human => render::ledger::stats(&counted, terminal.stdout),
-                Tabular::Json => render::ledger::stats_json(&counted),
-            });
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, format, terminal),
-    };
-    desk.close().await;
-    exit
+    let counted = stats::stats(&desk).await.map(|counted| match arguments.shape.format {
+        Tabular::Human => render::ledger::stats(&counted, terminal.stdout),
+        Tabular::Json => render::ledger::stats_json(&counted),
+    });
+    ended(counted, desk, format, terminal).await
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
+use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
@@ -29,11 +29,8 @@ pub(in crate::cli) struct Arguments {
     /// or a file of these
     #[arg(long = "key", value_name = "KEY|FILE")]
     keys: Vec<String>,
-    /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
     #[command(flatten)]
-    places: PlaceArguments,
+    shape: ShapeArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -41,7 +38,7 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let Arguments { since, witness, keys, format, places } = arguments;
+    let Arguments { since, witness, keys, shape: ShapeArguments { format, places } } = arguments;
     let request = Request { since, witness, keys, places: places.places() };
     let verified = match verify::verify(environment, &request).await {
         Ok(verified) => verified,

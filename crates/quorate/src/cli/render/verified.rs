@@ -135,7 +135,7 @@ fn held(verified: &Verified) -> Vec<String> {
 
 /// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
 /// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, witness, log, open, texts, found, divergences:
-/// [{kind, part, run, n, place, until, what}], seconds: {records, signatures}}`.
+/// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verified) -> String {
     let Verified { ledger, log, witness, report, .. } = verified;
     let Report { tree, origin, since, records, erased, streams, texts, found, .. } = report;
@@ -170,7 +170,6 @@ pub fn json(verified: &Verified) -> String {
         "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
         "found": found,
         "divergences": report.divergences.iter().map(divergence).collect::<Vec<_>>(),
-        "seconds": {"records": report.took.as_secs_f64(), "signatures": report.signatures_took.as_secs_f64()},
     });
     format!("{object:#}\n")
 }

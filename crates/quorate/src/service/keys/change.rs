@@ -104,6 +104,14 @@ pub struct Replaced {
 /// # Errors
 /// When a file cannot be used or written, or the ledger does not answer.
 pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
+    if checkpoint::handed().is_some() {
+        let body = Body::new(format!(
+            "the ledger's key comes from the variable {}, where it cannot be replaced from here",
+            checkpoint::VARIABLE
+        ));
+        let help = "unset it where the key's file lies, rotate there, and hand over the new key";
+        return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
+    }
     let directory = keys.directory();
     let old = directory.load(Purpose::Ledger).map_err(|error| keys.stop(&error))?.map(Arc::new);
     let made = SecretKey::generate();

@@ -17,7 +17,7 @@ use crate::service::stop::{Stop, chain};
 use crate::service::workspace::{Workspace, shown};
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
-const VARIABLE: &str = "QUORATE_LEDGER_KEY";
+pub const VARIABLE: &str = "QUORATE_LEDGER_KEY";
 
 /// What is done to seal a ledger.
 pub struct Sealing<'a> {
@@ -64,6 +64,11 @@ pub async fn vouch(desk: &Desk, keys: &[Arc<SecretKey>]) -> Result<Report, Stop>
 pub async fn checkpoint_or_say(desk: &Desk) -> Report {
     let witness = witness_of(&desk.workspace);
     of(desk, witness.as_deref()).seal_or_say().await
+}
+
+/// The key that the environment hands over, as text.
+pub fn handed() -> Option<String> {
+    environment::variable(VARIABLE).filter(|text| !text.is_empty())
 }
 
 fn of<'a>(desk: &'a Desk, witness: Option<&'a Path>) -> Sealing<'a> {
@@ -127,7 +132,7 @@ impl Sealing<'_> {
     /// The ledger's key, where it is the one that signed so far.
     async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, Stop> {
         let known = self.store.checkpoint_keys().await?;
-        let (key, from) = match environment::variable(VARIABLE).filter(|text| !text.is_empty()) {
+        let (key, from) = match handed() {
             Some(text) => {
                 let key = SecretKey::from_text(&Zeroizing::new(text)).map(Some);
                 (key.map_err(|error| chain(&error)), format!("the variable {VARIABLE}"))

@@ -1,0 +1,41 @@
+//! `ledger_prove`: a proof of a record or a run for somebody without the ledger.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Object;
+use crate::mcp::Served;
+use crate::mcp::caller::Caller;
+use crate::mcp::failure::Failure;
+use crate::mcp::tool::{Effect, Tool};
+use crate::service::ledger::prove;
+use crate::service::runs;
+
+pub(super) struct LedgerProve;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// A record (`<run>/<n>`), or a run: its id, or the beginning of it
+    what: String,
+}
+
+impl Tool for LedgerProve {
+    const NAME: &'static str = "ledger_prove";
+    const TITLE: &'static str = "Prove what was decided";
+    const ABOUT: &'static str = "Proves to somebody without the ledger that a record, or a run, is in it: the object that \
+                                 `quorate ledger check-proof` checks when it is written to a file as canonical JSON.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Object;
+
+    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+        let desk = runs::desk_to_look(&served.environment, &served.places).await?;
+        let proved = prove::prove(&desk, &given.what).await;
+        desk.close().await;
+        let text = serde_json::to_string(&proved?).expect("a proof is JSON");
+        Ok(Object::printed(&text))
+    }
+}
