@@ -13,6 +13,7 @@ It has to come from elsewhere than the file that is verified. Exit: 0 all holds,
 import argparse
 import base64
 import binascii
+import contextlib
 import datetime
 import decimal
 import hashlib
@@ -27,7 +28,8 @@ try:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 except ImportError:
-    sys.exit("verify_ledger: needs the package cryptography (Debian: python3-cryptography)")
+    print("verify_ledger: needs the package cryptography (Debian: python3-cryptography)", file=sys.stderr)
+    sys.exit(2)
 
 EXACT = 2**53
 MAX_LINE = 64 << 20
@@ -65,6 +67,17 @@ class Unreadable(Exception):
 def need(holds, what):
     if not holds:
         raise Flaw(what)
+
+
+@contextlib.contextmanager
+def reading(what):
+    """Where a flaw means that the input is no document of this kind, and not that a document does not hold."""
+    try:
+        yield
+    except Flaw as flaw:
+        raise Unreadable(f"{what}: {flaw}") from None
+    except UnicodeError:
+        raise Unreadable(f"{what}: it is not UTF-8") from None
 
 
 # Canonical JSON (RFC 8785).
@@ -323,7 +336,7 @@ class Seal:
         need(len(by) == len(lines) == len(known), "the note's signatures are not those of its keys, one each")
         lines = text[:-1].split("\n")
         need(len(lines) >= 3 and all(lines), "the checkpoint has fewer than three lines, or an empty one")
-        need(re.fullmatch("0|[1-9][0-9]*", lines[1]) and int(lines[1]) < 2**64, "the checkpoint's size is no number")
+        need(re.fullmatch("0|[1-9][0-9]{0,19}", lines[1]) and int(lines[1]) < 2**64, "the checkpoint's size is no number")
         self.origin, self.size = lines[0], int(lines[1])
         self.root = unbase64(lines[2], 32, "the checkpoint's root")
         need(all(one[0] == self.origin for one in known), "a key signs for another log")
@@ -452,18 +465,19 @@ def named(value, names):
 
 def verify_proof(text, trusted, signers):
     """Findings of a proof that holds."""
-    need(text.endswith("\n"), "it has no line end at its end")
-    types = {"v": COUNT, "origin": TEXT, "checkpoint": TEXT, "keys": LIST, "records": LIST, "signers": LIST}
-    version, origin, note, keys, records, listed = fields(parse(text[:-1], "the proof"), types, "the proof")
-    need(version == 1, f"its version is {version}, and this program reads 1")
+    with reading("it is no proof"):
+        need(text.endswith("\n"), "it has no line end at its end")
+        types = {"v": COUNT, "origin": TEXT, "checkpoint": TEXT, "keys": LIST, "records": LIST, "signers": LIST}
+        version, origin, note, keys, records, listed = fields(parse(text[:-1], "the proof"), types, "the proof")
+        need(version == 1, f"its version is {version}, and this program reads 1")
+        types = {"id": TEXT, "index": COUNT, "head": TEXT, "data": SOME_TEXT, "leaf_path": LIST, "signatures": LIST}
+        records = [fields(one, types, "a record") for one in records]
     need(records, "it is about no record")
     seal = Seal(note, texts(keys, "the list of keys"))
     need(seal.origin == origin, "its checkpoint is of another log")
     known, asked = known_signers(listed, signers), {key_id(one) for one in signers}
     course, used = Course(gaps=True), set()
-    for one in records:
-        types = {"id": TEXT, "index": COUNT, "head": TEXT, "data": SOME_TEXT, "leaf_path": LIST, "signatures": LIST}
-        name, index, head, data, path, envelopes = fields(one, types, "a record")
+    for name, index, head, data, path, envelopes in records:
         try:
             record = Record(head, data, index, path, envelopes, seal.size, seal.root, known)
             need(name == f"{record.run}/{record.n}", "its head says that it is another one")
@@ -495,7 +509,9 @@ def lines_of(stream, digest):
             need(line.endswith(b"\n"), "it has no end: the file was cut")
             yield count, line[:-1].decode(), before.hexdigest()
         except (Flaw, UnicodeDecodeError) as flaw:
-            raise Flaw(f"line {count}: {flaw}") from None
+            # Without a first line nothing says that it is an export.
+            kind = Unreadable if count == 1 else Flaw
+            raise kind(f"line {count}: {flaw}") from None
 
 
 class Export:
@@ -506,9 +522,10 @@ class Export:
             "quorate_export": COUNT, "origin": TEXT, "size": COUNT, "root": TEXT, "note": SOME_TEXT, "keys": LIST,
             "signers": LIST, "runs": (list, NONE), "from": (dict, NONE),
         }
-        header = parse(text, "it")
-        version, self.origin, self.size, root, note, keys, self.listed, self.runs, begin = fields(header, types, "it")
-        need(version == 1, f"its version is {version}, and this program reads 1")
+        with reading("it is no export"):
+            header = parse(text, "it")
+            version, self.origin, self.size, root, note, keys, self.listed, self.runs, begin = fields(header, types, "it")
+            need(version == 1, f"its version is {version}, and this program reads 1")
         self.root = hash_of(root, "its root")
         self.seal = None
         if note is not None:
@@ -597,7 +614,8 @@ def verify_export(stream, trusted, signers):
             raise Flaw(f"line {count}: {flaw}") from None
         except UnicodeEncodeError:
             raise Flaw(f"line {count}: it has half a character") from None
-    need(export is not None, "it is empty")
+    if export is None:
+        raise Unreadable("it is empty")
     need(ended, "it ends without its last line: it was cut")
     found = f"{export.records} of {export.size} records of {export.origin}, {export.bodies} texts, {export.signatures} signatures"
     return vouch(export.seal, trusted, found)
@@ -611,17 +629,14 @@ def given_keys(values):
     keys = []
     for value in values:
         lines = [value]
-        if os.path.isfile(value):
-            with open(value, encoding="utf-8") as file:
-                lines = [line.strip() for line in file if line.strip()]
-            if not lines:
-                raise Unreadable(f"{value} is empty")
-        for line in lines:
-            try:
+        with reading(ascii(value)):
+            if os.path.isfile(value):
+                with open(value, encoding="utf-8") as file:
+                    lines = [line.strip() for line in file if line.strip()]
+                need(lines, "it is empty")
+            for line in lines:
                 public_key(line) if line.startswith(PUBLIC) else verifier(line)
-            except Flaw as flaw:
-                raise Unreadable(f"{value}: {flaw}") from None
-            keys.append(line)
+                keys.append(line)
     return keys
 
 
@@ -646,7 +661,7 @@ def batch(path):
                     stream = io.BytesIO(base64.b64decode(one["export"]))
                     verify_export(stream, one["keys"], one["signers"])
                 print("holds")
-            except Flaw as flaw:
+            except (Flaw, Unreadable) as flaw:
                 print(ascii(str(flaw)))
             except UnicodeError:
                 print("it is not UTF-8")
@@ -671,15 +686,15 @@ def main():
             raise Unreadable("a signer is a public key")
         if arguments.proof:
             with open(arguments.proof, "rb") as file:
-                found = verify_proof(file.read(MAX_LINE).decode(), trusted, signers)
+                data = file.read(MAX_LINE)
+            with reading("it is no proof"):
+                text = data.decode()
+            found = verify_proof(text, trusted, signers)
         else:
             with open(arguments.export, "rb") as file:
                 found = verify_export(file, trusted, signers)
     except Flaw as flaw:
         print(f"does not hold: {flaw}")
-        return 1
-    except UnicodeError:
-        print("does not hold: it is not UTF-8")
         return 1
     except (Unreadable, OSError) as error:
         print(f"verify_ledger: {error}", file=sys.stderr)

@@ -104,6 +104,7 @@ codes! {
     refusal GOVERNANCE_WIDENED = "quorate:governance_widened", "quorate/governance_widened.md";
     refusal GOVERNANCE_EXCEEDED = "quorate:governance_exceeded", "quorate/governance_exceeded.md";
     refusal GOVERNANCE_UNCHECKED = "quorate:governance_unchecked", "quorate/governance_unchecked.md";
+    refusal KEY_REVOKED = "quorate:key_revoked", "quorate/key_revoked.md";
     refusal SIGNING_KEY_MISSING = "quorate:signing_key_missing", "quorate/signing_key_missing.md";
     refusal KEY_EXPOSED = "quorate:key_exposed", "quorate/key_exposed.md";
     refusal KEY_UNUSABLE = "quorate:key_unusable", "quorate/key_unusable.md";

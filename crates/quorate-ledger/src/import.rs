@@ -1,7 +1,8 @@
 //! Taking in runs from another ledger's export: everything is verified first, then what this ledger does not have is
 //! merged in one transaction, byte for byte as it was.
 //!
-//! A run that is here already gets what follows its last record; one that contradicts what is here refuses the whole file.
+//! A run that was imported before gets what follows its last record. A run that this ledger recorded itself gets nothing
+//! from elsewhere: a longer one refuses the whole file, and so does one that contradicts what is here.
 //! Streams that are no runs (overlays, playbooks, conversations, the ledger's own) belong to the ledger that they are in
 //! and are not merged.
 
@@ -103,6 +104,22 @@ fn verified<R: BufRead>(reader: &Reader<R>, terms: &Terms<'_>) -> Result<Verifie
     Ok(Verified { header: reader.header().clone(), counted: reader.counted().clone(), key, file_sha256 })
 }
 
+/// What [`Store::import`] would merge into a ledger that is not there yet. Nothing is made.
+///
+/// # Errors
+/// [`Refused`], never [`Refused::Ledger`].
+pub async fn into_nothing(input: impl BufRead, terms: &Terms<'_>) -> Result<Imported, Refused> {
+    let mut reader = Reader::open(input, terms.signers)?;
+    let mut merging = Merging::default();
+    merging.all(None, &mut reader, true).await.map_err(|error| match error {
+        Stopped::Refused(refused) => refused,
+        Stopped::Store(error) => {
+            Refused::Ledger(Error::Unavailable { what: error.to_string(), source: None })
+        }
+    })?;
+    merging.done(&reader, terms)
+}
+
 impl Store {
     /// Verifies an export and then merges it. `open` opens the file, twice: what is merged is verified again while it is
     /// read, so that a file that changes in between changes nothing here.
@@ -120,13 +137,13 @@ impl Store {
         let mut merging = Merging::default();
         if terms.dry_run {
             let engine = connection.engine().await.map_err(|error| self.error(error))?;
-            merging.all(engine, &mut reader, true).await.map_err(|error| self.refused(error))?;
+            merging.all(Some(engine), &mut reader, true).await.map_err(|error| self.refused(error))?;
             return merging.done(&reader, terms);
         }
         let mut transaction =
             connection.begin(Durability::Synced).await.map_err(|error| self.error(error))?;
         let engine = transaction.engine();
-        merging.all(engine, &mut reader, false).await.map_err(|error| self.refused(error))?;
+        merging.all(Some(engine), &mut reader, false).await.map_err(|error| self.refused(error))?;
         let imported = merging.done(&reader, terms)?;
         if !imported.runs.is_empty() {
             let entry = entry(&imported, &merging.erased, terms.at_ms);
@@ -203,25 +220,34 @@ enum Here {
         had: u64,
         /// Its last record here: its leaf, and whether it is signed. Nothing where there is none.
         last: Option<merge::End>,
+        /// Whether this ledger recorded it itself: then nobody else adds to it.
+        own: bool,
         /// How many came.
         new: u64,
     },
 }
 
 impl Merging {
+    /// Takes all of a file. Without an engine there is no ledger, and all is new.
     async fn all<R: BufRead>(
         &mut self,
-        engine: &mut Engine,
+        mut engine: Option<&mut Engine>,
         reader: &mut Reader<R>,
         dry: bool,
     ) -> Result<(), Stopped> {
         while let Some(entry) = reader.entry()? {
             match entry {
-                read::Entry::Record(item, checked) => self.record(engine, &item, &checked, dry).await?,
-                read::Entry::Body { sha256, text } if self.keeps && !dry => {
-                    merge::body(engine, &sha256, &text).await?;
+                read::Entry::Record(item, checked) => {
+                    self.record(engine.as_deref_mut(), &item, &checked, dry).await?;
                 }
-                read::Entry::Body { .. } => {}
+                read::Entry::Body { sha256, text } => {
+                    if let Some(engine) = engine.as_deref_mut()
+                        && self.keeps
+                        && !dry
+                    {
+                        merge::body(engine, &sha256, &text).await?;
+                    }
+                }
             }
         }
         Ok(())
@@ -229,7 +255,7 @@ impl Merging {
 
     async fn record(
         &mut self,
-        engine: &mut Engine,
+        mut engine: Option<&mut Engine>,
         item: &Item,
         record: &Checked,
         dry: bool,
@@ -241,15 +267,25 @@ impl Merging {
         };
         self.keeps = false;
         if !self.runs.contains_key(&head.run) {
-            let here = Here::of(engine, record).await?;
+            let here = Here::of(engine.as_deref_mut(), record).await?;
             self.runs.insert(head.run.clone(), here);
         }
-        let Some(Here::Run { had, last, new }) = self.runs.get_mut(&head.run) else { return Ok(()) };
+        let Some(Here::Run { had, last, own, new }) = self.runs.get_mut(&head.run) else { return Ok(()) };
         if head.n < *had {
-            return match merge::head(engine, &head.run, head.n).await? {
+            let ours = match engine {
+                Some(engine) => merge::head(engine, &head.run, head.n).await?,
+                None => None,
+            };
+            return match ours {
                 Some(ours) if ours == item.head => Ok(()),
                 _ => Err(contradicts("this ledger has another record under this number".into())),
             };
+        }
+        if *own {
+            let what = format!(
+                "this ledger recorded the run itself and has {had} records of it, and nobody else adds to it"
+            );
+            return Err(contradicts(what));
         }
         if head.n != *had + *new {
             let what = format!(
@@ -276,7 +312,9 @@ impl Merging {
         if item.data.is_none() {
             self.erased.entry(head.run.clone()).or_default().push(head.n);
         }
-        if !dry {
+        if let Some(engine) = engine
+            && !dry
+        {
             merge::insert(engine, item, record).await?;
         }
         Ok(())
@@ -297,7 +335,7 @@ impl Merging {
 }
 
 impl Here {
-    async fn of(engine: &mut Engine, first: &Checked) -> Result<Here, sqlx::Error> {
+    async fn of(engine: Option<&mut Engine>, first: &Checked) -> Result<Here, sqlx::Error> {
         let head = &first.head;
         // A stream of the host's has a name of its own; a run's is an id, which names files as well.
         let letters = |letter: u8| {
@@ -305,9 +343,13 @@ impl Here {
         };
         let is_id = head.run != STREAM && head.run.len() <= 64 && head.run.bytes().all(letters);
         let begins = head.kind == Kind::RunOpened.as_str();
-        let last = if is_id { merge::end(engine, &head.run).await? } else { None };
+        let (mut last, mut known) = (None, merge::Known::default());
+        if let Some(engine) = engine.filter(|_| is_id) {
+            last = merge::end(engine, &head.run).await?;
+            known = merge::known(engine, &head.run).await?;
+        }
         let is_run = match (&last, head.n) {
-            (Some(_), _) => merge::is_run(engine, &head.run).await?,
+            (Some(_), _) => known.is_run,
             (None, 0) => begins,
             // It is not here, and the file has no beginning of it: the gap refuses it.
             (None, _) => {
@@ -315,7 +357,11 @@ impl Here {
             }
         };
         Ok(match is_id && is_run {
-            true => Here::Run { had: last.as_ref().map_or(0, |last| last.next), last, new: 0 },
+            true => {
+                let (had, own) =
+                    (last.as_ref().map_or(0, |last| last.next), last.is_some() && !known.imported);
+                Here::Run { had, last, own, new: 0 }
+            }
             false => Here::Stream,
         })
     }

@@ -181,6 +181,28 @@ impl Directory {
         file::publics(&self.retired_dir(purpose))
     }
 
+    /// Where the last checkpoint that the ledger's key signed is kept.
+    pub fn last_file(&self) -> PathBuf {
+        self.path.join("ledger.last")
+    }
+
+    /// Keeps the last checkpoint that the ledger's key signed, so that it signs nothing that contradicts it. It is not
+    /// synced: an older one, or none, is what a loss of power may leave, and contradicts nothing either.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep_last(&self, note: &str) -> Result<(), Error> {
+        file::put_for_now(&self.path, &self.last_file(), note)
+    }
+
+    /// The last checkpoint that the ledger's key signed, as far as it was kept; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn last(&self) -> Result<Option<String>, Error> {
+        file::note(&self.last_file())
+    }
+
     fn retired_dir(&self, purpose: Purpose) -> PathBuf {
         self.path.join("retired").join(purpose.word())
     }

@@ -65,6 +65,8 @@ pub struct Options {
     pub since: Option<Since>,
     /// Checkpoints that are kept elsewhere.
     pub witness: Option<Witness>,
+    /// The last checkpoint that the ledger's own key signed, as it is kept beside the key.
+    pub last: Option<Witness>,
     /// The log whose lines are held against the runs.
     pub log: Option<PathBuf>,
 }
@@ -127,6 +129,8 @@ pub struct Report {
     pub given_keys: Vec<bool>,
     /// What came of the witness.
     pub witness: Option<Witnessed>,
+    /// What came of the last checkpoint that the ledger's own key signed.
+    pub last: Option<Witnessed>,
     /// What came of the log.
     pub log: Option<Logged>,
     /// How long the records took, without the time that the signatures took.
@@ -217,7 +221,10 @@ async fn in_snapshot(engine: &mut Engine, options: &Arc<Options>) -> Result<(Rep
     }
     let since = tree.size();
     let mut walk = Walk::new(Arc::clone(&options), tree, seals, runs);
-    for tree in begin::witness_sizes(&options).chain(untrusted.iter().map(|(tree, _)| *tree)) {
+    let origin = begin::origin(engine).await;
+    for tree in
+        begin::witness_sizes(&options, origin.as_deref()).chain(untrusted.iter().map(|(tree, _)| *tree))
+    {
         if tree.size >= since {
             walk.roots.entry(tree.size).or_default().insert(tree.root);
         }
@@ -300,7 +307,9 @@ fn read<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sqlx::Error>) 
 fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
     let options = Arc::clone(&walk.options);
     let vouched_by_themselves = signatures::outsiders(walk);
-    let witness = options.witness.as_ref().map(|witness| witnessed::check(walk, witness));
+    let witness = options.witness.as_ref().map(|witness| witnessed::check(walk, witness, "the witness"));
+    let last =
+        options.last.as_ref().map(|last| witnessed::check(walk, last, "what the ledger's key signed last"));
     let own_key = walk.seals.ends_with(&options.own).filter(|_| !options.own.is_empty());
     if own_key == Some(false) {
         let what = "it is not signed by the ledger's own key".to_owned();
@@ -340,6 +349,7 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
         own_key,
         given_keys,
         witness,
+        last,
         log: None,
         took: Duration::ZERO,
         signatures_took: walk.jobs.took,

@@ -175,6 +175,33 @@ async fn a_run_gets_its_tail_and_one_that_contradicts_refuses_all() {
 }
 
 #[tokio::test]
+async fn nobody_else_adds_to_a_run_that_was_recorded_here() {
+    // D2: the ledger goes on in a copy, whose key is its own, and what the copy added comes back.
+    let ours = World::full().await;
+    let before = ours.export(&all()).await;
+    let copy = World::empty().await;
+    copy.import(&before, &[ours.trusted()]).await.expect("merged");
+    copy.append(PLAIN, 8, vec![entry(Kind::Override, json!({"verdict": "HOLD"}))], vec![]).await;
+    copy.seal().await;
+    for dry_run in [true, false] {
+        let file = copy.export(&all()).await;
+        let trusted = [copy.trusted()];
+        let terms = Terms { trusted: &trusted, signers: &[], at_ms: 0, dry_run };
+        let refused = ours.store.import(|| Ok(Cursor::new(file.as_bytes())), &terms).await;
+        let Err(Refused::Contradicts { id, what }) = refused else { panic!("{refused:?}") };
+        assert_eq!(id, format!("{PLAIN}/8"));
+        assert!(what.contains("recorded the run itself"), "{what}");
+    }
+    assert_eq!(ours.store.records(&PLAIN.into()).await.unwrap().len(), 8);
+    assert!(!ours.store.is_imported(&PLAIN.into()).await.unwrap());
+    let own = ours.store.records(&"ledger".into()).await.unwrap();
+    assert!(own.iter().all(|record| !record.is(Kind::Imported)), "nothing is written");
+    // What is here as it is stays no conflict.
+    let known = ours.import(&before, &[ours.trusted()]).await.expect("nothing to do");
+    assert_eq!((known.runs.len(), known.known), (0, 2));
+}
+
+#[tokio::test]
 async fn whom_nobody_vouched_for_is_not_believed() {
     let (theirs, ours) = (World::full().await, World::empty().await);
     let file = theirs.export(&all()).await;

@@ -81,6 +81,125 @@ fn a_proof_is_checked_where_there_is_no_ledger() {
     assert_eq!(one["records"].as_array().map(Vec::len), Some(1));
     place.run(&["ledger", "prove", &format!("{run}/999")]).expect(4).says("quorate:run_unknown");
     place.run(&["ledger", "prove", "ledger"]).expect(5).says("quorate:record_unsealed");
+    let last = last_of_ledger(&place);
+    let refused = place.run(&["ledger", "prove", &last]).expect(5);
+    refused.says("it is sealed by the next checkpoint");
+    assert!(
+        !refused.stderr.contains("quorate ledger checkpoint"),
+        "that would seal nothing: {}",
+        refused.stderr
+    );
+}
+
+/// The ledger's own last record, a checkpoint's.
+fn last_of_ledger(place: &Place) -> String {
+    let refused = place.run(&["ledger", "prove", "ledger"]).expect(5);
+    let at = refused.stderr.find("record ledger/").expect("it is named") + "record ".len();
+    refused.stderr[at..].split_whitespace().next().expect("an id").to_owned()
+}
+
+#[test]
+fn a_body_that_a_proof_leaves_out_is_not_called_erased() {
+    // D2
+    let (place, run) = reviewed();
+    let mut proof = place.run(&["ledger", "prove", &format!("{run}/3")]).expect(0).json();
+    proof["records"][0]["data"] = Value::Null;
+    place.write("proof.json", format!("{proof}\n"));
+    let said = place.run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"]).expect(0).stdout;
+    assert!(said.contains("  not ") && !said.contains("erased"), "{said}");
+}
+
+#[test]
+fn an_export_takes_nobody_elses_place() {
+    // D2
+    let (place, _) = reviewed();
+    let config = "[keys]\nsign = \"required\"\n[ledger]\nwitness = \"witness.txt\"\n";
+    place.write("quorate.toml", config);
+    place.write("council_log.jsonl", "x");
+    let mut taken = vec!["quorate.toml", "keyring.toml", "witness.txt", "./sub/../quorate.toml"];
+    taken.extend([".quorate/ledger.db", ".quorate/ledger.db-wal", ".quorate/ledger.db-shm"]);
+    taken.extend([".quorate/council_log.jsonl", ".quorate/keys/ledger.ed25519", ".quorate/keys/new"]);
+    std::fs::create_dir(place.path("sub")).expect("made");
+    let bytes = |name: &str| std::fs::read(place.path(name)).ok();
+    for name in taken {
+        let before = bytes(name);
+        place.run(&["ledger", "export", "--out", name]).expect(5).says("quorate:file_unwritable");
+        // What SQLite does with its own files is its own.
+        if !name.contains("ledger.db") {
+            assert_eq!(bytes(name), before, "{name}");
+        }
+    }
+    place.run(&["runs"]).expect(0);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        symlink(place.path(".quorate/ledger.db"), place.path("link")).expect("linked");
+        place.run(&["ledger", "export", "--out", "link"]).expect(5).says("the ledger is there");
+        symlink(place.path("nowhere"), place.path("dangling")).expect("linked");
+        place.run(&["ledger", "export", "--out", "dangling"]).expect(5).says("quorate:file_unwritable");
+        for name in ["/dev/null", "sub"] {
+            place.run(&["ledger", "export", "--out", name]).expect(5).says("no regular file");
+        }
+        place.write("sub/real.jsonl", "old");
+        symlink(place.path("sub/real.jsonl"), place.path("to.jsonl")).expect("linked");
+        place.run(&["ledger", "export", "--out", "to.jsonl"]).expect(0);
+        assert!(place.path("to.jsonl").is_symlink());
+        assert!(place.read("sub/real.jsonl").starts_with('{'));
+    }
+}
+
+#[test]
+fn an_import_that_comes_to_nothing_makes_nothing() {
+    // D2
+    let (place, run) = reviewed();
+    let export = place.run(&["ledger", "export"]).expect(0).stdout;
+    let ours = Place::with("theirs.jsonl", &export);
+    ours.write("their.pub", place.read("ledger.pub"));
+    ours.write("spoilt.jsonl", &export[..export.len() / 2]);
+    let import = |file: &str, more: &[&str]| ours.run(&[&["ledger", "import", file], more].concat());
+    let key = ["--key", "their.pub"];
+    import("theirs.jsonl", &[]).expect(5).says("quorate:key_unvouched");
+    import("spoilt.jsonl", &key).expect(5).says("quorate:export_invalid");
+    import("nowhere.jsonl", &key).expect(4).says("there is no such file");
+    for name in [".", "/dev/null"] {
+        import(name, &key).expect(5).says("no regular file");
+    }
+    let would =
+        import("theirs.jsonl", &["--key", "their.pub", "--dry-run", "--format", "json"]).expect(0).json();
+    assert!(would["runs"][&run].as_u64().is_some_and(|records| records > 20), "{would}");
+    assert!(!ours.path(".quorate").exists(), "nothing is made");
+    let done = import("theirs.jsonl", &["--key", "their.pub", "--format", "json"]).expect(0).json();
+    assert_eq!(done["runs"], would["runs"]);
+}
+
+#[test]
+fn the_other_verifier_tells_what_is_unusable_from_what_does_not_hold() {
+    // D2
+    let (place, run) = reviewed();
+    place.run(&["ledger", "export", "--out", "out.jsonl"]).expect(0);
+    let proof = place.run(&["ledger", "prove", &run]).expect(0).stdout;
+    place.write("proof.json", &proof);
+    place.write("empty", "");
+    place.write("object", "{}\n");
+    place.write("text", "no JSON\n");
+    std::fs::write(place.path("random"), [0xff, 0xfe, 0, 10, 0x80]).expect("written");
+    let Some(whole) = verify(&place, &["out.jsonl", "--key", "ledger.pub"]) else { return };
+    whole.expect(0);
+    let ran = |arguments: &[&str]| verify(&place, arguments).expect("it ran before");
+    for name in ["empty", "object", "text", "random", "nowhere", ".", "proof.json"] {
+        ran(&[name, "--key", "ledger.pub"]).expect(2);
+    }
+    for name in ["empty", "object", "text", "random", "nowhere", ".", "out.jsonl"] {
+        ran(&["--proof", name, "--key", "ledger.pub"]).expect(2);
+    }
+    for name in ["empty", "text", "random"] {
+        ran(&["out.jsonl", "--key", name]).expect(2).says(name);
+    }
+    place.write("proof.json", proof.replacen("\"index\":0", "\"index\":1", 1));
+    ran(&["--proof", "proof.json", "--key", "ledger.pub"]).expect(1);
+    let export = place.read("out.jsonl");
+    place.write("out.jsonl", &export[..export.len() / 2]);
+    ran(&["out.jsonl", "--key", "ledger.pub"]).expect(1);
 }
 
 #[test]

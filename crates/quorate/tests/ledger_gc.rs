@@ -173,6 +173,26 @@ fn a_run_on_hold_is_left_alone() {
     place.run(&["replay", &run]).expect(5).says("quorate:body_evicted");
 }
 
+#[test]
+fn what_others_recorded_is_not_kept_by_this_workspaces_days() {
+    // D4
+    let theirs = reviewed();
+    age(&theirs, 200);
+    // Another ledger was begun on purpose.
+    let _ = std::fs::remove_file(theirs.path(".quorate/keys/ledger.last"));
+    theirs.run(&["ledger", "checkpoint"]).expect(0);
+    let export = theirs.run(&["ledger", "export"]).expect(0).stdout;
+    let ours = Place::with("theirs.jsonl", &export);
+    ours.write("their.pub", theirs.run(&["keys", "export", "ledger", "--format", "note"]).expect(0).stdout);
+    ours.write("quorate.toml", "ledger.retention = \"days:90\"\n");
+    ours.run(&["ledger", "import", "theirs.jsonl", "--key", "their.pub"]).expect(0);
+    let left = ours.run(&["ledger", "gc", "--format", "json"]).expect(0).json();
+    assert_eq!(left["erased"], json!([]));
+    ours.run(&["replay", &ours.only_run()]).expect(0);
+    let gone = theirs.run(&["ledger", "gc"]).expect(0);
+    gone.stdout.find("has lines of these runs").expect("it is its own log");
+}
+
 /// An assembly that keeps no answers.
 fn silent(answers: &Value) -> Place {
     let place = Place::new();

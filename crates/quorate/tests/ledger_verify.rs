@@ -147,7 +147,64 @@ fn the_witness_knows_what_was_cut_off() {
     assert_eq!((first(&ran).0.as_str(), first(&ran).1.as_str()), ("cut", "witness"), "{}", ran.stdout);
     refuses(verify(&place, &["--witness", "nowhere.txt"]), 4, "quorate:witness_unreadable");
     std::fs::remove_file(place.path("witness.txt")).unwrap();
-    verify(&place, &[]).expect(0).says("quorate:witness_behind");
+    // Without it, what the key signed last still tells.
+    verify(&place, &[]).expect(1).says("quorate:witness_behind");
+}
+
+#[test]
+fn a_witness_without_a_checkpoint_of_this_ledger_is_none() {
+    // D2
+    let (place, _) = reviewed();
+    place.write("ledger.pub", place.run(&["keys", "export", "ledger"]).expect(0).stdout);
+    place.write("empty.txt", "");
+    for witness in ["empty.txt", "ledger.pub", "draft.md", "/dev/null", "."] {
+        refuses(verify(&place, &["--witness", witness]), 5, "quorate:witness_unreadable");
+    }
+    place.run(&["ledger", "verify", "--witness", "."]).expect(5).says("the witness . cannot");
+    let checkpoint = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
+    place.write("torn.txt", format!("{checkpoint}\nAnd more.\n"));
+    verify(&place, &["--witness", "torn.txt"]).expect(0).says("quorate:witness_behind");
+    let (other, _) = reviewed();
+    place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).expect(0).stdout);
+    verify(&place, &["--witness", "theirs.txt"]).expect(1).says("is of another ledger");
+}
+
+#[test]
+fn a_log_goes_along_with_its_workspace() {
+    // D6
+    let (place, _) = reviewed();
+    let log = place.read(LOG);
+    let moved = Place::scripted(&ships());
+    let copy = |moved: &Place| {
+        std::fs::create_dir_all(moved.path(".quorate")).unwrap();
+        std::fs::copy(place.path(".quorate/ledger.db"), moved.path(".quorate/ledger.db")).unwrap();
+        moved.write(LOG, log.lines().take(2).map(|line| format!("{line}\n")).collect::<String>());
+    };
+    // A copy: the log of the second run is where it was.
+    copy(&moved);
+    let ran = moved.run(&["ledger", "verify"]).expect(0);
+    assert!(ran.stdout.contains("1 runs log elsewhere ("), "{}", ran.stdout);
+    assert_eq!(verify(&moved, &[]).expect(0).json()["log"]["elsewhere"]["runs"], 1);
+    // The log is there no more: what is here is all that there is.
+    std::fs::remove_file(place.path(LOG)).unwrap();
+    assert_eq!(first(&verify(&moved, &[]).expect(1)).0, "removed");
+    // With neither, it is said.
+    std::fs::remove_file(moved.path(LOG)).unwrap();
+    assert_eq!(verify(&moved, &[]).expect(0).json()["log"]["elsewhere"]["runs"], 2);
+}
+
+#[test]
+fn a_ledger_that_is_only_read_has_its_log_counted() {
+    // D6
+    let (place, _) = reviewed();
+    // The version of its schema, as SQLite keeps it.
+    let mut file = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
+    file[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(place.path(".quorate/ledger.db"), file).unwrap();
+    let audit = place.run(&["audit"]);
+    assert!(audit.stdout.contains("2 reviews"), "{} {}", audit.stdout, audit.stderr);
+    let doctor = place.run(&["doctor"]);
+    assert!(!doctor.stdout.contains(" 0 bytes"), "{}", doctor.stdout);
 }
 
 #[test]

@@ -64,13 +64,10 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
     };
     let key = key(log);
     let mut connection = store.writer().await;
-    let known = known(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
     if store.closed_to_writers().is_some() {
-        // What was indexed once is all there is.
-        let id = known.as_ref().map(|known| known.id);
-        let (corrupt, bytes) = known.map_or((0, 0), |known| (known.corrupt, known.bytes));
-        return Ok(Indexed { id, corrupt, newly_corrupt: 0, bytes });
+        connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;
     }
+    let known = known(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
     if let Some(known) = known
         && known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Whole
     {

@@ -74,6 +74,30 @@ fn written(dir: &Path, path: &Path, text: &str) -> Result<NamedTempFile, Error> 
     write().map_err(|error| io("write", path, error))
 }
 
+/// Puts a text in the place of another, all at once and not to stay.
+pub(super) fn put_for_now(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
+    let write = || {
+        let mut file = NamedTempFile::new_in(dir)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    write().map(|_| ()).map_err(|error| io("write", path, error))
+}
+
+/// The text of a file; `None` where it is not there or empty.
+pub(super) fn note(path: &Path) -> Result<Option<String>, Error> {
+    let read = open(path).and_then(|mut file| {
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        Ok(text)
+    });
+    match read {
+        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io("read", path, error)),
+    }
+}
+
 /// Makes the names in a directory stay.
 pub(super) fn sync(dir: &Path) -> Result<(), Error> {
     open(dir).and_then(|dir| dir.sync_all()).map_err(|error| io("write", dir, error))

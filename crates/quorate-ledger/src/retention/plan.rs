@@ -10,14 +10,15 @@ use serde_json::Map;
 use super::scan::Named;
 use super::{Keep, hashes, holds_words, ranges};
 use crate::record::Head;
-use crate::store::Store;
 use crate::store::engine::{Column, Engine, sql};
+use crate::store::{Store, merge};
 
 /// By what is judged whether bodies are kept.
 pub struct Terms<'a> {
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
     /// For how many days bodies of a run are kept whose first record, which is given, does not say; `None` is for ever.
+    /// A run that was imported is kept for ever where it does not say so itself.
     pub unsaid: &'a (dyn Fn(&Map<String, Json>) -> Option<u32> + Sync),
     /// For how many days those of a conversation are kept, which never ends: counted from each record.
     pub conversations: Option<u32>,
@@ -38,7 +39,7 @@ pub struct Due {
     pub bytes: u64,
     /// The texts, by SHA-256.
     pub texts: BTreeSet<String>,
-    /// The log that has a line of it.
+    /// The log that has a line of it, where it was recorded here.
     pub log: Option<String>,
 }
 
@@ -104,7 +105,9 @@ impl Store {
                     continue;
                 }
                 let mut due = due(engine, &run, keep, Some(ended_ms)).await?;
-                due.log = Some(row.text(2)).filter(|log| !log.is_empty()).map(str::to_owned);
+                // An imported run names a log of another workspace.
+                let ours = !row.text(2).is_empty() && !merge::is_imported(engine, &run).await?;
+                due.log = ours.then(|| row.text(2).to_owned());
                 if !held.contains(&run) {
                     plan.over.insert(run);
                     plan.due.push(due);
@@ -170,7 +173,12 @@ async fn posture(
     let Some(opened) = opened(engine, run).await? else { return Ok(None) };
     let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
-    let keep = Keep::of(&opened, (terms.unsaid)(&opened));
+    // What this workspace keeps its own runs for says nothing of those of others.
+    let unsaid = match merge::is_imported(engine, run).await? {
+        true => None,
+        false => (terms.unsaid)(&opened),
+    };
+    let keep = Keep::of(&opened, unsaid);
     Ok(ended.and_then(|row| at_ms(row.text(0))).map(|ended_ms| (keep, ended_ms)))
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Connection {
     closed_to_writers: Option<String>,
     /// A write failed, and what of it is on the disk is not known.
     failed: bool,
+    /// The index of the log where none can be written: it lasts as long as the connection.
+    passing_index: Option<SqliteConnection>,
     /// How the runs that this process appends to end. Another process may have moved one on: the key of `record`
     /// tells.
     pub(super) tails: Tails,
@@ -55,6 +57,7 @@ impl Connection {
             left_open: false,
             closed_to_writers,
             failed: false,
+            passing_index: None,
             tails: BTreeMap::new(),
             leases: Leases::default(),
         }
@@ -71,8 +74,19 @@ impl Connection {
         Ok(&mut self.engine)
     }
 
-    /// The file that the log's index is in: the ledger's own, or one of this machine.
+    /// From now on the log's index is in memory: for a ledger that is only read.
+    pub(crate) async fn keep_log_index_in_memory(&mut self) -> Result<(), sqlx::Error> {
+        if self.passing_index.is_none() {
+            self.passing_index = Some(super::open::log_index_in_memory().await?);
+        }
+        Ok(())
+    }
+
+    /// What the log's index is in: the ledger's own file, one of this machine, or this process's memory.
     pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
+        if let Some(index) = &mut self.passing_index {
+            return index;
+        }
         match &mut self.engine {
             Engine::Sqlite(sqlite) => sqlite,
             #[cfg(feature = "postgres")]
@@ -82,9 +96,11 @@ impl Connection {
 
     /// Begins a transaction of the log's index, which can be made anew at any time.
     pub(crate) async fn begin_log_index(&mut self) -> Result<sqlx::Transaction<'_, Sqlite>, sqlx::Error> {
-        self.may_write()?;
-        self.end_what_was_left().await?;
-        self.stand_at(Durability::Written).await?;
+        if self.passing_index.is_none() {
+            self.may_write()?;
+            self.end_what_was_left().await?;
+            self.stand_at(Durability::Written).await?;
+        }
         self.log_index().begin_with("BEGIN IMMEDIATE").await
     }
 

@@ -39,6 +39,11 @@ pub fn write_again(path: &Path) -> Result<()> {
     }
 }
 
+/// Whether SQLite has a log beside its file, which nobody has folded into it yet.
+pub fn has_log(path: &Path) -> bool {
+    super::open::wal(path).exists()
+}
+
 /// Renames a file.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger renames files")]
 pub fn rename(from: &Path, to: &Path) -> Result<()> {

@@ -30,9 +30,24 @@ pub(crate) async fn end(engine: &mut Engine, run: &str) -> Result<Option<End>, S
     Ok(Some(End { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
 }
 
-/// Whether a stream that is here is a run.
-pub(crate) async fn is_run(engine: &mut Engine, run: &str) -> Result<bool, StoreError> {
+/// What the index says of a stream that is here.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Whether it is a run.
+    pub(crate) is_run: bool,
+    /// Whether it was recorded elsewhere.
+    pub(crate) imported: bool,
+}
+
+/// What the index says of a stream that is here.
+pub(crate) async fn known(engine: &mut Engine, run: &str) -> Result<Known, StoreError> {
     let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
+    Ok(Known { is_run: row.is_some(), imported: is_imported(engine, run).await? })
+}
+
+/// Whether a run was recorded elsewhere.
+pub(crate) async fn is_imported(engine: &mut Engine, run: &str) -> Result<bool, StoreError> {
+    let row = sql("SELECT run FROM imported WHERE run = $1").bind(run).row(engine, &[Column::Text]).await?;
     Ok(row.is_some())
 }
 

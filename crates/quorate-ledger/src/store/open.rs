@@ -18,6 +18,8 @@ use crate::keys::{self, Purpose};
 /// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
 const SCHEMAS: [&str; 2] =
     [concat!(include_str!("schema.sql"), include_str!("log_index.sql")), include_str!("schema-2.sql")];
+/// The tables of the log's index, where it is no part of the ledger's file.
+const LOG_INDEX: &str = include_str!("log_index.sql");
 /// How long to wait for another process's transaction.
 pub(super) const BUSY: Duration = Duration::from_secs(30);
 
@@ -150,6 +152,12 @@ impl Store {
                 }
             }
         }
+        // The new one has checkpoints of its own.
+        let last = keys::Directory::of(dir).last_file();
+        if set_aside.is_some() && last.exists() {
+            aside::take(dir, &last)
+                .map_err(|error| unavailable(format!("cannot set {} aside", last.display()), error))?;
+        }
         let connected = connect(path).await.map_err(|error| unanswered(&path.into(), error))?;
         Ok(Opened { store: store(path, connected), set_aside })
     }
@@ -163,14 +171,13 @@ fn store(path: &Path, (connection, closed_to_writers): Connected) -> Store {
 /// lasts as long as the process.
 #[cfg(feature = "postgres")]
 async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    const SCHEMA: &str = include_str!("log_index.sql");
     let path = dir.join("log_index.db");
     for _ in 0..2 {
         let opened = async {
             let mut connection = options(&path).connect().await?;
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
             if version(&mut transaction).await? == 0 {
-                sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
+                sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
                 sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
             }
             transaction.commit().await?;
@@ -182,8 +189,13 @@ async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
             Err(_) => break,
         }
     }
+    log_index_in_memory().await
+}
+
+/// An index of the log that lasts as long as the connection.
+pub(super) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Error> {
     let mut connection = SqliteConnectOptions::new().disable_statement_logging().connect().await?;
-    sqlx::raw_sql(SCHEMA).execute(&mut connection).await?;
+    sqlx::raw_sql(LOG_INDEX).execute(&mut connection).await?;
     Ok(connection)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, json};
 
 use super::connection::Transaction;
 use super::engine::{Column, Engine, sql};
-use super::tiles::Growing;
+use super::tiles::{Broken, Growing};
 use super::{Store, queue};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
@@ -113,6 +113,26 @@ impl Store {
             if rows.is_empty() {
                 return Ok(None);
             }
+        }
+    }
+
+    /// Whether the ledger has this checkpoint, or stored hashes that lead to its root.
+    ///
+    /// # Errors
+    /// When the store does not answer, or the last checkpoint's record cannot be read.
+    pub async fn has_sealed(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
+        let tree = *checkpoint.tree();
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        let last = last(engine).await.map_err(|error| self.unsealed(error))?;
+        let Some(last) = last else { return Ok(false) };
+        if last.origin != checkpoint.origin() || last.tree.size < tree.size {
+            return Ok(false);
+        }
+        match Growing::load(engine, tree.size).await {
+            Ok(grown) => Ok(grown.frontier().tree_head() == tree),
+            Err(Broken::Store(error)) => Err(self.error(error)),
+            Err(Broken::Absent(_)) => Ok(false),
         }
     }
 

@@ -93,7 +93,8 @@ pub(super) async fn behind(
         begin.seals = Seals::going_on(sealed);
     }
     begin.runs = going_on(engine, size).await?;
-    for wanted in witness_sizes(options).filter(|tree| tree.size < size) {
+    let origin = origin(engine).await;
+    for wanted in witness_sizes(options, origin.as_deref()).filter(|tree| tree.size < size) {
         let fetched = tiles::fetch(engine, std::iter::once(0..wanted.size), size).await;
         let root = fetched.ok().and_then(|fetched| merkle::root(&fetched, wanted.size).ok());
         if root != Some(wanted.root) {
@@ -109,10 +110,27 @@ pub(super) async fn behind(
     Ok(Ok(begin))
 }
 
-/// The trees that the witness speaks of.
-pub(super) fn witness_sizes(options: &Options) -> impl Iterator<Item = TreeHead> {
-    let notes = options.witness.iter().flat_map(|witness| &witness.notes);
-    notes.filter_map(|note| super::checkpoint_of(note)).map(|checkpoint| *checkpoint.tree())
+/// The trees that the witness speaks of. Those of another ledger are nothing to hold this one against.
+pub(super) fn witness_sizes<'a>(
+    options: &'a Options,
+    origin: Option<&'a str>,
+) -> impl Iterator<Item = TreeHead> + use<'a> {
+    let notes = options.witness.iter().chain(&options.last).flat_map(|witness| &witness.notes);
+    let checkpoints = notes.filter_map(|note| super::checkpoint_of(note));
+    let ours = checkpoints.filter(move |one| origin.is_none_or(|origin| origin == one.origin()));
+    ours.map(|checkpoint| *checkpoint.tree())
+}
+
+/// Which ledger it is, as its first checkpoint says; `None` where there is none that can be read.
+pub(super) async fn origin(engine: &mut Engine) -> Option<String> {
+    let row = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n LIMIT 1")
+        .bind(STREAM)
+        .bind(Word::Checkpoint.as_str())
+        .row(engine, &[Column::Int, Column::Text])
+        .await;
+    let row = row.ok().flatten()?;
+    let data = serde_json::from_str(row.some_text(1)?).ok()?;
+    Some(Sealed::of(row.count(0), &data)?.origin)
 }
 
 /// The record of the checkpoint, where there is one: a tree that is trusted may be another's word.

@@ -1,7 +1,7 @@
 //! `council_log.jsonl` against the ledger: each line of ours follows from the records of its run, so it is made again and
 //! compared. What other programs and other ledgers wrote is theirs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,10 @@ pub struct Logged {
     pub first_unknown: Option<(u64, Name)>,
     /// How many lines cannot be read.
     pub unreadable: u64,
+    /// How many runs have their lines in other logs, so that nothing was held against these.
+    pub elsewhere: u64,
+    /// The log of the first of these runs.
+    pub first_elsewhere: Option<PathBuf>,
 }
 
 /// A line of ours.
@@ -73,7 +77,8 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     };
     let (mut logged, mut lines) =
         read.map_err(std::io::Error::other).and_then(|read| read).map_err(unreadable)?;
-    let here = same_place(path);
+    let mut logs = Logs::of(path);
+    logs.find_moved(store, &lines).await?;
     let mut after = i64::MIN;
     loop {
         use Column::{Int, Text};
@@ -90,7 +95,11 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
             let ours = known && !walk.said.imported.contains(&*run);
             let lines = lines.remove(&*run).unwrap_or_default();
             logged.ours += lines.len() as u64;
-            let belongs = same_place(Path::new(row.text(2))) == here;
+            let belongs = logs.belongs(row.text(2));
+            if ours && !belongs && !row.text(2).is_empty() && lines.is_empty() {
+                logged.elsewhere += 1;
+                logged.first_elsewhere.get_or_insert_with(|| row.text(2).into());
+            }
             if ours && (belongs || !lines.is_empty()) {
                 let records = store.records(&run).await;
                 // What is wrong with the records themselves is said already.
@@ -117,6 +126,54 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     logged.unknown = unknown.len() as u64;
     logged.first_unknown = unknown.into_iter().min().map(|(number, run)| (number, run.into()));
     Ok(logged)
+}
+
+/// Which of the logs that runs name are the one at hand.
+struct Logs {
+    here: PathBuf,
+    /// By what runs call them.
+    known: HashMap<String, bool>,
+}
+
+impl Logs {
+    fn of(path: &Path) -> Self {
+        Logs { here: same_place(path), known: HashMap::new() }
+    }
+
+    fn belongs(&mut self, named: &str) -> bool {
+        match self.known.get(named) {
+            Some(belongs) => *belongs,
+            None => {
+                let belongs = same_place(Path::new(named)) == self.here;
+                self.known.insert(named.to_owned(), belongs);
+                belongs
+            }
+        }
+    }
+
+    /// A log that is not where it was, and of whose runs there are lines here, went along with its workspace.
+    async fn find_moved(&mut self, store: &Store, lines: &HashMap<String, Vec<Line>>) -> Result<(), Error> {
+        let rows = sql("SELECT DISTINCT log_path FROM run WHERE verdict IS NOT NULL ORDER BY log_path");
+        let named = store.rows(rows, &[Column::Text]).await?;
+        let gone = |named: &&str| !named.is_empty() && !Path::new(named).exists();
+        let gone: HashSet<String> =
+            named.iter().map(|row| row.text(0)).filter(gone).map(str::to_owned).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for run in lines.keys() {
+            let row = sql("SELECT log_path FROM run WHERE run = $1").bind(run.as_str());
+            for row in store.rows(row, &[Column::Text]).await? {
+                if gone.contains(row.text(0)) {
+                    self.known.insert(row.text(0).to_owned(), true);
+                }
+            }
+            if gone.iter().all(|named| self.known.contains_key(named)) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn same_place(path: &Path) -> PathBuf {

@@ -114,7 +114,7 @@ impl Seals {
         // Where the old key was lost, whoever verifies has been told of the new one.
         let is_given = |key: &Verifier| self.given.contains(key.key());
         if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key) || is_given(key)) {
-            let by = keys.iter().map(Verifier::name).collect::<Vec<_>>().join(", ");
+            let by = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
             return Err(format!("none of its keys ({by}) signed the checkpoint before it"));
         }
         for key in &keys {

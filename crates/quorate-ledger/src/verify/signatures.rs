@@ -1,5 +1,7 @@
 //! The signatures of records (D3): all records of a run are signed or none, by keys that its keyring has.
 
+use quorate_kernel::clock::rfc3339;
+
 use super::Options;
 use super::finding::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
@@ -90,6 +92,9 @@ fn known(state: &mut State, key: &str, record: &Record<'_>, options: &Options) -
         (Some(Err(Uncounted::Unknown { .. })) | None, None) => {
             let known = options.signers.iter().find(|key| key.id() == id).copied();
             known.ok_or_else(|| format!("the key {id} signed it, and no keyring here has it"))
+        }
+        (Some(Err(Uncounted::Revoked { id, revoked_at_ms })), _) => {
+            Err(format!("the key {id} is revoked from {} on", rfc3339(revoked_at_ms)))
         }
         (Some(Err(error)), _) => Err(error.to_string()),
     }

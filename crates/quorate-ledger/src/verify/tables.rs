@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 
 use super::finding::{Divergence, Kind, Part};
-use super::runs::{Phase, columns};
+use super::runs::{Phase, State, columns};
 use super::tree::Rows;
 use super::walk::{Missing, Walk};
 use crate::merkle::STRIDE;
@@ -229,6 +229,9 @@ pub(super) async fn stray_signatures(engine: &mut Engine, walk: &mut Walk) -> Re
 /// Holds the texts that records name against their hashes, and that those are there which runs are about.
 pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
     let mut wanted = std::mem::take(&mut walk.texts);
+    // What a run is about, its first record says; one whose body was erased says nothing any more.
+    let says = |state: &State| !state.bare.iter().any(|range| range.contains(&0)) && !state.row_unknown;
+    let all_named = walk.options.since.is_none() && walk.runs.values().all(says);
     let (mut after, mut count) = (None::<String>, 0);
     loop {
         let page = match &after {
@@ -261,6 +264,9 @@ pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, s
                     Some((run, n)) => divergence.at(&run, n),
                     None => divergence,
                 });
+            } else if named.is_none() && all_named {
+                let what = format!("the text {name} is there, and no record names it");
+                walk.findings.add(Divergence::of(Kind::Inserted, Part::Body, what));
             }
         }
     }

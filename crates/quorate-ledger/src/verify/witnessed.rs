@@ -10,7 +10,7 @@ use crate::witness::Witness;
 /// What came of a witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Witnessed {
-    /// How many checkpoints it keeps.
+    /// How many checkpoints of this ledger it keeps.
     pub checkpoints: u64,
     /// How many records the largest of them is over.
     pub size: u64,
@@ -19,12 +19,12 @@ pub struct Witnessed {
 }
 
 /// Holds a witness against what was walked over.
-pub(super) fn check(walk: &mut Walk, witness: &Witness) -> Witnessed {
+pub(super) fn check(walk: &mut Walk, witness: &Witness, name: &str) -> Witnessed {
     let mut witnessed = Witnessed { torn: witness.torn.len() as u64, ..Witnessed::default() };
     let mut cut = None;
     for (note, at) in witness.notes.iter().zip(1_u64..) {
         let mut say = |kind, what: &str| {
-            let what = format!("checkpoint {at} of the witness {what}");
+            let what = format!("checkpoint {at} of {name} {what}");
             walk.findings.add(Divergence::of(kind, Part::Witness, what));
         };
         let Some(checkpoint) = checkpoint_of(note) else {
@@ -32,11 +32,12 @@ pub(super) fn check(walk: &mut Walk, witness: &Witness) -> Witnessed {
             continue;
         };
         let size = checkpoint.tree().size;
-        witnessed.checkpoints += 1;
-        witnessed.size = witnessed.size.max(size);
         if walk.seals.origin.as_deref().is_some_and(|origin| origin != checkpoint.origin()) {
             say(Kind::Changed, &format!("is of another ledger, {}", checkpoint.origin()));
+            continue;
         }
+        witnessed.checkpoints += 1;
+        witnessed.size = witnessed.size.max(size);
         let own = walk.options.own.iter().chain(&walk.options.given);
         let own = own.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
         let known: Vec<Verifier> = walk.seals.signers.iter().cloned().chain(own).collect();
@@ -50,7 +51,7 @@ pub(super) fn check(walk: &mut Walk, witness: &Witness) -> Witnessed {
     }
     if let Some(size) = cut {
         let there = walk.place();
-        let what = format!("the witness has seen {size} records, and there are {there}");
+        let what = format!("{name} has seen {size} records, and there are {there}");
         walk.findings.add(Divergence::of(Kind::Cut, Part::Witness, what).place(there + 1).until(size));
     }
     witnessed

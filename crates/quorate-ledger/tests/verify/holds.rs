@@ -133,7 +133,9 @@ async fn a_torn_witness_is_said_and_another_ledgers_differs() {
     let theirs = Options { witness: other.witnessed().witness, ..world.options() };
     let report = world.verify(theirs).await;
     assert!(report.divergences.iter().all(|one| one.part == Part::Witness), "{:?}", report.divergences);
-    assert!(report.found >= 8, "each checkpoint is of another ledger and by an unknown key");
+    assert_eq!(report.found, 4, "each checkpoint is of another ledger, and nothing else is said of it");
+    assert!(report.divergences.iter().all(|one| one.what.contains("is of another ledger")));
+    assert_eq!(report.witness.unwrap().checkpoints, 0);
 }
 
 #[tokio::test]

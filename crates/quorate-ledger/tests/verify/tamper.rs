@@ -326,12 +326,31 @@ async fn an_index_that_is_touched_differs() {
         ("UPDATE body SET text = text || '.'", Kind::Changed, Part::Body),
         ("UPDATE body SET text = x'ff'", Kind::Changed, Part::Body),
         ("DELETE FROM body", Kind::Removed, Part::Body),
+        (
+            "INSERT INTO body VALUES ('6b23c0d5f35d1b11f9b683f0b0a617355deb11277d91ae091d399c655b87940d', 'C')",
+            Kind::Inserted,
+            Part::Body,
+        ),
         ("DROP TABLE run", Kind::Changed, Part::Index),
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
         let found = copy.first(copy.options()).await;
         assert_eq!((found.kind, found.part), (kind, part), "{statement}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_was_cut_off_is_cut() {
+    // D2
+    let world = World::new().await;
+    for from in 2..=25 {
+        let copy = world.copy();
+        copy.sql(&format!("DELETE FROM record WHERE seq >= {from}")).await;
+        for options in [copy.options(), copy.witnessed()] {
+            let found = copy.first(options).await;
+            assert_eq!(found.kind, Kind::Cut, "from {from}: {found}");
+        }
     }
 }
 

@@ -268,7 +268,7 @@ impl Desk {
             self.seal().await;
         }
         if let Some(store) = Arc::into_inner(self.store) {
-            store.close().await;
+            Box::pin(checkpoint::close(store)).await;
         }
     }
 

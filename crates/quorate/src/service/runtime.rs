@@ -251,7 +251,7 @@ impl Ready {
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {
-            store.close().await;
+            Box::pin(checkpoint::close(store)).await;
         }
     }
 }

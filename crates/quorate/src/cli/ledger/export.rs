@@ -35,7 +35,8 @@ pub(in crate::cli) struct Arguments {
     /// How it is written
     #[arg(long, value_enum, default_value_t = FormArgument::Jsonl)]
     format: FormArgument,
-    /// Write it to this file, which takes its place once it is whole; without it to standard output
+    /// Write it to this file, which takes its place once it is whole; without it to standard output. Never over the ledger,
+    /// its keys, its log or the configuration, nor to what is no regular file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]

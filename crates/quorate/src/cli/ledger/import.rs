@@ -1,20 +1,22 @@
 //! `quorate ledger import`.
 
 use clap::Args;
+use quorate_ledger::import::Imported;
 
 use crate::cli::arguments::{ShapeArguments, Tabular};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
 use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
+use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::ledger::import::{self, Request};
-use crate::service::runs;
+use crate::service::workspace;
 
 /// Take in the runs of another ledger from its export, verified first
 ///
 /// Records are merged byte for byte as they were, and only if all of the file holds. Runs that are here already stay; a run
-/// that contradicts what is here refuses the file. Overlays, playbooks and conversations are not merged.
+/// that contradicts what is here, or adds to one that this ledger recorded itself, refuses the file. Overlays, playbooks and conversations are not merged.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate ledger import theirs.jsonl --key their-ledger.pub --dry-run\n  quorate ledger import theirs.jsonl --key their-ledger.pub"
@@ -44,17 +46,28 @@ pub(in crate::cli) async fn run(
 ) -> Exit {
     let Arguments { file, keys, signers, dry_run, shape: ShapeArguments { format, places } } = arguments;
     let request = Request { file, keys, signers, dry_run };
-    let opened = match dry_run {
-        true => runs::desk_to_look(environment, &places.places()).await,
-        false => runs::desk(environment, &places.places()).await,
+    let shown = |imported: &Imported| match format {
+        Tabular::Human => render::evidence::imported(imported, dry_run),
+        Tabular::Json => render::evidence::imported_json(imported, dry_run),
     };
-    let desk = match opened {
+    let workspace = match workspace::load(environment, &places.places(), &environment.directory) {
+        Ok(workspace) => workspace,
+        Err(stop) => return stopped(&stop, format.into(), terminal),
+    };
+    if !workspace.ledger.may_be_there() {
+        match import::into_nothing(environment, &workspace, &request).await {
+            Err(stop) => return stopped(&stop, format.into(), terminal),
+            Ok(imported) if dry_run || imported.runs.is_empty() => {
+                terminal.data(&shown(&imported));
+                return Exit::DONE;
+            }
+            Ok(_) => {}
+        }
+    }
+    let desk = match Desk::open(environment.clone(), workspace).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format.into(), terminal),
     };
-    let imported = import::import(&desk, &request).await.map(|imported| match format {
-        Tabular::Human => render::evidence::imported(&imported, dry_run),
-        Tabular::Json => render::evidence::imported_json(&imported, dry_run),
-    });
+    let imported = import::import(&desk, &request).await.map(|imported| shown(&imported));
     ended(imported, desk, format.into(), terminal).await
 }

@@ -60,7 +60,7 @@ fn row(fact: &Fact) -> Vec<String> {
         line(&fact.kind),
         fact.at.clone(),
         (fact.index + 1).to_string(),
-        if fact.has_data { "here".to_owned() } else { Paint::Absent.on("erased") },
+        if fact.has_data { "here".to_owned() } else { Paint::Absent.on("not here") },
         if signers.is_empty() { Paint::Absent.on("nobody") } else { signers.join(" ") },
     ]
 }

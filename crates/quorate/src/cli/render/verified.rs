@@ -91,6 +91,9 @@ fn held(verified: &Verified) -> Vec<String> {
         (given, good) if given == good => said.push("also held against every key that was given".to_owned()),
         (given, good) => said.push(format!("held against {good} of the {given} keys that were given")),
     }
+    if let Some(last) = &report.last {
+        said.push(format!("held against the checkpoint over {} records that its key signed last", last.size));
+    }
     match (&report.witness, witness) {
         (Some(kept), Some(name)) => {
             let torn = match kept.torn {
@@ -121,6 +124,13 @@ fn held(verified: &Verified) -> Vec<String> {
                 line(run)
             ));
         }
+        if let Some(other) = &logged.first_elsewhere {
+            said.push(format!(
+                "{} runs log elsewhere ({}); their lines were not checked",
+                logged.elsewhere,
+                line(&other.display().to_string())
+            ));
+        }
         if logged.unreadable > 0 {
             said.push(format!("{} lines of the log cannot be read", logged.unreadable));
         }
@@ -134,7 +144,7 @@ fn held(verified: &Verified) -> Vec<String> {
 }
 
 /// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
-/// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, witness, log, open, texts, found, divergences:
+/// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, last_signed, witness, log, open, texts, found, divergences:
 /// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verified) -> String {
     let Verified { ledger, log, witness, report, .. } = verified;
@@ -144,7 +154,8 @@ pub fn json(verified: &Verified) -> String {
     });
     let lines = report.log.as_ref().map(|lines| {
         let first = lines.first_unknown.as_ref().map(|(number, run)| json!({"line": number, "run": &**run}));
-        json!({"file": log, "ours": lines.ours, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
+        let elsewhere = lines.first_elsewhere.as_ref().map(|file| json!({"runs": lines.elsewhere, "file": file.display().to_string()}));
+        json!({"file": log, "ours": lines.ours, "elsewhere": elsewhere, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
     });
     let object = json!({
         "holds": report.holds(),
@@ -165,6 +176,7 @@ pub fn json(verified: &Verified) -> String {
         "signatures": {
             "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.vouched_by_themselves,
         },
+        "last_signed": report.last.as_ref().map(|last| last.size),
         "witness": kept,
         "log": lines,
         "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},

@@ -44,7 +44,7 @@ impl Tool for LedgerVerify {
         // On the command line a key may be a file; here nothing outside the root can be named.
         if let Some(odd) = keys.iter().find(|key| !is_key(key)) {
             return Err(Failure::usage(
-                &format!("`keys` has `{odd}`, which is no key"),
+                format!("`keys` has `{odd}`, which is no key"),
                 "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
             ));
         }

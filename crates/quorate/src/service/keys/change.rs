@@ -118,7 +118,12 @@ pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
     let new = SecretKey::from_text(&made.to_text()).map_err(|error| {
         Stop::new(Class::Bug, codes::KEY_UNUSABLE, Body::new(format!("a new key cannot be read: {error}")))
     })?;
-    let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(old.clone()).collect();
+    // A key that signed nothing so far can vouch for nobody.
+    let known = desk.store.checkpoint_keys().await?;
+    let voucher = old
+        .clone()
+        .filter(|old| known.as_ref().is_none_or(|known| known.iter().any(|one| *one.key() == old.public())));
+    let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(voucher.clone()).collect();
     let id = new.public().id();
     desk.absorb(checkpoint::vouch(desk, &both).await?);
     match &old {
@@ -126,7 +131,7 @@ pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
         None => directory.put(Purpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.stop(&error))?;
-    Ok(Replaced { purpose: Purpose::Ledger, old: old.map(|old| old.public().id()), new: id })
+    Ok(Replaced { purpose: Purpose::Ledger, old: voucher.map(|old| old.public().id()), new: id })
 }
 
 /// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, and the new one
@@ -171,6 +176,16 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Replaced, Stop> {
 pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, Stop> {
     let ring = keys.ring()?;
     let public = find(keys, &ring, id)?;
+    let listed = ring.keys.iter().find(|key| *key.public == public.to_string());
+    if let Some(before_ms) = listed.and_then(|key| key.revoked_at_ms).filter(|before_ms| *before_ms < at_ms) {
+        let body = Body::new(format!(
+            "{} is revoked from {} on already, and a revocation is not moved to a later time",
+            public.id(),
+            timestamp::write(before_ms)
+        ));
+        let help = "what it signed in between would count again; who means that edits the keyring, where others see it";
+        return Err(Stop::configuration(codes::KEY_REVOKED, body.help(help)));
+    }
     write(keys, &stamped(keys, text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
     Ok(public.id())
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::Sealed;
+use quorate_ledger::store::{Sealed, files};
 use quorate_ledger::{Store, witness};
 use zeroize::Zeroizing;
 
@@ -66,6 +67,33 @@ pub async fn checkpoint_or_say(desk: &Desk) -> Report {
     of(desk, witness.as_deref()).seal_or_say().await
 }
 
+/// Closes a ledger, and keeps the last checkpoint beside the key that signed it once it is on the disk to stay: when the
+/// last process that has the file open closes it, SQLite folds its log into it and syncs both.
+pub async fn close(store: Store) {
+    let last = match store.closed_to_writers() {
+        None => store.last_sealed().await.ok().flatten(),
+        Some(_) => None,
+    };
+    let (directory, file) = (keys::Directory::of(store.dir()), store.address().file().map(Path::to_owned));
+    store.close().await;
+    if let (Some(note), Some(file)) = (last.and_then(|last| last.note), file)
+        && !files::has_log(&file)
+        && directory.last().is_ok_and(|kept| kept.is_none_or(|kept| goes_on(&kept, &note)))
+    {
+        // One that is not kept is kept the next time.
+        let _ = directory.keep_last(&note);
+    }
+}
+
+/// Whether a checkpoint is of the same ledger as one that was kept, and over more records.
+fn goes_on(kept: &str, note: &str) -> bool {
+    let read = |note: &str| Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok();
+    match (read(kept), read(note)) {
+        (Some(kept), Some(new)) => kept.origin() == new.origin() && kept.tree().size < new.tree().size,
+        (kept, new) => kept.is_none() && new.is_some(),
+    }
+}
+
 /// The key that the environment hands over, as text.
 pub fn handed() -> Option<String> {
     environment::variable(VARIABLE).filter(|text| !text.is_empty())
@@ -88,12 +116,34 @@ impl Sealing<'_> {
     /// As [`checkpoint`].
     async fn seal(&self, durability: Durability) -> Result<Done, Stop> {
         let mut report = Report::new();
+        self.goes_on().await?;
         let key = self.key(&mut report).await?;
         let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
         let now_ms = self.environment.clock.now_ms();
         let sealed = self.store.seal(&keys, now_ms, false, durability).await?;
         self.tell(&sealed, &mut report);
         Ok(Done { sealed, report })
+    }
+
+    /// Whether the ledger goes on from the last checkpoint that its key signed: what was put in its place is not signed.
+    async fn goes_on(&self) -> Result<(), Stop> {
+        let directory = keys::Directory::of(self.store.dir());
+        let Ok(Some(note)) = directory.last() else { return Ok(()) };
+        let last = Note::parse(note.as_bytes()).ok().and_then(|note| Checkpoint::parse(note.text()).ok());
+        let Some(last) = last else { return Ok(()) };
+        if self.store.has_sealed(&last).await? {
+            return Ok(());
+        }
+        let body = Body::new(format!(
+            "it does not go on from the checkpoint over {} records of {} that its key has signed",
+            last.tree().size,
+            last.origin()
+        ));
+        let file = shown(self.environment, &directory.last_file());
+        let help = format!(
+            "`quorate ledger verify` says what differs; where another ledger was begun on purpose, remove {file}"
+        );
+        Err(Stop::configuration(codes::LEDGER_CORRUPT, body.help(help)))
     }
 
     /// Tells the witness of a checkpoint.

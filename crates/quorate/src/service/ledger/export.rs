@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::export::{Failed, Form, Selection, Written};
+use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::store::STREAM;
 use quorate_protocol::{Json, Name};
@@ -15,7 +16,7 @@ use crate::service::desk::Desk;
 use crate::service::disk::{self, Text};
 use crate::service::since;
 use crate::service::stop::{Class, Stop, chain};
-use crate::service::workspace::absolute;
+use crate::service::workspace::{absolute, shown};
 
 /// What is exported.
 #[derive(Debug, Clone)]
@@ -35,12 +36,14 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Beside its place. Nobody but its owner can read it.
+    /// Beside its place. Nobody but its owner can read it. A link is followed: what it leads to is replaced.
     ///
     /// # Errors
-    /// When nothing can be written there.
+    /// When nothing can be written there, or what is there is the ledger's or the workspace's, or is no regular file.
     pub fn at(desk: &Desk, path: &Path) -> Result<Staged, Stop> {
-        let path = absolute(&desk.environment.directory, path);
+        let named = absolute(&desk.environment.directory, path);
+        let path = place(&named).map_err(|error| unwritable(&named, &error))?;
+        free(desk, &path)?;
         let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
         let file = file.map_err(|error| unwritable(&path, &error))?;
         Ok(Staged { file, path })
@@ -54,6 +57,55 @@ impl Staged {
         let Staged { file, path } = self;
         file.as_file().sync_all().map_err(|error| unwritable(&path, &error))?;
         file.persist(&path).map_err(|error| unwritable(&path, &error.error)).map(drop)
+    }
+}
+
+/// Where a path leads to, links followed, whether there is a file yet or not.
+fn place(path: &Path) -> std::io::Result<PathBuf> {
+    if path.symlink_metadata().is_ok() {
+        return std::fs::canonicalize(path);
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => Ok(std::fs::canonicalize(parent)?.join(name)),
+        _ => Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)),
+    }
+}
+
+/// Refuses a place that an export must not take: what would be lost there is not to be had again.
+fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
+    let refused = |why: String, help: &str| {
+        let shown = shown(&desk.environment, path);
+        let body = Body::new(format!("the export cannot be written to {shown}: {why}"));
+        Err(Stop::configuration(codes::FILE_UNWRITABLE, body.help(help)))
+    };
+    if let Ok(found) = std::fs::metadata(path)
+        && !found.is_file()
+    {
+        return refused("it is no regular file".into(), "name a file, or leave `--out` out and redirect it");
+    }
+    let (workspace, keys) = (&desk.workspace, desk.keys());
+    let other = "give it another name";
+    let mut taken = vec![("the log", workspace.log.clone()), ("the keyring", keys.ring_path())];
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let file = workspace.ledger.file().map(|file| {
+            let mut file = file.as_os_str().to_owned();
+            file.push(end);
+            PathBuf::from(file)
+        });
+        taken.extend(file.map(|file| ("the ledger", file)));
+    }
+    taken.extend(checkpoint::witness_of(workspace).map(|file| ("the witness", file)));
+    let configured = [&workspace.host_path, &workspace.council_path].into_iter().flatten();
+    taken.extend(configured.map(|file| ("the configuration", file.clone())));
+    let is = |other: &Path| place(other).is_ok_and(|other| other == path);
+    if let Some((what, _)) = taken.iter().find(|(_, other)| is(other)) {
+        return refused(format!("{what} is there"), other);
+    }
+    let secret = keys.directory().file(Purpose::Ledger);
+    let folder = secret.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
+    match folder.is_some_and(|folder| path.starts_with(folder)) {
+        true => refused("the ledger's keys are there".into(), other),
+        false => Ok(()),
     }
 }
 

@@ -1,16 +1,20 @@
 //! Taking in runs of another ledger from its export.
 
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::import::{Imported, Refused, Terms};
+use quorate_ledger::import::{self, Imported, Refused, Terms};
+use quorate_ledger::prove::Trusted;
+use quorate_ledger::signing::PublicKey;
 
 use super::{checkpoint, trust};
 use crate::service::desk::Desk;
 use crate::service::disk;
+use crate::service::environment::Environment;
+use crate::service::keys::Keys;
 use crate::service::stop::{Stop, chain};
-use crate::service::workspace::absolute;
+use crate::service::workspace::{Workspace, absolute};
 
 /// What is imported.
 #[derive(Debug, Clone)]
@@ -25,32 +29,76 @@ pub struct Request {
     pub dry_run: bool,
 }
 
+/// What an import needs besides a ledger.
+struct Ready {
+    path: PathBuf,
+    trusted: Vec<Trusted>,
+    signers: Vec<PublicKey>,
+    at_ms: i64,
+    dry_run: bool,
+}
+
+impl Ready {
+    fn of(environment: &Environment, keys: &Keys, request: &Request) -> Result<Ready, Stop> {
+        let mut trusted = trust::own(keys)?;
+        trusted.extend(trust::trusted(environment, &request.keys)?);
+        let signers = trust::signers(environment, &request.signers)?;
+        let path = absolute(&environment.directory, Path::new(&request.file));
+        let unusable = |what: &str| {
+            let body = Body::new(format!("nothing of {} is merged: {what}", request.file));
+            body.help("`quorate ledger export --out FILE` writes one")
+        };
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            // It is read twice, and of what is no file nobody knows whether it ends.
+            Ok(_) => {
+                return Err(Stop::configuration(codes::EXPORT_INVALID, unusable("it is no regular file")));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Stop::not_found(codes::EXPORT_INVALID, unusable("there is no such file")));
+            }
+            Err(error) => {
+                let what = format!("it cannot be read: {error}");
+                return Err(Stop::configuration(codes::EXPORT_INVALID, unusable(&what)));
+            }
+        }
+        Ok(Ready { path, trusted, signers, at_ms: environment.clock.now_ms(), dry_run: request.dry_run })
+    }
+
+    fn terms(&self) -> Terms<'_> {
+        let Ready { trusted, signers, at_ms, dry_run, .. } = self;
+        Terms { trusted, signers, at_ms: *at_ms, dry_run: *dry_run }
+    }
+
+    fn open(&self) -> std::io::Result<BufReader<std::fs::File>> {
+        disk::open(&self.path).map(BufReader::new)
+    }
+}
+
+/// Verifies an export where there is no ledger yet, and says what would be merged. Nothing is made: neither by looking nor by
+/// what is refused.
+///
+/// # Errors
+/// As [`import`].
+pub async fn into_nothing(
+    environment: &Environment,
+    workspace: &Workspace,
+    request: &Request,
+) -> Result<Imported, Stop> {
+    let ready = Ready::of(environment, &Keys::of(environment, workspace), request)?;
+    let file = ready.open().map_err(|error| refused(request, Refused::Flaw(error.into())))?;
+    import::into_nothing(file, &ready.terms()).await.map_err(|error| refused(request, error))
+}
+
 /// Verifies an export and merges what this ledger does not have, then seals.
 ///
 /// # Errors
 /// When the file is no export, does not hold, is signed by nobody that is trusted, or contradicts this ledger; then nothing
 /// is merged.
 pub async fn import(desk: &Desk, request: &Request) -> Result<Imported, Stop> {
-    let environment = &desk.environment;
-    let mut trusted = trust::own(desk)?;
-    trusted.extend(trust::trusted(environment, &request.keys)?);
-    let signers = trust::signers(environment, &request.signers)?;
-    let path = absolute(&environment.directory, Path::new(&request.file));
-    if !path.is_file() {
-        let body = Body::new(format!("{} is not there, or is no file", request.file));
-        return Err(Stop::not_found(
-            codes::EXPORT_INVALID,
-            body.help("`quorate ledger export --out FILE` writes one"),
-        ));
-    }
-    let terms = Terms {
-        trusted: &trusted,
-        signers: &signers,
-        at_ms: environment.clock.now_ms(),
-        dry_run: request.dry_run,
-    };
-    let open = || disk::open(&path).map(BufReader::new);
-    let imported = desk.store.import(open, &terms).await.map_err(|error| refused(request, error))?;
+    let ready = Ready::of(&desk.environment, desk.keys(), request)?;
+    let imported = desk.store.import(|| ready.open(), &ready.terms()).await;
+    let imported = imported.map_err(|error| refused(request, error))?;
     if !request.dry_run && !imported.runs.is_empty() {
         desk.absorb(checkpoint::checkpoint(desk).await?.report);
     }

@@ -1,7 +1,7 @@
 //! Proving records to somebody who does not have the ledger.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::prove::{Proof, Unproven};
 use quorate_protocol::Name;
 
@@ -16,7 +16,16 @@ use crate::service::stop::Stop;
 pub async fn prove(desk: &Desk, what: &str) -> Result<Proof, Stop> {
     let (run, n) = find(desk, what).await?;
     let known = trust::known_signers(desk).await;
-    desk.store.prove(&run, n, &known).await.map_err(|error| refused(desk, &run, error))
+    match desk.store.prove(&run, n, &known).await {
+        Ok(proof) => Ok(proof),
+        Err(error) => {
+            let last = desk.store.tail(&run, 1).await?.pop();
+            let id = last.filter(|last| last.is(Kind::Checkpoint)).map(|last| format!("{run}/{}", last.n));
+            let is_checkpoint =
+                matches!(&error, Unproven::Unsealed { id: unsealed } if Some(unsealed) == id.as_ref());
+            Err(refused(desk, &run, error, is_checkpoint))
+        }
+    }
 }
 
 /// What a run, a stream or a record is called by.
@@ -41,20 +50,27 @@ pub(super) async fn is_stream(desk: &Desk, name: &str) -> Result<bool, Stop> {
     Ok(!desk.store.tail(&name.into(), 1).await?.is_empty())
 }
 
-fn refused(desk: &Desk, run: &Name, error: Unproven) -> Stop {
+/// `is_checkpoint` says whether what is not sealed is the record of the last checkpoint.
+fn refused(desk: &Desk, run: &Name, error: Unproven, is_checkpoint: bool) -> Stop {
     match error {
         Unproven::Unknown { id } => {
             let body = Body::new(format!("the ledger has no record {id}"));
             let help = format!("`quorate show {run}` shows what it has of the run");
             Stop::not_found(codes::RUN_UNKNOWN, body.help(help))
         }
+        Unproven::Unsealed { id } if is_checkpoint => {
+            let body = Body::new(format!(
+                "record {id} is the last checkpoint's own and stands behind what that seals, so that nothing proves it yet"
+            ));
+            let help = "it is sealed by the next checkpoint, once something else was recorded; `quorate ledger prove ledger/<n>` proves an earlier record";
+            Stop::configuration(codes::RECORD_UNSEALED, body.help(help))
+        }
         Unproven::Unsealed { id } => {
             unsealed(desk, &format!("record {id} is not sealed yet, so that nothing proves it"))
         }
         Unproven::Unsigned => {
             let body = Body::new("nobody signed the last checkpoint, so that a proof would prove nothing");
-            let help =
-                "`quorate keys init` makes the ledger a key, and `quorate ledger checkpoint` signs with it";
+            let help = "put the ledger's key back, or make another with `quorate keys rotate ledger`, which signs a checkpoint at once";
             Stop::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }
         Unproven::Ledger(error) => error.into(),

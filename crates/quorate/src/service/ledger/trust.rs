@@ -11,7 +11,7 @@ use quorate_ledger::signing::PublicKey;
 use crate::service::desk::Desk;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
-use crate::service::keys::{Secret, public};
+use crate::service::keys::{Keys, Secret, public};
 use crate::service::stop::{Stop, chain};
 use crate::service::workspace::absolute;
 
@@ -67,8 +67,8 @@ fn each<T>(
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn own(desk: &Desk) -> Result<Vec<Trusted>, Stop> {
-    let directory = desk.keys().directory();
+pub fn own(keys: &Keys) -> Result<Vec<Trusted>, Stop> {
+    let directory = keys.directory();
     let unreadable = |error: quorate_ledger::keys::Error| {
         Stop::configuration(codes::KEY_UNUSABLE, Body::new(chain(&error)).help("see `quorate keys list`"))
     };

@@ -81,6 +81,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         signers: signing.into_iter().chain(directory.retired(Purpose::Signing).unwrap_or_default()).collect(),
         since,
         witness,
+        last: directory.last().ok().flatten().map(|note| Witness::of(&note)),
         log: Some(workspace.log.clone()),
     };
     let store = Store::open_to_read(&workspace.ledger).await?;
@@ -180,13 +181,32 @@ fn witness(
     let asked = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
     let is_asked = asked.is_some();
     let Some(path) = asked.or_else(|| witness_of(workspace)) else { return Ok((None, None)) };
-    let name = shown(environment, &path);
+    let name = match shown(environment, &path) {
+        here if here.is_empty() => ".".to_owned(),
+        name => name,
+    };
     let text = disk::text(&path).map_err(|error| {
         let body = Body::new(format!("the witness {name} cannot be read: {}", chain(&error)));
         Stop::configuration(codes::WITNESS_UNREADABLE, body.help("it is a text file of signed checkpoints"))
     })?;
     match text {
-        Text::There(text) => Ok((Some(Witness::of(&text)), Some(name))),
+        Text::There(text) => {
+            let witness = Witness::of(&text);
+            if witness.notes.is_empty() {
+                let body = Body::new(format!("the witness {name} has no signed checkpoint"));
+                let help = "name the file that checkpoints were appended to; where they stood there before, get it back";
+                return Err(Stop::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
+            }
+            if !witness.torn.is_empty() {
+                let body = Body::new(format!(
+                    "{} pieces of the witness {name} are no signed note",
+                    witness.torn.len()
+                ));
+                let help = "they are passed over; if they were checkpoints, get the file back from where it was copied to";
+                warnings.warn(codes::WITNESS_BEHIND, body.help(help));
+            }
+            Ok((Some(witness), Some(name)))
+        }
         Text::Missing if is_asked => {
             let body = Body::new(format!("the witness {name} is not there"));
             Err(Stop::not_found(codes::WITNESS_UNREADABLE, body.help("name the file with `--witness`")))
