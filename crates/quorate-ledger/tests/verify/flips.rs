@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 use super::world::World;
 
 /// How many bits are changed, over all shares of the tests.
-const FLIPS: u64 = 10_000;
+const FLIPS: u64 = 4_000;
 /// How many tests share them: each is a process of its own.
 const SHARES: u64 = 4;
 

@@ -12,7 +12,7 @@ use crate::points::{Repeat, Sort, chosen, each, fault, number, sorts};
 use crate::support::{Place, Ran};
 
 /// What CI tries.
-const ERRORS: usize = 100;
+const ERRORS: usize = 60;
 
 /// What can happen to a call of a kind.
 fn deeds(call: Call) -> &'static [Deed] {

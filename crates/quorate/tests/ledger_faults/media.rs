@@ -18,7 +18,7 @@ use crate::records::{records, text, wait};
 use crate::support::{Place, Ran, finish};
 
 /// What CI tries, and how many of these in one place.
-const DAMAGES: usize = 60;
+const DAMAGES: usize = 40;
 const OF_ONE: u64 = 20;
 
 const PAGE: usize = 4096;
