@@ -143,7 +143,7 @@ async fn there(store: &Store, rows: &[Row]) -> Result<BTreeSet<String>, Failed> 
     let names: Vec<String> = names.into_iter().collect();
     let mut there = BTreeSet::new();
     for some in names.chunks(AT_ONCE) {
-        let values = some.iter().map(|name| vec![Value::from(name.as_str())]).collect();
+        let values = some.iter().map(|name| vec![Value::from(name.as_str())]);
         let statement = sql_rows("SELECT sha256 FROM body WHERE sha256 IN (VALUES ", values, ")");
         there.extend(store.rows(statement, &[Column::Text]).await?.iter().map(|row| row.text(0).to_owned()));
     }

@@ -76,8 +76,8 @@ impl Selected {
                 if some.is_empty() {
                     return Ok(Vec::new());
                 }
-                let values = some.iter().map(|seq| vec![Value::from(*seq)]).collect();
-                (sql_rows(&format!("{head} IN (VALUES "), values, ") ORDER BY seq"), some)
+                let values = some.iter().map(|seq| vec![Value::from(*seq)]);
+                (sql_rows(format!("{head} IN (VALUES "), values, ") ORDER BY seq"), some)
             }
             None => {
                 // In steps of the blocks that paths are made in.

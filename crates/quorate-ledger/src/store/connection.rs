@@ -35,6 +35,7 @@ pub(crate) struct Connection {
 pub(super) type Tails = BTreeMap<Name, Tail>;
 
 /// How a run ends.
+#[derive(Clone)]
 pub(super) struct Tail {
     /// The number of its next record.
     pub(super) next: u64,

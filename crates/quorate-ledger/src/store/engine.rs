@@ -40,8 +40,16 @@ pub(crate) enum Column {
 
 /// A statement with its values.
 pub(crate) struct Statement {
-    text: SqlStr,
+    text: Text,
     values: Vec<Value>,
+}
+
+/// The text of a statement.
+enum Text {
+    /// As it is.
+    Whole(&'static str),
+    /// A head and a tail, and between them rows of so many values.
+    Rows { head: String, widths: Vec<usize>, tail: &'static str },
 }
 
 /// A row of an answer. Columns are taken by their place; one of another type than was asked for, which does not
@@ -51,25 +59,58 @@ pub(crate) struct Row(Vec<Value>);
 
 /// A statement.
 pub(crate) fn sql(text: &'static str) -> Statement {
-    Statement { text: text.into_sql_str(), values: Vec::new() }
+    Statement { text: Text::Whole(text), values: Vec::new() }
 }
 
 /// A statement for as many rows as there are: `head` and then, for each row, its values in brackets, then `tail`.
-pub(crate) fn sql_rows(head: &str, rows: Vec<Vec<Value>>, tail: &str) -> Statement {
-    use std::fmt::Write as _;
-    let mut text = head.to_owned();
-    let mut at = 0;
-    for (row, comma) in rows.iter().zip(std::iter::once("").chain(std::iter::repeat(","))) {
-        text.push_str(comma);
-        for (_, open) in row.iter().zip(std::iter::once('(').chain(std::iter::repeat(','))) {
-            at += 1;
-            let _ = write!(text, "{open}${at}");
-        }
-        text.push(')');
+pub(crate) fn sql_rows(
+    head: impl Into<String>,
+    rows: impl IntoIterator<Item = Vec<Value>>,
+    tail: &'static str,
+) -> Statement {
+    let (mut widths, mut values) = (Vec::new(), Vec::new());
+    for row in rows {
+        widths.push(row.len());
+        values.extend(row);
     }
-    text.push_str(tail);
-    // Nothing of it comes from outside: the values are bound.
-    Statement { text: AssertSqlSafe(text).into_sql_str(), values: rows.into_iter().flatten().collect() }
+    Statement { text: Text::Rows { head: head.into(), widths, tail }, values }
+}
+
+/// How values stand in the text of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// `?`: the driver of SQLite looks up the name of each value that has one, among all names.
+    Bare,
+    /// `$1`.
+    #[cfg(feature = "postgres")]
+    Numbered,
+}
+
+impl Text {
+    fn with(self, mark: Mark) -> SqlStr {
+        let (head, widths, tail) = match self {
+            Text::Whole(text) => return text.into_sql_str(),
+            Text::Rows { head, widths, tail } => (head, widths, tail),
+        };
+        let mut text = head;
+        let mut at = 0;
+        for (row, width) in widths.into_iter().enumerate() {
+            text.push_str(if row == 0 { "(" } else { ",(" });
+            for value in 0..width {
+                at += 1;
+                text.push_str(if value == 0 { "" } else { "," });
+                match mark {
+                    Mark::Bare => text.push('?'),
+                    #[cfg(feature = "postgres")]
+                    Mark::Numbered => text.push_str(&format!("${at}")),
+                }
+            }
+            text.push(')');
+        }
+        text.push_str(tail);
+        // Nothing of it comes from outside: the values are bound.
+        AssertSqlSafe(text).into_sql_str()
+    }
 }
 
 impl Statement {
@@ -82,10 +123,10 @@ impl Statement {
     /// Does it; says how many rows it touched.
     pub(crate) async fn execute(self, engine: &mut Engine) -> Result<u64, sqlx::Error> {
         match engine {
-            Engine::Sqlite(sqlite) => Ok(self.query().execute(sqlite).await?.rows_affected()),
+            Engine::Sqlite(sqlite) => Ok(self.query(Mark::Bare).execute(sqlite).await?.rows_affected()),
             #[cfg(feature = "postgres")]
             Engine::Postgres(server) => {
-                let done = self.query().execute(server.connection()).await;
+                let done = self.query(Mark::Numbered).execute(server.connection()).await;
                 server.noted(done).map(|done| done.rows_affected())
             }
         }
@@ -94,12 +135,16 @@ impl Statement {
     /// Does it; gives rows of columns like these.
     pub(crate) async fn rows(self, engine: &mut Engine, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         match engine {
-            Engine::Sqlite(sqlite) => {
-                self.query().fetch_all(sqlite).await?.iter().map(|row| Row::of(row, columns)).collect()
-            }
+            Engine::Sqlite(sqlite) => self
+                .query(Mark::Bare)
+                .fetch_all(sqlite)
+                .await?
+                .iter()
+                .map(|row| Row::of(row, columns))
+                .collect(),
             #[cfg(feature = "postgres")]
             Engine::Postgres(server) => {
-                let rows = self.query().fetch_all(server.connection()).await;
+                let rows = self.query(Mark::Numbered).fetch_all(server.connection()).await;
                 server.noted(rows)?.iter().map(|row| Row::of(row, columns)).collect()
             }
         }
@@ -114,14 +159,14 @@ impl Statement {
         Ok(self.rows(engine, columns).await?.into_iter().next())
     }
 
-    fn query<'q, DB>(self) -> sqlx::query::Query<'q, DB, DB::Arguments>
+    fn query<'q, DB>(self, mark: Mark) -> sqlx::query::Query<'q, DB, DB::Arguments>
     where
         DB: Database,
         Option<i64>: Encode<'q, DB> + sqlx::Type<DB> + 'q,
         Option<String>: Encode<'q, DB> + sqlx::Type<DB> + 'q,
         Vec<u8>: Encode<'q, DB> + sqlx::Type<DB> + 'q,
     {
-        self.values.into_iter().fold(sqlx::query(self.text), |query, value| match value {
+        self.values.into_iter().fold(sqlx::query(self.text.with(mark)), |query, value| match value {
             Value::Int(value) => query.bind(value),
             Value::Text(value) => query.bind(value),
             Value::Bytes(value) => query.bind(value),

@@ -1,6 +1,6 @@
 //! The queue of the group commit: what waits to be written, and writing it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind};
@@ -149,28 +149,77 @@ async fn each(
     fence: &Fence,
 ) -> Result<Vec<Reply>, sqlx::Error> {
     let mut told = Vec::with_capacity(appends.len());
-    for append in appends {
-        told.push(match fence.shuts_out(&append.run) {
+    let mut chained = Vec::with_capacity(appends.len());
+    // How runs end once what is chained is written, which comes first of all that is known.
+    let mut ahead = BTreeMap::new();
+    for (at, append) in appends.into_iter().enumerate() {
+        let fits = match fence.shuts_out(&append.run) {
             true => Err(Error::Moved { run: append.run }),
-            false => one(engine, tails, append).await?,
-        });
+            false => chain(engine, tails, &mut ahead, append).await?,
+        };
+        told.push(fits.map(|links| {
+            let next = links.next();
+            chained.push((at, links));
+            next
+        }));
     }
+    for (at, links) in written(engine, chained).await? {
+        match links {
+            Ok(links) => follow(engine, links).await?,
+            Err(run) => {
+                ahead.remove(&run);
+                told[at] = Err(Error::Moved { run });
+            }
+        }
+    }
+    tails.extend(ahead.into_iter().filter(|(_, ahead)| !ahead.ends).map(|(run, ahead)| (run, ahead.tail)));
     Ok(told)
 }
 
-/// Writes one append; an inner error refuses it alone, an outer one the whole transaction.
-async fn one(engine: &mut Engine, tails: &mut Tails, append: Ready) -> Result<Reply, sqlx::Error> {
+/// How a run ends once what is chained is written.
+struct Ahead {
+    tail: Tail,
+    /// Whether nothing is expected to follow.
+    ends: bool,
+}
+
+/// The records of an append in their chain, and what follows from them.
+struct Links {
+    run: Name,
+    from: u64,
+    records: Vec<Stored>,
+    signatures: Vec<Vec<Value>>,
+    changes: Vec<Change>,
+    bodies: Vec<Body>,
+}
+
+impl Links {
+    fn next(&self) -> u64 {
+        self.from + self.records.len() as u64
+    }
+}
+
+/// Puts an append behind what its run has; an inner error refuses it alone, an outer one the whole transaction.
+async fn chain(
+    engine: &mut Engine,
+    tails: &mut Tails,
+    ahead: &mut BTreeMap<Name, Ahead>,
+    append: Ready,
+) -> Result<Result<Links, Error>, sqlx::Error> {
     let Ready { run, from, entries, changes, bodies, durability: _, ends, key } = append;
-    let before = match tail(engine, tails, &run, from, key.is_some()).await? {
-        tail if tail.next == from => tail,
-        _ => return Ok(Err(Error::Moved { run })),
+    let before = match ahead.get(&run) {
+        Some(ahead) => ahead.tail.clone(),
+        None => tail(engine, tails, &run, from, key.is_some()).await?,
     };
+    if before.next != from {
+        return Ok(Err(Error::Moved { run }));
+    }
     if before.signed && key.is_none() {
         return Ok(Err(Error::Unsigned { run }));
     }
     let key = key.filter(|_| before.signed);
     let mut leaf_before = before.leaf;
-    let mut sealed = Vec::with_capacity(entries.len());
+    let mut records = Vec::with_capacity(entries.len());
     let mut signatures = Vec::new();
     let mut times = Times::default();
     for (n, entry) in (from..).zip(entries) {
@@ -180,18 +229,65 @@ async fn one(engine: &mut Engine, tails: &mut Tails, append: Ready) -> Result<Re
                 if let Some(key) = &key {
                     signatures.push(signature(key, &run, &stored));
                 }
-                sealed.push(stored);
+                records.push(stored);
             }
             Err(error) => return Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
         }
     }
-    for some in sealed.chunks(ROWS) {
-        match insert(engine, &run, some).await {
-            // Another process has moved the run on since its tail was known.
-            Err(error) if engine.keeps_tails() && is_taken(&error) => return Ok(Err(Error::Moved { run })),
-            done => done?,
+    let links = Links { run, from, records, signatures, changes, bodies };
+    let tail = Tail { next: links.next(), leaf: leaf_before, signed: before.signed };
+    ahead.insert(links.run.clone(), Ahead { tail, ends });
+    Ok(Ok(links))
+}
+
+/// Writes the records of many appends in as few statements as there can be. Gives back the run alone of those whose
+/// place another process has taken.
+async fn written(
+    engine: &mut Engine,
+    chained: Vec<(usize, Links)>,
+) -> Result<Vec<(usize, Result<Links, Name>)>, sqlx::Error> {
+    let mut done = Vec::with_capacity(chained.len());
+    let mut waiting = chained.into_iter().peekable();
+    while let Some(first) = waiting.next() {
+        let mut rows = first.1.records.len();
+        let mut some = vec![first];
+        while let Some(next) = waiting.next_if(|(_, next)| rows + next.records.len() <= ROWS) {
+            rows += next.1.records.len();
+            some.push(next);
+        }
+        match insert(engine, &some).await? {
+            Inserted::All => done.extend(some.into_iter().map(|(at, links)| (at, Ok(links)))),
+            Inserted::Taken if some.len() == 1 => {
+                done.extend(some.into_iter().map(|(at, links)| (at, Err(links.run))));
+            }
+            // None of these was written. Each by itself, it shows whose place it is; what follows that in its run has none
+            // either.
+            Inserted::Taken => {
+                let mut moved = BTreeSet::new();
+                for one in some {
+                    let taken = moved.contains(&one.1.run)
+                        || matches!(insert(engine, std::slice::from_ref(&one)).await?, Inserted::Taken);
+                    let (at, links) = one;
+                    done.push((
+                        at,
+                        match taken {
+                            true => {
+                                moved.insert(links.run.clone());
+                                Err(links.run)
+                            }
+                            false => Ok(links),
+                        },
+                    ));
+                }
+            }
         }
     }
+    Ok(done)
+}
+
+/// Writes what follows from records that are written.
+async fn follow(engine: &mut Engine, links: Links) -> Result<(), sqlx::Error> {
+    let Links { run, signatures, changes, bodies, .. } = links;
     if !signatures.is_empty() {
         let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
         sql_rows(head, signatures, "").execute(engine).await?;
@@ -202,11 +298,7 @@ async fn one(engine: &mut Engine, tails: &mut Tails, append: Ready) -> Result<Re
     for change in changes {
         change.apply(engine, &run).await?;
     }
-    let next = from + sealed.len() as u64;
-    if !ends {
-        tails.insert(run, Tail { next, leaf: leaf_before, signed: before.signed });
-    }
-    Ok(Ok(next))
+    Ok(())
 }
 
 /// Writes one record of one of the ledger's own streams inside of somebody's transaction.
@@ -217,7 +309,10 @@ pub(super) async fn append_here(
     entry: Entry,
 ) -> Result<Reply, sqlx::Error> {
     match Ready::of(Append::one(run, from, entry, Durability::Synced), None) {
-        Ok(ready) => one(engine, &mut Tails::new(), ready).await,
+        Ok(ready) => {
+            let mut told = each(engine, &mut Tails::new(), vec![ready], &Fence::default()).await?;
+            Ok(told.remove(0))
+        }
         Err(error) => Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
     }
 }
@@ -271,27 +366,40 @@ async fn tail(
     })
 }
 
-async fn insert(engine: &mut Engine, run: &Name, records: &[Stored]) -> Result<(), sqlx::Error> {
-    let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
-    let row = |(at, stored): (i64, &Stored)| {
-        let seq = match first {
-            Value::Int(Some(first)) => Value::from(first + at),
-            _ => Value::Int(None),
+/// What came of writing records.
+enum Inserted {
+    All,
+    /// None was: the number of one is taken.
+    Taken,
+}
+
+async fn insert(engine: &mut Engine, some: &[(usize, Links)]) -> Result<Inserted, sqlx::Error> {
+    let records: Vec<(&Name, &Stored)> =
+        some.iter().flat_map(|(_, links)| links.records.iter().map(|stored| (&links.run, stored))).collect();
+    for some in records.chunks(ROWS) {
+        let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
+        let row = |(at, (run, stored)): (i64, &(&Name, &Stored))| {
+            let seq = match first {
+                Value::Int(Some(first)) => Value::from(first + at),
+                _ => Value::Int(None),
+            };
+            vec![
+                seq,
+                (&***run).into(),
+                stored.n.into(),
+                stored.kind.into(),
+                stored.head.as_str().into(),
+                stored.data.as_str().into(),
+            ]
         };
-        vec![
-            seq,
-            (&**run).into(),
-            stored.n.into(),
-            stored.kind.into(),
-            stored.head.as_str().into(),
-            stored.data.as_str().into(),
-        ]
-    };
-    let rows = (0_i64..).zip(records).map(row).collect();
-    sql_rows("INSERT INTO record (seq, run, n, kind, head, data) VALUES ", rows, "")
-        .execute(engine)
-        .await
-        .map(|_| ())
+        let head = "INSERT INTO record (seq, run, n, kind, head, data) VALUES ";
+        match sql_rows(head, (0_i64..).zip(some).map(row), "").execute(engine).await {
+            // Another process has moved the run on since its tail was known.
+            Err(error) if engine.keeps_tails() && is_taken(&error) => return Ok(Inserted::Taken),
+            done => drop(done?),
+        }
+    }
+    Ok(Inserted::All)
 }
 
 /// Whether the engine says that the record's number is taken.
