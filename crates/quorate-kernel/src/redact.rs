@@ -13,7 +13,6 @@ use regex::Regex;
 use serde_json::{Map, json};
 
 use crate::answer;
-use builtin::Shapes;
 
 pub use builtin::{VERSION, kinds};
 pub use likely::{names_a_secret, worth};
@@ -35,7 +34,7 @@ pub struct Secrets {
 /// Takes secrets out of texts. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    shapes: Option<&'static Shapes>,
+    builtin: bool,
     patterns: Arc<[Regex]>,
     values: Option<Regex>,
 }
@@ -44,7 +43,7 @@ pub struct Redactor {
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redactor")
-            .field("builtin", &self.shapes.is_some())
+            .field("builtin", &self.builtin)
             .field("patterns", &self.patterns)
             .finish_non_exhaustive()
     }
@@ -65,7 +64,7 @@ impl Redactor {
     /// When a pattern does not compile, or the values are too many.
     pub fn of(secrets: &Secrets) -> Result<Self, regex::Error> {
         Ok(Redactor {
-            shapes: if secrets.builtin { Some(Shapes::compiled()?) } else { None },
+            builtin: secrets.builtin,
             patterns: secrets.patterns.iter().map(|one| Regex::new(one)).collect::<Result<_, _>>()?,
             values: values::compile(&secrets.values)?,
         })
@@ -79,7 +78,7 @@ impl Redactor {
 
     /// Whether nothing is a secret.
     pub fn is_empty(&self) -> bool {
-        self.shapes.is_none() && self.patterns.is_empty() && self.values.is_none()
+        !self.builtin && self.patterns.is_empty() && self.values.is_none()
     }
 
     /// The text without secrets, and how many there were. Lines stay where they are.
@@ -94,7 +93,9 @@ impl Redactor {
                 clean = without(&clean, &found);
             }
         }
-        if let Some((without, found)) = self.shapes.and_then(|shapes| shapes.redact(&clean)) {
+        if self.builtin
+            && let Some((without, found)) = builtin::redact(&clean)
+        {
             (clean, count) = (without, count + found);
         }
         (clean, count)
@@ -184,7 +185,7 @@ impl Redactor {
     /// A string that stands under a key, which may give away what it is.
     fn redact_under(&self, key: &str, text: String) -> (Json, usize) {
         let (clean, count) = self.redact(&text);
-        let is_secret = count == 0 && self.shapes.is_some() && builtin::is_value_of(key, &text);
+        let is_secret = count == 0 && self.builtin && builtin::is_value_of(key, &text);
         if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
     }
 }

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use world::{DAY_MS, Says, World};
 
 /// How many lives the ordinary test run tries.
-const LIVES: Range<u64> = 0..100;
+const LIVES: Range<u64> = 0..50;
 
 /// What was done, by word, and how often.
 type Counts = BTreeMap<&'static str, u32>;

@@ -123,42 +123,46 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|one| one.name)
 }
 
+/// The text without secrets, and how many there were; `None` where it has none.
+pub(super) fn redact(text: &str) -> Option<(String, usize)> {
+    // Compiled once in a process, and in one that has nothing to redact not at all.
+    static COMPILED: OnceLock<Option<Shapes>> = OnceLock::new();
+    if text.len() < SHORTEST {
+        return None;
+    }
+    match COMPILED.get_or_init(|| Shapes::compile().ok()) {
+        Some(shapes) => shapes.redact(text),
+        // A test sees to it that they compile. Were it otherwise, nothing of the text would be safe to show.
+        None => Some((super::without(text, &whole(text)), 1)),
+    }
+}
+
+fn whole(text: &str) -> Vec<Range<usize>> {
+    std::iter::once(0..text.len()).collect()
+}
+
 /// All kinds, compiled.
-pub(super) struct Shapes {
+struct Shapes {
     any: RegexSet,
     /// Each by itself, from when it is first needed: most texts need none.
     each: Vec<OnceLock<Option<Regex>>>,
 }
 
 impl Shapes {
-    /// Compiled once in a process.
-    ///
-    /// # Errors
-    /// Never, which a test sees to.
-    pub(super) fn compiled() -> Result<&'static Self, regex::Error> {
-        static COMPILED: OnceLock<Shapes> = OnceLock::new();
-        if let Some(shapes) = COMPILED.get() {
-            return Ok(shapes);
-        }
-        let shapes = Shapes {
+    fn compile() -> Result<Self, regex::Error> {
+        Ok(Shapes {
             any: RegexSet::new(KINDS.iter().map(|one| one.pattern))?,
             each: KINDS.iter().map(|_| OnceLock::new()).collect(),
-        };
-        Ok(COMPILED.get_or_init(|| shapes))
+        })
     }
 
-    /// The text without secrets, and how many there were; `None` where it has none.
-    pub(super) fn redact(&self, text: &str) -> Option<(String, usize)> {
-        if text.len() < SHORTEST {
-            return None;
-        }
+    fn redact(&self, text: &str) -> Option<(String, usize)> {
         let (mut clean, mut count) = (Cow::Borrowed(text), 0);
         for which in self.any.matches(text) {
             let kind = &KINDS[which];
             let shape = self.each[which].get_or_init(|| Regex::new(kind.pattern).ok());
-            // It has compiled among the others. Were it otherwise, nothing of the text would be safe to show.
-            let whole = || std::iter::once(0..clean.len()).collect();
-            let spans = shape.as_ref().map_or_else(whole, |shape| spans(kind, shape, &clean));
+            // It has compiled among the others.
+            let spans = shape.as_ref().map_or_else(|| whole(&clean), |shape| spans(kind, shape, &clean));
             if !spans.is_empty() {
                 count += spans.len();
                 clean = Cow::Owned(super::without(&clean, &spans));
@@ -320,5 +324,5 @@ fn assigned(name: &str, rest: &str) -> usize {
 pub(super) fn is_value_of(key: &str, value: &str) -> bool {
     let named = likely::names_a_secret(key) && !value.contains(char::is_whitespace);
     let line = || format!("{key}=\"{value}\"");
-    named && Shapes::compiled().is_ok_and(|shapes| shapes.redact(&line()).is_some())
+    named && redact(&line()).is_some()
 }

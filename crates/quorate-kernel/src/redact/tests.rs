@@ -26,7 +26,7 @@ fn every_match_is_replaced_and_counted() {
 }
 
 fn builtin() -> Redactor {
-    Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).expect("the shapes compile")
+    Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
 }
 
 /// Characters that no word has, as many as asked for.
