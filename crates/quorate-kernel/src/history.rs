@@ -34,6 +34,8 @@ pub struct History {
     pub reopened: bool,
     /// People's decisions beside it, oldest first, with their times.
     pub overrides: Vec<(i64, Map<String, Json>)>,
+    /// How many of these, the last ones, are not known to have their lines in the log.
+    pub unlogged: usize,
     /// Calls made in all sessions, those under way at a crash included.
     pub calls: u32,
     /// Time worked on it in all sessions.
@@ -106,6 +108,7 @@ struct Fold {
     ended: Option<Map<String, Json>>,
     reopened: bool,
     overrides: Vec<(i64, Map<String, Json>)>,
+    unlogged: usize,
     under_way: BTreeMap<String, u32>,
     calls: u32,
     wall_ms: i64,
@@ -181,6 +184,7 @@ impl History {
             ended: fold.ended,
             reopened: fold.reopened,
             overrides: fold.overrides,
+            unlogged: fold.unlogged,
             calls: fold.calls.saturating_add(under_way),
             wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
             next,
@@ -264,6 +268,11 @@ impl History {
     }
 }
 
+/// Whether an override's line was still to be logged when it was recorded; then the run ends once more when it is.
+pub fn is_unlogged(decision: &Map<String, Json>) -> bool {
+    decision.get("logged") == Some(&json!(false))
+}
+
 /// Whether the host could not do what it was asked to do.
 fn failed(stamped: &Stamped) -> bool {
     match &stamped.event {
@@ -315,8 +324,13 @@ impl Fold {
             self.facts.push((kind.to_owned(), data));
         } else if kind == Kind::RunEnded.as_str() {
             self.ended = Some(data);
+            self.unlogged = 0;
+            if !self.overrides.is_empty() {
+                return Ok(());
+            }
         } else if kind == Kind::Override.as_str() {
-            // A person's decision comes at any later time; it is not work on the run.
+            // A person's decision comes at any later time; it is not work on the run, nor is what follows from it.
+            self.unlogged = if is_unlogged(&data) { self.unlogged + 1 } else { 0 };
             self.overrides.push((at_ms, data));
             return Ok(());
         }

@@ -8,4 +8,5 @@ pub mod priors;
 pub mod stats;
 pub mod view;
 
-pub use index::{Indexed, sync};
+pub(crate) use index::differs;
+pub use index::{Indexed, forget_index, sync};

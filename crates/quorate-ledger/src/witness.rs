@@ -78,7 +78,7 @@ fn parts(text: &str) -> Vec<String> {
 /// [`Error`]; then the file is as it was.
 pub fn append(path: &Path, note: &str) -> Result<(), Error> {
     let new = checkpoint(note).map_err(Error::Unusable)?;
-    let mut file = files::open_append(path)?;
+    let mut file = files::append_to(path)?;
     file.lock()?;
     let mut text = String::new();
     file.seek(SeekFrom::Start(0))?;

@@ -3,8 +3,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
+#[path = "support/records.rs"]
+mod records;
 mod support;
 
+use records::change;
 use serde_json::{Value, json};
 use support::council::{ships, ships_but};
 use support::{Place, Ran};
@@ -88,6 +91,9 @@ fn a_log_that_was_touched_diverges() {
     is(&with(&[lines[0], lines[0], lines[1], lines[2]]), "inserted");
     is(&log.replacen("SHIP", "HOLD", 1), "changed");
     is(&log.replacen("Not yet.", "Never.", 1), "changed");
+    // A line was there before the next run came to anything, and so stands before that run's.
+    is(&with(&[lines[0], lines[2], lines[1]]), "reordered");
+    is(&with(&[lines[2], lines[0], lines[1]]), "reordered");
     std::fs::remove_file(place.path(LOG)).unwrap();
     is("", "removed");
     // Lines of others are theirs, and a line that is being written is none yet.
@@ -97,6 +103,59 @@ fn a_log_that_was_touched_diverges() {
     let report = verify(&place, &[]).expect(0).json();
     assert_eq!((&report["log"]["unknown"], &report["log"]["unreadable"]), (&json!(1), &json!(1)));
     assert_eq!(report["log"]["first_unknown"], json!({"line": 6, "run": "rzzzzzzzzzzzz"}));
+}
+
+#[test]
+fn what_is_counted_of_the_log_is_held_against_it() {
+    // D6
+    let (place, _) = reviewed();
+    let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
+    place.write(LOG, format!("{}{theirs}\n", place.read(LOG)));
+    let counted = place.run(&["audit", "--format", "json"]).expect(0).json();
+    for statement in [
+        "UPDATE log_line SET verdict = 'REVISE' WHERE span = 'council-ab12'",
+        "UPDATE log_line SET at_byte = at_byte + 1 WHERE id = 2",
+        "UPDATE log_line SET calls = 'many' WHERE id = 2",
+        "DELETE FROM log_line WHERE id = 1",
+        "DELETE FROM log_line WHERE id = 4",
+        "INSERT INTO log_line SELECT 9, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls \
+         FROM log_line WHERE id = 1",
+        "UPDATE log_seat SET blocks = 2 WHERE member = 'skeptic' AND line = 1",
+        "DELETE FROM log_seat WHERE member = 'skeptic'",
+        "UPDATE log SET corrupt = 1",
+    ] {
+        change(&place.path(".quorate/ledger.db"), statement);
+        let ran = verify(&place, &[]).expect(1);
+        let found = ("changed".to_owned(), "log index".to_owned(), String::new());
+        assert_eq!((first(&ran), &ran.json()["found"]), (found, &json!(1)), "{statement}");
+        assert_eq!(
+            place.run(&["audit", "--reindex", "--format", "json"]).expect(0).json(),
+            counted,
+            "{statement}"
+        );
+        verify(&place, &[]).expect(0);
+    }
+    // One that was put in the place of another has an index anew.
+    place.write(LOG, format!("{theirs}\n{}", place.read(LOG)));
+    verify(&place, &[]).expect(0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
+    let (place, run) = reviewed();
+    std::fs::remove_file(place.path(LOG)).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(place.path(LOG)).status().unwrap();
+    assert!(made.success());
+    let why = "neither a file nor a directory";
+    place.run(&["ledger", "verify"]).expect(5).says(why);
+    place.run(&["review", "draft.md"]).expect(5).says("quorate:log_unwritable").says(why);
+    let decides = ["override", &run, "--verdict", "ship", "--reason", "After all."];
+    place.run(&decides).expect(0).says("quorate:log_behind").says(why);
+    // What is missing in it follows once there is one.
+    std::fs::remove_file(place.path(LOG)).unwrap();
+    place.run(&["runs"]).expect(0);
+    assert_eq!(place.log().last().expect("a line")["reason"], "After all.");
 }
 
 #[test]

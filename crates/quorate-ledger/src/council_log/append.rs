@@ -2,7 +2,7 @@
 //! glued to the next.
 
 use std::fs::File;
-use std::io::{Read as _, Result, Seek as _, SeekFrom, Write as _};
+use std::io::{ErrorKind, Read as _, Result, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use super::line::{Event, Line};
@@ -18,6 +18,23 @@ pub struct Appended {
     pub set_aside: Option<Piece>,
 }
 
+/// Whether a log can be appended to, making nothing that was not there.
+///
+/// # Errors
+/// When it cannot be, and why.
+pub fn can_append(log: &Path) -> Result<()> {
+    if log.exists() {
+        return files::append_to(log).map(|_| ());
+    }
+    let parent = log.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    let metadata = std::fs::metadata(parent)?;
+    match (metadata.is_dir(), metadata.permissions().readonly()) {
+        (false, _) => Err(ErrorKind::NotADirectory.into()),
+        (true, true) => Err(ErrorKind::PermissionDenied.into()),
+        (true, false) => Ok(()),
+    }
+}
+
 /// Appends `line` (one JSON object without line break) unless it stands after byte `since` already: a line of the same
 /// span and event and, since a person may decide twice, for an override of the same time. `aside_dir` is where
 /// `aside/` is.
@@ -31,7 +48,7 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
             _ => make_dir(dir)?,
         }
     }
-    let mut file = files::open_append(log)?;
+    let mut file = files::append_to(log)?;
     file.lock()?;
     let was_empty = file.metadata()?.len() == 0;
     let set_aside = mend_tail(&mut file, log, aside_dir)?;

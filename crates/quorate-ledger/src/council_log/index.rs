@@ -1,5 +1,7 @@
 //! The index of the log: kept up by reading what was appended since the last time, rebuilt when the log is another.
 
+mod differs;
+
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -7,12 +9,14 @@ use std::path::Path;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::Error;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
-use tokio::sync::mpsc;
+use tokio::sync::{MutexGuard, mpsc};
 
 use super::line::{Event, Line};
 use crate::Store;
 use crate::store::connection::Connection;
 use crate::store::files;
+
+pub(crate) use differs::differs;
 
 /// How many bytes at either end of what is indexed tell one log from another.
 const END: u64 = 4096;
@@ -50,12 +54,28 @@ enum Log {
     Other,
 }
 
+/// Forgets the index of a log; it is made anew when it is next needed.
+///
+/// # Errors
+/// When the store cannot be written.
+pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
+    let mut connection = to_index(store).await?;
+    let forgotten = async {
+        let mut transaction = connection.begin_log_index().await?;
+        if let Some(known) = known(&mut transaction, &key(log)).await? {
+            forget(&mut transaction, known.id).await?;
+        }
+        transaction.commit().await
+    };
+    forgotten.await.map_err(|error| store.error(error))
+}
+
 /// Brings the index of a log up to date.
 ///
 /// # Errors
 /// When log or store cannot be read.
 pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
-    let mut file = match files::open(log) {
+    let mut file = match files::open_log(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Indexed { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0 });
@@ -63,10 +83,7 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
         Err(error) => return Err(unreadable(log, error)),
     };
     let key = key(log);
-    let mut connection = store.writer().await;
-    if store.closed_to_writers().is_some() {
-        connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;
-    }
+    let mut connection = to_index(store).await?;
     let known = known(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
     if let Some(known) = known
         && known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Whole
@@ -75,6 +92,15 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
         return Ok(Indexed { id: Some(id), corrupt, newly_corrupt: 0, bytes });
     }
     extend(store, &mut connection, log, &key, file).await
+}
+
+/// The connection that indexes: in memory where the ledger is only read.
+async fn to_index(store: &Store) -> Result<MutexGuard<'_, Connection>, Error> {
+    let mut connection = store.writer().await;
+    if store.closed_to_writers().is_some() {
+        connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;
+    }
+    Ok(connection)
 }
 
 impl Known {
@@ -257,14 +283,11 @@ async fn insert(
             "INSERT OR IGNORE INTO log_seat (log, member, blocks, irreducible, flipped, schema_failed, timed_out, line) ",
         );
         query.push_values(some, |mut row, (id, (member, marks))| {
-            row.push_bind(log)
-                .push_bind(&**member)
-                .push_bind(i64::from(marks.blocks))
-                .push_bind(i64::from(marks.irreducible))
-                .push_bind(i64::from(marks.flipped))
-                .push_bind(i64::from(marks.schema_failed))
-                .push_bind(i64::from(marks.timed_out))
-                .push_bind(*id);
+            row.push_bind(log).push_bind(&**member);
+            for mark in marks.numbers() {
+                row.push_bind(mark);
+            }
+            row.push_bind(*id);
         });
         query.build().execute(&mut **transaction).await?;
     }

@@ -81,6 +81,13 @@ pub struct Marks {
     pub timed_out: bool,
 }
 
+impl Marks {
+    /// As the index has them, in the order of its columns.
+    pub(super) fn numbers(self) -> [i64; 5] {
+        [self.blocks, self.irreducible, self.flipped, self.schema_failed, self.timed_out].map(i64::from)
+    }
+}
+
 impl Line {
     /// Whether a later review of the same type learns from it.
     pub fn is_prior(&self) -> bool {

@@ -124,7 +124,7 @@ impl Store {
 
     fn begin_wiping(&self) -> Result<(), Error> {
         let path = self.unwiped();
-        let begun = files::open_append(&path).and_then(|file| file.sync_all());
+        let begun = files::append_to(&path).and_then(|file| file.sync_all());
         let begun = begun.and_then(|()| aside::sync_directory(&path));
         begun.map_err(|error| unavailable(format!("cannot make {}", path.display()), error))
     }

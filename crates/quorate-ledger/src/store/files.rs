@@ -1,7 +1,7 @@
 //! The ledger's dealings with the file system.
 
 use std::fs::{File, OpenOptions};
-use std::io::Result;
+use std::io::{ErrorKind, Result};
 use std::path::Path;
 
 /// Opens a file for reading.
@@ -10,8 +10,33 @@ pub fn open(path: &Path) -> Result<File> {
     File::open(path)
 }
 
+/// Opens a log for reading.
+///
+/// # Errors
+/// When it cannot be opened, or is no file: whoever opens a named pipe waits for its other end.
+pub fn open_log(path: &Path) -> Result<File> {
+    is_file(path)?;
+    open(path)
+}
+
+fn is_file(path: &Path) -> Result<()> {
+    let there = std::fs::metadata(path)?;
+    match () {
+        _ if there.is_file() => Ok(()),
+        _ if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        _ => Err(std::io::Error::other("it is neither a file nor a directory")),
+    }
+}
+
 /// Opens a file for appending and reading, making it if it is not there.
-pub fn open_append(path: &Path) -> Result<File> {
+///
+/// # Errors
+/// As [`open_log`].
+pub fn append_to(path: &Path) -> Result<File> {
+    match is_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     OpenOptions::new().read(true).append(true).create(true).open(path)
 }
 

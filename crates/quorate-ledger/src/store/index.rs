@@ -1,5 +1,6 @@
 //! The index of runs: typed columns that follow from the records, written in the same transaction.
 
+use quorate_kernel::history::is_unlogged;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -12,7 +13,7 @@ pub(crate) enum Change {
     Opened { at_ms: i64, columns: [String; 5] },
     Decided { at_ms: i64, verdict: String },
     Reopened,
-    Overridden { verdict: String },
+    Overridden { verdict: String, unlogged: bool },
     Ended,
     Held { run: String },
     Released { run: String },
@@ -51,7 +52,7 @@ impl Change {
         } else if is(Kind::Outcome) {
             Some(Change::Decided { at_ms, verdict: text("verdict") })
         } else if is(Kind::Override) {
-            Some(Change::Overridden { verdict: text("verdict") })
+            Some(Change::Overridden { verdict: text("verdict"), unlogged: is_unlogged(data) })
         } else if is(Kind::RunEnded) {
             Some(Change::Ended)
         } else if is(Kind::Held) {
@@ -87,7 +88,10 @@ impl Change {
                 (row.verdict, row.decided_ms) = (Some(verdict), Some(at_ms));
             }
             Change::Reopened => (row.verdict, row.decided_ms, row.ended) = (None, None, false),
-            Change::Overridden { verdict } => row.overridden = Some(verdict),
+            Change::Overridden { verdict, unlogged } => {
+                row.overridden = Some(verdict);
+                row.ended &= !unlogged;
+            }
             Change::Ended => row.ended = true,
             _ => return before,
         }
@@ -110,8 +114,9 @@ impl Change {
             Change::Reopened => {
                 sql("UPDATE run SET verdict = NULL, decided_ms = NULL, ended = 0 WHERE run = $1").bind(run)
             }
-            Change::Overridden { verdict } => {
-                sql("UPDATE run SET override = $1 WHERE run = $2").bind(verdict).bind(run)
+            Change::Overridden { verdict, unlogged } => {
+                let decided = sql("UPDATE run SET override = $1, ended = ended * $2 WHERE run = $3");
+                decided.bind(verdict).bind(i64::from(!unlogged)).bind(run)
             }
             Change::Ended => sql("UPDATE run SET ended = 1 WHERE run = $1").bind(run),
             Change::Held { run } => {

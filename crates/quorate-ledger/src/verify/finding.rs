@@ -55,6 +55,8 @@ pub enum Part {
     Index,
     /// `council_log.jsonl`.
     Log,
+    /// What is counted of `council_log.jsonl`.
+    LogIndex,
 }
 
 impl Part {
@@ -69,6 +71,7 @@ impl Part {
             Part::Body => "body",
             Part::Index => "index",
             Part::Log => "log",
+            Part::LogIndex => "log index",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use quorate_kernel::canonical;
-use quorate_kernel::history::History;
+use quorate_kernel::history::{History, is_unlogged};
 use quorate_kernel::ports::ledger::{Error, Kind as Word, Ledger as _, Record};
 use quorate_protocol::{Json, Name};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +15,7 @@ use super::finding::{Divergence, Findings, Kind, Part};
 use super::walk::Walk;
 use crate::Store;
 use crate::council_log::line::Event;
-use crate::council_log::view;
+use crate::council_log::{self, view};
 use crate::merkle::Hash;
 use crate::store::engine::{Column, sql};
 use crate::store::files;
@@ -58,8 +58,20 @@ struct Wanted {
     verdict: String,
     /// Of the whole line; `None` where it cannot be made again, since bodies that it has words of were erased.
     hash: Option<Hash>,
+    /// The number of the record that it was written after, and of the one that it was written before, where that is known.
+    after: u64,
+    before: Option<u64>,
     /// It may just not be written yet.
     pending: bool,
+}
+
+/// A line that follows from its run's records, and between which places of the ledger it was written.
+struct Written {
+    number: u64,
+    run: Name,
+    event: Event,
+    after: u64,
+    before: u64,
 }
 
 /// Holds a log against the runs that were walked over.
@@ -80,6 +92,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     let mut logs = Logs::of(path);
     logs.find_moved(store, &lines).await?;
     let mut after = i64::MIN;
+    let mut written = Vec::new();
     loop {
         use Column::{Int, Text};
         let rows = sql(
@@ -104,10 +117,16 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 let records = store.records(&run).await;
                 // What is wrong with the records themselves is said already.
                 if let Ok(wanted) = records.map_err(|_| ()).and_then(|records| wanted(&run, &records)) {
-                    compare(&run, wanted, lines, &mut walk.findings);
+                    let found = compare(&run, wanted, lines, &mut walk.findings);
+                    written.extend(at_places(store, &run, found).await?);
                 }
             }
         }
+    }
+    order(written, &mut walk.findings);
+    if let Some(what) = council_log::differs(store, path).await? {
+        let what = format!("what is counted of the log does not follow from it: {what}");
+        walk.findings.add(Divergence::of(Kind::Changed, Part::LogIndex, what));
     }
     // Of runs without outcome, or whose row is another, nothing is logged.
     let mut unknown: Vec<(u64, &str)> = Vec::new();
@@ -183,7 +202,7 @@ fn same_place(path: &Path) -> PathBuf {
 /// The lines of the log that say that they are of a run, by run.
 fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
     let (mut logged, mut lines) = (Logged::default(), HashMap::new());
-    let mut file = match files::open(path) {
+    let mut file = match files::open_log(path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((logged, lines)),
         Err(error) => return Err(error),
@@ -238,61 +257,66 @@ fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
     if !opened.get("protocol").and_then(Json::as_str).is_some_and(|protocol| protocol.starts_with(REVIEW)) {
         return Ok(Vec::new());
     }
-    let mut wanted = Vec::new();
+    let mut wanted: Vec<Wanted> = Vec::new();
     let mut reopened = false;
-    let mut verdict: Option<String> = None;
+    let mut outcome: Option<(u64, String)> = None;
     for (record, at) in records.iter().zip(0..) {
         let data = record.data.as_ref();
         let word = |key: &str| data.and_then(|data| data.get(key)?.as_str()).unwrap_or_default().to_owned();
         if record.is(Word::RunIntent) && data.is_some_and(|data| data.contains_key("supersedes")) {
-            (reopened, verdict) = (true, None);
+            (reopened, outcome) = (true, None);
         } else if record.is(Word::Outcome) {
-            verdict = Some(word("verdict"));
+            outcome = Some((record.n, word("verdict")));
         } else if record.is(Word::RunEnded) {
-            wanted.extend(review(run, &records[..at], verdict.as_deref(), reopened, false));
-            verdict = None;
+            wanted.extend(outcome.take().and_then(|outcome| review(run, &records[..at], outcome, reopened)));
+            wanted.iter_mut().filter(|one| one.pending).for_each(|one| one.before = Some(record.n));
+            wanted.iter_mut().for_each(|one| one.pending = false);
         } else if record.is(Word::Override) {
             let history = History::of(run, records[..at].to_vec()).ok();
             let line =
                 history.zip(data).map(|(history, data)| view::override_line(&history, record.at_ms, data));
-            let hash = line.as_ref().and_then(hash);
-            wanted.push(Wanted { event: Event::Override, verdict: word("verdict"), hash, pending: false });
+            wanted.push(Wanted {
+                event: Event::Override,
+                verdict: word("verdict"),
+                hash: line.as_ref().and_then(hash),
+                after: record.n,
+                before: None,
+                pending: data.is_some_and(is_unlogged),
+            });
         }
     }
-    if verdict.is_some() {
-        wanted.extend(review(run, records, verdict.as_deref(), reopened, true));
-    }
+    wanted.extend(outcome.and_then(|outcome| review(run, records, outcome, reopened)));
     Ok(wanted)
 }
 
-/// The line of a review that has ended, or is about to.
-fn review(
-    run: &Name,
-    records: &[Record],
-    verdict: Option<&str>,
-    reopened: bool,
-    pending: bool,
-) -> Option<Wanted> {
-    let event = match (reopened, verdict) {
+/// The line of a review that is about to end.
+fn review(run: &Name, records: &[Record], (n, verdict): (u64, String), reopened: bool) -> Option<Wanted> {
+    let event = match (reopened, &*verdict) {
         // It was logged as INCOMPLETE when it first ended, and that still holds.
-        (true, Some("INCOMPLETE")) => return None,
+        (true, "INCOMPLETE") => return None,
         (true, _) => Event::Resumed,
         (false, _) => Event::Verdict,
     };
     let history = History::of(run, records.to_vec()).ok();
-    let line = history.and_then(|history| view::review(&history, event));
-    Some(Wanted { event, verdict: verdict?.to_owned(), hash: line.as_ref().and_then(hash), pending })
+    let hash = history.and_then(|history| view::review(&history, event)).as_ref().and_then(hash);
+    Some(Wanted { event, verdict, hash, after: n, before: None, pending: true })
 }
 
-fn compare(run: &Name, wanted: Vec<Wanted>, mut lines: Vec<Line>, findings: &mut Findings) {
-    let mut left = Vec::new();
+/// Says what is wrong with a run's lines. Gives those that are right, with what they are.
+fn compare(
+    run: &Name,
+    wanted: Vec<Wanted>,
+    mut lines: Vec<Line>,
+    findings: &mut Findings,
+) -> Vec<(u64, Wanted)> {
+    let (mut found, mut left) = (Vec::new(), Vec::new());
     for wanted in wanted {
         let is_it = |line: &Line| match wanted.hash {
             Some(hash) => line.hash == hash,
             None => line.event == wanted.event && line.verdict == wanted.verdict,
         };
         match lines.iter().position(is_it) {
-            Some(at) => drop(lines.remove(at)),
+            Some(at) => found.push((lines.remove(at).number, wanted)),
             None => left.push(wanted),
         }
     }
@@ -315,5 +339,38 @@ fn compare(run: &Name, wanted: Vec<Wanted>, mut lines: Vec<Line>, findings: &mut
         let what =
             format!("line {} of the log is one more of its {event} than its records have", line.number);
         findings.add(Divergence::of(Kind::Inserted, Part::Log, what).run(run));
+    }
+    found
+}
+
+/// Looks up where the records stand that a run's lines were written between.
+async fn at_places(store: &Store, run: &Name, found: Vec<(u64, Wanted)>) -> Result<Vec<Written>, Error> {
+    let rows = sql("SELECT n, seq FROM record WHERE run = $1").bind(&**run);
+    let rows = store.rows(rows, &[Column::Int, Column::Int]).await?;
+    let places: HashMap<u64, u64> = rows.iter().map(|row| (row.count(0), row.count(1))).collect();
+    let place = |n: u64| places.get(&n).copied();
+    let written = found.into_iter().filter_map(|(number, wanted)| {
+        let before = wanted.before.and_then(place).unwrap_or(u64::MAX);
+        Some(Written { number, run: run.clone(), event: wanted.event, after: place(wanted.after)?, before })
+    });
+    Ok(written.collect())
+}
+
+/// A line cannot stand behind one that was written only after it was known to stand there.
+fn order(mut written: Vec<Written>, findings: &mut Findings) {
+    written.sort_unstable_by_key(|line| line.number);
+    let mut latest: Option<&Written> = None;
+    for line in &written {
+        if let Some(latest) = latest.filter(|latest| latest.after > line.before) {
+            let what = format!(
+                "line {} of the log, its {}, stands behind line {}, which is of {} and was written later",
+                line.number,
+                line.event.as_str(),
+                latest.number,
+                latest.run
+            );
+            findings.add(Divergence::of(Kind::Reordered, Part::Log, what).run(&line.run));
+        }
+        latest = latest.filter(|latest| latest.after >= line.after).or(Some(line));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use quorate_kernel::history::is_unlogged;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -200,7 +201,13 @@ impl State {
         }
         match self.phase {
             Phase::Stream | Phase::Unknown => return Ok(()),
-            // A person decides otherwise at any time.
+            // A person decides otherwise at any time; a run that had ended ends again when that is logged.
+            Phase::Ended if is(Kind::Override) => {
+                if data.is_some_and(is_unlogged) {
+                    self.phase = Phase::Decided;
+                }
+                return Ok(());
+            }
             _ if is(Kind::Override) => return Ok(()),
             Phase::Open | Phase::Decided | Phase::Ended => {}
         }

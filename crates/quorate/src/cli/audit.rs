@@ -29,6 +29,9 @@ pub(super) struct Arguments {
     /// This type of artifact alone
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
+    /// Read the whole log again, where `quorate ledger verify` says that its index does not follow from it
+    #[arg(long)]
+    reindex: bool,
     /// How it is printed
     #[arg(long, value_enum, default_value_t = AuditFormat::Human)]
     format: AuditFormat,
@@ -76,7 +79,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let filter =
         Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
     let places = arguments.places.places();
-    let request = Request { filter };
+    let request = Request { filter, reindex: arguments.reindex };
     let print = |audit: &Audit| {
         terminal.data(&match arguments.format {
             AuditFormat::Human => render::audit::human(audit, terminal.stdout),

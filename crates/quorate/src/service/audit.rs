@@ -1,6 +1,9 @@
 //! Audit: what the log says of a council over time.
 
-use quorate_ledger::council_log::stats::{self, Filter, Stats};
+use quorate_ledger::council_log::{
+    self,
+    stats::{self, Filter, Stats},
+};
 
 use super::desk::Desk;
 use super::environment::Environment;
@@ -12,6 +15,8 @@ use super::workspace::{self, Places, shown};
 pub struct Request {
     /// Which lines.
     pub filter: Filter,
+    /// Whether the whole log is read again, whatever its index says.
+    pub reindex: bool,
 }
 
 /// What was found.
@@ -50,6 +55,9 @@ pub fn empty(environment: &Environment, places: &Places, request: &Request) -> R
 /// # Errors
 /// When log or ledger cannot be read.
 pub async fn audit(desk: &Desk, request: Request) -> Result<Audit, Stop> {
+    if request.reindex {
+        council_log::forget_index(&desk.store, &desk.workspace.log).await?;
+    }
     let indexed = desk.index().await?;
     let stats = stats::stats(&desk.store, indexed, &request.filter).await?;
     Ok(Audit {

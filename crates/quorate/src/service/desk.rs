@@ -26,12 +26,6 @@ use super::signer::{Signer, Whose};
 use super::stop::{Stop, chain};
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
 
-/// Whether a review's line stands in the log.
-enum Logged {
-    Yes,
-    NotYet,
-}
-
 /// An opened ledger and log.
 pub struct Desk {
     /// The surroundings.
@@ -53,7 +47,7 @@ impl Desk {
     pub async fn open_to_work(environment: Environment, workspace: Workspace) -> Result<Desk, Stop> {
         // Where both are to be made in one place, the ledger says what is wrong with it.
         let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
-        let can = if apart { super::disk::can_append(&workspace.log) } else { Ok(()) };
+        let can = if apart { council_log::append::can_append(&workspace.log) } else { Ok(()) };
         can.map_err(|error| {
             let body =
                 Body::new(format!("cannot append to {}: {error}", shown(&environment, &workspace.log)));
@@ -313,21 +307,18 @@ impl Desk {
     /// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
     pub async fn conclude(&self, run: &Name) -> Result<(), Stop> {
         let history = self.history_left(run).await?;
-        if history.ended.is_some() || history.outcome().is_none() {
+        if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
             return Ok(());
         }
         self.sign_again(&history, Whose::Recorded).await?;
-        let logged = match convene::is_assembly(&history) {
-            true => {
-                overlays::add(self, &history).await?;
-                false
-            }
-            false => match self.log_review(&history).await {
-                Logged::Yes => true,
-                // The line follows at the next start.
-                Logged::NotYet => return Ok(()),
-            },
-        };
+        let is_assembly = convene::is_assembly(&history);
+        if is_assembly {
+            overlays::add(self, &history).await?;
+        } else if !self.log_what_is_new(&history).await {
+            // The lines follow at the next start.
+            return Ok(());
+        }
+        let logged = !is_assembly;
         match gc::keeps_no_answers(&history) {
             // They go when it ends, and whoever convened it is to see them before: see [`gc::after_run`].
             true => Ok(()),
@@ -348,8 +339,23 @@ impl Desk {
         Ok(())
     }
 
+    /// Appends the lines of a review that are not known to stand in the log: of its verdict, and of what people decided
+    /// since. `false` when that failed, which is said.
+    async fn log_what_is_new(&self, history: &History) -> bool {
+        if history.ended.is_none() && !self.log_review(history).await {
+            return false;
+        }
+        let (_, decisions) = history.overrides.split_at(history.overrides.len() - history.unlogged);
+        for (at_ms, decision) in decisions {
+            if !self.log(history, view::override_line(history, *at_ms, decision)).await {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Appends the log line of a review that came to a verdict.
-    async fn log_review(&self, history: &History) -> Logged {
+    async fn log_review(&self, history: &History) -> bool {
         let incomplete =
             history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
         let line = match (history.reopened, incomplete) {
@@ -358,15 +364,14 @@ impl Desk {
             (true, false) => view::review(history, Event::Resumed),
             (false, _) => view::review(history, Event::Verdict),
         };
-        let done = match line {
+        match line {
             Some(line) => self.log(history, line).await,
             None => true,
-        };
-        if done { Logged::Yes } else { Logged::NotYet }
+        }
     }
 
     /// Appends a line to the run's log; `false` when that failed, which is said.
-    pub(super) async fn log(&self, history: &History, line: Json) -> bool {
+    async fn log(&self, history: &History, line: Json) -> bool {
         let path = history.opened.get("log_path").and_then(Json::as_str).map(PathBuf::from);
         // A run that began on another machine goes on with the log of this one.
         let path = path.filter(|path| !self.store.is_shared() || path.exists());
@@ -395,7 +400,7 @@ impl Desk {
                 ));
                 self.warn(
                     codes::LOG_BEHIND,
-                    body.help("the verdict stands in the ledger; the line follows at the next start"),
+                    body.help("what was decided stands in the ledger; the line follows at the next start"),
                 );
                 false
             }

@@ -198,20 +198,6 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Whether a file can be appended to, making nothing that was not there.
-pub fn can_append(path: &Path) -> std::io::Result<()> {
-    if path.exists() {
-        return std::fs::OpenOptions::new().append(true).open(path).map(|_| ());
-    }
-    let parent = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("."));
-    let metadata = std::fs::metadata(parent)?;
-    match (metadata.is_dir(), metadata.permissions().readonly()) {
-        (false, _) => Err(std::io::Error::from(std::io::ErrorKind::NotADirectory)),
-        (true, true) => Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied)),
-        (true, false) => Ok(()),
-    }
-}
-
 /// A file found by walking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {

@@ -2,7 +2,6 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
-use quorate_ledger::council_log::view;
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
@@ -42,11 +41,10 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
         "reason": redactor.redact(reason.trim()).0,
         "by": desk.environment.user,
         "council_verdict": council,
+        "logged": false,
     }));
-    let at_ms = desk.environment.clock.now_ms();
-    let line = view::override_line(&history, at_ms, &data);
-    let entry = Entry { kind: Kind::Override, at_ms, data };
+    let entry = Entry { kind: Kind::Override, at_ms: desk.environment.clock.now_ms(), data };
     desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await?;
-    desk.log(&history, line).await;
+    desk.conclude(run).await?;
     desk.report(run).await
 }

@@ -3,11 +3,10 @@
 
 use quorate_testkit::shim::trace::Event;
 use quorate_testkit::shim::{Call, Deed, Fault};
-use sqlx::{Connection as _, SqliteConnection};
 
 use crate::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::points::{Repeat, chosen, each, fault, number, sorts};
-use crate::records::wait;
+use crate::records::{change, of_kind, records};
 
 /// What CI tries.
 const KILLS: usize = 100;
@@ -73,6 +72,39 @@ fn a_kill_while_a_run_is_taken_up_costs_nothing_either() {
 }
 
 #[test]
+fn a_kill_or_a_failure_while_a_person_decides_leaves_a_line_for_what_was_decided() {
+    // X7, D6
+    let Some(shim) = shim() else { return };
+    let begun = || {
+        let place = hardy();
+        place.run(&REVIEW).expect(REVISE);
+        let run = place.only_run();
+        (place, run)
+    };
+    fn decides(run: &str) -> [&str; 6] {
+        ["override", run, "--verdict", "ship", "--reason", "It has to go out."]
+    }
+    let (place, run) = begun();
+    place.disturbed(shim, &decides(&run), None).expect(0);
+    let groups = groups(&place.events()).into_iter();
+    let groups = groups.map(|group| group.iter().cloned().chain(group.iter().map(fails)).collect()).collect();
+    let points = chosen(groups, number("QUORATE_LEDGER_KILLS", KILLS) / 5);
+    each(&points, |point| {
+        let _repeat = Repeat(format!("QUORATE_LEDGER_FAULT='{point}'"), "decides");
+        let (place, run) = begun();
+        let ran = place.disturbed(shim, &decides(&run), Some(point));
+        assert!([0, 5, 128 + 9].contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
+        // Whoever opens the ledger next makes good what is missing.
+        place.run(&["runs"]).expect(0);
+        let decided = of_kind(&records(&place.ledger(), &run), "override").len();
+        let lines = place.log().iter().filter(|line| line["event"] == "override").count();
+        assert_eq!(lines, decided, "{ran:?}");
+        assert!(ran.code != 0 || decided == 1, "told, and not there");
+        place.verifies();
+    });
+}
+
+#[test]
 fn a_kill_or_a_failure_while_a_broken_ledger_is_set_aside_keeps_it() {
     let Some(shim) = shim() else { return };
     let broken: Vec<u8> = (0..9000_u32).map(|n| (n % 251) as u8).collect();
@@ -111,13 +143,7 @@ fn a_kill_or_a_failure_while_an_old_ledger_is_brought_up_to_date_costs_nothing()
     let begun = || {
         let place = hardy();
         std::fs::create_dir(place.quorate()).expect("a directory");
-        wait(async {
-            let url = format!("sqlite://{}?mode=rwc", place.ledger().display());
-            let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
-            sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await.expect("it is set");
-            sqlx::raw_sql(OLD).execute(&mut connection).await.expect("it is filled");
-            connection.close().await.expect("it closes");
-        });
+        change(&place.ledger(), &format!("PRAGMA journal_mode = WAL; {OLD}"));
         place
     };
     let place = begun();

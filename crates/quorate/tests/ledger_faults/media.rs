@@ -2,19 +2,16 @@
 //! clock that goes back; a ledger of a newer version. What cannot be trusted is said, with a code or by `ledger verify`; a
 //! wrong answer is never given as if nothing were the matter. `QUORATE_LEDGER_MEDIA=3000` tries so many damages.
 
-use std::path::Path;
-
 use quorate_kernel::entropy::sha256_hex;
 use quorate_testkit::chance::Chance;
 use quorate_testkit::shim::image::Image;
 use quorate_testkit::shim::{Fault, Shim};
 use serde_json::Value;
-use sqlx::{Connection as _, SqliteConnection};
 
 use crate::council::{REVIEW, REVISE, hardy, shim};
 use crate::disk::{lay, taken};
 use crate::points::{Repeat, each, number, one_by_one, seed};
-use crate::records::{records, text, wait};
+use crate::records::{change, records, text};
 use crate::support::{Place, Ran, finish};
 
 /// What CI tries, and how many of these in one place.
@@ -251,24 +248,13 @@ fn a_clock_that_goes_back_changes_no_order_and_no_verdict() {
     });
 }
 
-/// Says that the ledger is of another version.
-fn set_version(ledger: &Path, version: u32) {
-    wait(async {
-        let url = format!("sqlite://{}", ledger.display());
-        let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
-        let pragma = sqlx::AssertSqlSafe(format!("PRAGMA user_version = {version}"));
-        sqlx::raw_sql(pragma).execute(&mut connection).await.expect("it is set");
-        connection.close().await.expect("it closes");
-    });
-}
-
 #[test]
 fn a_ledger_of_a_newer_version_is_read_and_not_written() {
     let place = hardy();
     place.run(&REVIEW).expect(REVISE);
     let run = place.only_run();
     let shown = place.run(&["show", &run, "--format", "json"]).expect(0).stdout;
-    set_version(&place.ledger(), 99);
+    change(&place.ledger(), "PRAGMA user_version = 99");
     let (before, asked) = (taken(&place.quorate(), ""), place.asked());
     let refused = place.run(&REVIEW).expect(5);
     assert!(refused.stdout.contains("quorate:") && refused.stdout.contains("99"), "{refused:?}");

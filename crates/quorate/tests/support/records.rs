@@ -8,6 +8,7 @@ use std::path::Path;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_ledger::Store;
 use serde_json::Value;
+use sqlx::{Connection as _, SqliteConnection};
 
 /// Runs to the end what only an async runtime can.
 pub fn wait<T>(work: impl Future<Output = T>) -> T {
@@ -35,6 +36,17 @@ pub fn records(ledger: &Path, run: &str) -> Vec<Record> {
         store.close().await;
         records
     })
+}
+
+/// Runs statements of SQL on a file of SQLite's, which is made where it is not there.
+pub fn change(file: &Path, statements: &str) {
+    wait(async {
+        let url = format!("sqlite://{}?mode=rwc", file.display());
+        let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
+        let statements = sqlx::AssertSqlSafe(statements.to_owned());
+        sqlx::raw_sql(statements).execute(&mut connection).await.expect("it is changed");
+        connection.close().await.expect("it closes");
+    });
 }
 
 /// The fields of the records of a kind.

@@ -63,7 +63,8 @@ impl Tool for CouncilAudit {
         let (environment, places) = (&served.environment, &served.places);
         let since_ms = since(given.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
         let verdict = given.verdict.map(|verdict| verdict.word().to_owned());
-        let request = Request { filter: Filter { since_ms, verdict, artifact_type: given.artifact_type } };
+        let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
+        let request = Request { filter, reindex: false };
         if let Some(empty) = audit::empty(environment, places, &request)? {
             return Ok(Object::printed(&render::audit::json(&empty)));
         }

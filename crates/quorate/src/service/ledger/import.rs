@@ -79,7 +79,7 @@ impl Ready {
 /// what is refused.
 ///
 /// # Errors
-/// As [`import`].
+/// As [`import()`].
 pub async fn into_nothing(
     environment: &Environment,
     workspace: &Workspace,

@@ -1,0 +1,150 @@
+//! The index of the log against the log itself: whether what is counted is what the lines say.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use futures::TryStreamExt as _;
+use quorate_kernel::ports::ledger::Error;
+use sha2::{Digest as _, Sha256};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+use tokio::sync::mpsc;
+
+use super::{Batch, Known, Log, key, known, parse, signed, unreadable};
+use crate::Store;
+use crate::council_log::line::Line;
+use crate::store::files;
+
+/// Where the index of a log does not follow from its lines, in words. `None` where it does, and where the log is another
+/// than the one that was indexed: then its index is made anew before anything is counted.
+///
+/// # Errors
+/// When log or store cannot be read.
+pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>, Error> {
+    let mut file = match files::open_log(log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(log, error)),
+    };
+    let mut connection = store.writer().await;
+    let index = connection.log_index();
+    let Some(known) = known(index, &key(log)).await.map_err(|error| store.error(error))? else {
+        return Ok(None);
+    };
+    if known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Other {
+        return Ok(None);
+    }
+    let (send, mut batches) = mpsc::channel(2);
+    let reader = std::thread::spawn(move || parse(file, 0, &send));
+    let compared = against(index, &known, &mut batches).await;
+    drop(batches);
+    let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader went away")));
+    read.map_err(|error| unreadable(log, error))?;
+    compared.map_err(|error| store.error(error))
+}
+
+async fn against(
+    index: &mut SqliteConnection,
+    known: &Known,
+    batches: &mut mpsc::Receiver<Batch>,
+) -> Result<Option<String>, sqlx::Error> {
+    let (mut after, mut corrupt) = (i64::MIN, 0);
+    let mut seats = Seats::default();
+    let mut whole = true;
+    while let Some(mut batch) = batches.recv().await {
+        let is_indexed = batch.end <= known.bytes;
+        batch.lines.retain(|(at, ..)| *at < known.bytes);
+        corrupt += batch.corrupt;
+        whole &= is_indexed;
+        let rows = lines(index, known.id, after, batch.lines.len()).await?;
+        for (at, (start, length, line)) in batch.lines.iter().enumerate() {
+            let Some(row) = rows.get(at).filter(|row| same(row, *start, *length, line)) else {
+                return Ok(Some(format!(
+                    "it does not have the line at byte {start} as it stands in the log"
+                )));
+            };
+            after = row.get(0);
+            // One that a line names twice in the same words is indexed once.
+            let distinct: BTreeSet<_> =
+                line.seats.iter().map(|(member, marks)| (member, marks.numbers())).collect();
+            distinct.into_iter().for_each(|(member, marks)| seats.add(after, member, marks));
+        }
+        if !is_indexed {
+            break;
+        }
+    }
+    if !lines(index, known.id, after, 1).await?.is_empty() {
+        return Ok(Some("it has lines that do not stand in the log".to_owned()));
+    }
+    if whole && corrupt != known.corrupt {
+        let had = known.corrupt;
+        return Ok(Some(format!("it has {had} lines that cannot be read, and the log {corrupt}")));
+    }
+    let indexed = Seats::indexed(index, known.id).await?;
+    Ok((indexed != seats).then(|| "how deliberators behaved is not what the lines say".to_owned()))
+}
+
+async fn lines(
+    index: &mut SqliteConnection,
+    log: i64,
+    after: i64,
+    count: usize,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls \
+         FROM log_line WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
+    sqlx::query(select)
+        .bind(log)
+        .bind(after)
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .fetch_all(index)
+        .await
+}
+
+/// A value of another type than the index has is another value.
+fn same(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
+    let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
+    let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);
+    number(1, signed(start))
+        && number(2, signed(length))
+        && text(3, line.event.as_str())
+        && number(4, i64::from(line.is_prior()))
+        && text(5, &line.span)
+        && text(6, &line.artifact_type)
+        && text(7, &line.verdict)
+        && number(8, line.at_ms)
+        && number(9, line.elapsed_ms)
+        && number(10, line.calls)
+}
+
+/// Rows of deliberators in any order: how many, and their hashes added up.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seats {
+    count: u64,
+    sum: u128,
+}
+
+impl Seats {
+    async fn indexed(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
+        let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out FROM log_seat WHERE log = ?";
+        let mut seats = Seats::default();
+        let mut rows = sqlx::query(select).bind(log).fetch(index);
+        while let Some(row) = rows.try_next().await? {
+            let mut marks = [0; 5];
+            for (mark, at) in marks.iter_mut().zip(2..) {
+                *mark = row.try_get::<i64, usize>(at)?;
+            }
+            seats.add(row.try_get(0)?, row.try_get(1)?, marks);
+        }
+        Ok(seats)
+    }
+
+    fn add(&mut self, line: i64, member: &str, marks: [i64; 5]) {
+        let mut hash = Sha256::new();
+        hash.update(line.to_be_bytes());
+        marks.iter().for_each(|mark| hash.update(mark.to_be_bytes()));
+        hash.update(member.as_bytes());
+        let hash: [u8; 32] = hash.finalize().into();
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(u128::from_be_bytes(hash[..16].try_into().unwrap_or_default()));
+    }
+}
