@@ -80,10 +80,10 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads 64 hexadecimal digits.
+/// Reads 32 bytes in the one form that [`hex`] gives them.
 pub fn unhex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
+    if text.len() != 64 || !text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
         return None;
     }
     for (at, byte) in bytes.iter_mut().enumerate() {
@@ -107,6 +107,7 @@ mod tests {
     fn hexadecimal_text_reads_back() {
         let bytes: [u8; 32] = bytes();
         assert_eq!(unhex(&hex(&bytes)), Some(bytes));
-        assert_eq!(unhex("zz"), None);
+        let other = ["zz".to_owned(), hex(&bytes).to_uppercase(), "+1".repeat(32), "é".repeat(32)];
+        assert!(other.iter().all(|other| unhex(other).is_none()));
     }
 }

@@ -208,6 +208,8 @@ struct Merging {
     erased: BTreeMap<String, Vec<u64>>,
     /// The run of the last record, where texts that it names are to be kept.
     keeps: bool,
+    /// What is not written yet.
+    waiting: merge::Waiting,
 }
 
 /// What is here of a run.
@@ -249,6 +251,9 @@ impl Merging {
                     }
                 }
             }
+        }
+        if let Some(engine) = engine {
+            self.waiting.write(engine).await?;
         }
         Ok(())
     }
@@ -315,7 +320,7 @@ impl Merging {
         if let Some(engine) = engine
             && !dry
         {
-            merge::insert(engine, item, record).await?;
+            self.waiting.add(engine, item, record).await?;
         }
         Ok(())
     }

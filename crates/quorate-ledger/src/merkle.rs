@@ -16,7 +16,7 @@ mod verify;
 use sha2::{Digest, Sha256};
 
 pub use fetched::{Absent, Fetched, Read, reads};
-pub use frontier::{BadFrontier, Frontier, MAX_SIZE};
+pub use frontier::Frontier;
 pub use leaves::{AT_ONCE, Error, Leaves, frontier, root};
 pub use proof::{Consistency, Inclusion, consistency, inclusion};
 pub use subtree::{Subtree, consistency_ranges, inclusion_ranges};

@@ -29,8 +29,8 @@ pub use check::{Fact, Failed, MAX_BYTES, Proven, check};
 pub(crate) use check::{idle, known};
 pub use course::{Course, Gaps};
 pub use envelope::{Envelope, Signed};
+pub(crate) use item::texts;
 pub use item::{Checked, Item, canonical_json};
-pub(crate) use item::{texts, unhex};
 pub use seal::{Seal, Trusted};
 
 /// The version of the format.

@@ -14,9 +14,8 @@ use std::ops::Range;
 use oracle::{Kept, Oracle, leaf_of};
 use quorate_kernel::entropy::hex;
 use quorate_ledger::merkle::{
-    AT_ONCE, Absent, BadFrontier, Consistency, EMPTY, Error, Fetched, Frontier, Hash, Inclusion, Leaves,
-    MAX_SIZE, Mismatch, Read, Subtree, Tree, TreeHead, consistency, consistency_ranges, inclusion,
-    inclusion_ranges, leaf, reads, root,
+    AT_ONCE, Absent, Consistency, EMPTY, Error, Fetched, Frontier, Hash, Inclusion, Leaves, Mismatch, Read,
+    Subtree, Tree, TreeHead, consistency, consistency_ranges, inclusion, inclusion_ranges, leaf, reads, root,
 };
 
 #[test]
@@ -95,39 +94,13 @@ fn whatever_is_kept_the_proofs_are_the_rfcs() {
 }
 
 #[test]
-fn the_frontier_tells_every_root_and_reads_back() {
+fn the_frontier_tells_every_root() {
     // D2
     let (mut frontier, mut oracle) = (Frontier::new(), Oracle::default());
     for size in 0..=EVERY_INCLUSION {
         assert_eq!(frontier.tree_head(), oracle.head(size));
-        let bytes = frontier.to_bytes();
-        assert_eq!(bytes.len(), 8 + 32 * size.count_ones() as usize);
-        assert_eq!(Frontier::from_bytes(&bytes).as_ref(), Ok(&frontier));
         frontier.push(leaf_of(size));
     }
-}
-
-#[test]
-fn bytes_that_are_no_frontier_are_refused() {
-    // D2
-    let mut frontier = Frontier::new();
-    (0..13).for_each(|index| frontier.push(leaf_of(index)));
-    let bytes = frontier.to_bytes();
-    for short in 0..8 {
-        assert_eq!(Frontier::from_bytes(&bytes[..short]), Err(BadFrontier::Short { bytes: short }));
-    }
-    for length in (8..bytes.len()).chain([bytes.len() + 1, bytes.len() + 32]) {
-        let mut other = bytes.clone();
-        other.resize(length, 0);
-        let refused = BadFrontier::Length { size: 13, expected: bytes.len(), bytes: length };
-        assert_eq!(Frontier::from_bytes(&other), Err(refused));
-    }
-    let size = u64::MAX;
-    assert_eq!(Frontier::from_bytes(&[255; 8 + 64 * 32]), Err(BadFrontier::Size { size }));
-    let largest = [MAX_SIZE.to_be_bytes().as_slice(), &[0; 32]].concat();
-    let mut largest = Frontier::from_bytes(&largest).expect("the largest");
-    largest.push(EMPTY);
-    assert_eq!(largest.size(), MAX_SIZE + 1, "one more leaf still counts");
 }
 
 #[test]

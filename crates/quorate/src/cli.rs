@@ -5,6 +5,7 @@ mod audit;
 mod check;
 mod completions;
 mod convene;
+mod desk;
 mod doctor;
 mod exit;
 mod explain;

@@ -56,27 +56,19 @@ fn a_proof_is_checked_where_there_is_no_ledger() {
         said.expect(0);
     }
 
-    elsewhere.run(&["ledger", "check-proof", "proof.json"]).expect(1).says("quorate:key_unvouched");
-    elsewhere.run(&["ledger", "check-proof", "nowhere.json"]).expect(4).says("quorate:proof_unreadable");
-    elsewhere
-        .run(&["ledger", "check-proof", "proof.json", "--key", "nonsense"])
-        .expect(5)
-        .says("quorate:key_unusable");
+    let refuses = |arguments: &[&str], exit: i32, code: &str| {
+        let ran = elsewhere.run(&[&["ledger", "check-proof"], arguments].concat());
+        ran.expect(exit).says(code);
+    };
+    refuses(&["proof.json"], 1, "quorate:key_unvouched");
+    refuses(&["nowhere.json"], 4, "quorate:proof_unreadable");
+    refuses(&["proof.json", "--key", "nonsense"], 5, "quorate:key_unusable");
     elsewhere.write("empty.pub", "\n");
-    elsewhere
-        .run(&["ledger", "check-proof", "proof.json", "--key", "empty.pub"])
-        .expect(5)
-        .says("quorate:key_unusable");
+    refuses(&["proof.json", "--key", "empty.pub"], 5, "quorate:key_unusable");
     elsewhere.write("proof.json", proof.replacen("\"index\":0", "\"index\":1", 1));
-    elsewhere
-        .run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"])
-        .expect(1)
-        .says("quorate:proof_invalid");
+    refuses(&["proof.json", "--key", "ledger.pub"], 1, "quorate:proof_invalid");
     elsewhere.write("proof.json", "{}");
-    elsewhere
-        .run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"])
-        .expect(5)
-        .says("quorate:proof_unreadable");
+    refuses(&["proof.json", "--key", "ledger.pub"], 5, "quorate:proof_unreadable");
     let one = place.run(&["ledger", "prove", &format!("{run}/3")]).expect(0).json();
     assert_eq!(one["records"].as_array().map(Vec::len), Some(1));
     place.run(&["ledger", "prove", &format!("{run}/999")]).expect(4).says("quorate:run_unknown");

@@ -3,13 +3,13 @@
 
 use std::io::{BufRead, Read as _};
 
-use quorate_kernel::entropy::{hex, sha256_hex};
+use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 use quorate_protocol::Json;
 use sha2::{Digest as _, Sha256};
 
 use super::wire::{self, Body, End, Header, Last, Record};
 use crate::merkle::{Consistency, Frontier, TreeHead};
-use crate::prove::{self, Checked, Course, Gaps, Item, Seal, Trusted, canonical_json, unhex};
+use crate::prove::{self, Checked, Course, Gaps, Item, Seal, Trusted, canonical_json};
 use crate::signing::{KeyId, PublicKey};
 
 /// The longest line that is read, in bytes.

@@ -2,7 +2,7 @@
 
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::entropy::{self, hex, sha256_hex};
+use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 use quorate_protocol::Json;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
@@ -111,11 +111,6 @@ pub fn canonical_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         return Err("it is not in the one form that its value has".to_owned());
     }
     serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-/// Reads a hash in its one form: 64 hexadecimal digits in lower case.
-pub(crate) fn unhex(text: &str) -> Option<Hash> {
-    entropy::unhex(text).filter(|hash| hex(hash) == text)
 }
 
 /// A path as texts.

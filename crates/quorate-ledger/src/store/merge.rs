@@ -5,7 +5,7 @@ use quorate_protocol::Name;
 use sqlx::Error as StoreError;
 
 use super::connection::Transaction;
-use super::engine::{Column, Engine, sql};
+use super::engine::{Column, Engine, Value, sql};
 use super::index::Change;
 use super::{STREAM, queue};
 use crate::prove::{Checked, Item};
@@ -57,32 +57,50 @@ pub(crate) async fn head(engine: &mut Engine, run: &str, n: u64) -> Result<Optio
     Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
 }
 
-/// Writes a record with its signatures and what it changes in the index.
-pub(crate) async fn insert(engine: &mut Engine, item: &Item, record: &Checked) -> Result<(), StoreError> {
-    let head = &record.head;
-    let seq = engine.next_seq("SELECT MAX(seq) FROM record").await?;
-    sql("INSERT INTO record (seq, run, n, kind, head, data) VALUES ($1, $2, $3, $4, $5, $6)")
-        .bind(seq)
-        .bind(head.run.as_str())
-        .bind(head.n)
-        .bind(head.kind.as_str())
-        .bind(item.head.as_str())
-        .bind(item.data.clone())
-        .execute(engine)
-        .await?;
-    for signed in item.signatures.iter().flat_map(|envelope| &envelope.signatures) {
-        sql("INSERT INTO signature (run, n, key, signature) VALUES ($1, $2, $3, $4)")
-            .bind(head.run.as_str())
-            .bind(head.n)
-            .bind(signed.keyid.as_str())
-            .bind(signed.sig.as_str())
-            .execute(engine)
-            .await?;
+/// Records that wait to be written together, with their signatures.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    records: Vec<queue::Row>,
+    signatures: Vec<Vec<Value>>,
+}
+
+impl Waiting {
+    /// Adds a record, and writes what it changes in the index.
+    pub(crate) async fn add(
+        &mut self,
+        engine: &mut Engine,
+        item: &Item,
+        record: &Checked,
+    ) -> Result<(), StoreError> {
+        let head = &record.head;
+        let (run, kind) = (head.run.as_str(), head.kind.as_str());
+        self.records.push([
+            run.into(),
+            head.n.into(),
+            kind.into(),
+            item.head.as_str().into(),
+            item.data.clone().into(),
+        ]);
+        for signed in item.signatures.iter().flat_map(|envelope| &envelope.signatures) {
+            let (key, signature) = (signed.keyid.as_str(), signed.sig.as_str());
+            self.signatures.push(vec![run.into(), head.n.into(), key.into(), signature.into()]);
+        }
+        if self.records.len() == queue::ROWS {
+            self.write(engine).await?;
+        }
+        match record.data.as_ref().and_then(|data| Change::of(kind, record.at_ms, data)) {
+            Some(change) => change.apply(engine, run).await,
+            None => Ok(()),
+        }
     }
-    let change = record.data.as_ref().and_then(|data| Change::of(&head.kind, record.at_ms, data));
-    match change {
-        Some(change) => change.apply(engine, &head.run).await,
-        None => Ok(()),
+
+    /// Writes what waits.
+    pub(crate) async fn write(&mut self, engine: &mut Engine) -> Result<(), StoreError> {
+        let records = std::mem::take(&mut self.records);
+        if !records.is_empty() {
+            queue::insert_rows(engine, records.into_iter()).await?;
+        }
+        queue::insert_signatures(engine, std::mem::take(&mut self.signatures)).await
     }
 }
 

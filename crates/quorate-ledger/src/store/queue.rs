@@ -18,7 +18,7 @@ use crate::signing::SecretKey;
 pub(super) type Reply = Result<u64, Error>;
 
 /// How many records go to SQLite in one statement, which takes 32 766 values.
-const ROWS: usize = 1000;
+pub(super) const ROWS: usize = 1000;
 
 /// What waits.
 #[derive(Default)]
@@ -288,10 +288,7 @@ async fn written(
 /// Writes what follows from records that are written.
 async fn follow(engine: &mut Engine, links: Links) -> Result<(), sqlx::Error> {
     let Links { run, signatures, changes, bodies, .. } = links;
-    if !signatures.is_empty() {
-        let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
-        sql_rows(head, signatures, "").execute(engine).await?;
-    }
+    insert_signatures(engine, signatures).await?;
     for body in bodies {
         keep(engine, body).await?;
     }
@@ -377,29 +374,46 @@ async fn insert(engine: &mut Engine, some: &[(usize, Links)]) -> Result<Inserted
     let records: Vec<(&Name, &Stored)> =
         some.iter().flat_map(|(_, links)| links.records.iter().map(|stored| (&links.run, stored))).collect();
     for some in records.chunks(ROWS) {
-        let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
-        let row = |(at, (run, stored)): (i64, &(&Name, &Stored))| {
-            let seq = match first {
-                Value::Int(Some(first)) => Value::from(first + at),
-                _ => Value::Int(None),
-            };
-            vec![
-                seq,
-                (&***run).into(),
-                stored.n.into(),
-                stored.kind.into(),
-                stored.head.as_str().into(),
-                stored.data.as_str().into(),
-            ]
+        let row = |(run, stored): &(&Name, &Stored)| -> Row {
+            let text = |text: &str| Value::from(text);
+            [text(run), stored.n.into(), text(stored.kind), text(&stored.head), text(&stored.data)]
         };
-        let head = "INSERT INTO record (seq, run, n, kind, head, data) VALUES ";
-        match sql_rows(head, (0_i64..).zip(some).map(row), "").execute(engine).await {
+        match insert_rows(engine, some.iter().map(row)).await {
             // Another process has moved the run on since its tail was known.
             Err(error) if engine.keeps_tails() && is_taken(&error) => return Ok(Inserted::Taken),
             done => drop(done?),
         }
     }
     Ok(Inserted::All)
+}
+
+/// A record's run, number, kind, head and data.
+pub(super) type Row = [Value; 5];
+
+/// Writes records behind all others, at most [`ROWS`].
+pub(super) async fn insert_rows(
+    engine: &mut Engine,
+    rows: impl Iterator<Item = Row>,
+) -> Result<u64, sqlx::Error> {
+    let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
+    let numbered = (0_i64..).zip(rows).map(|(at, row)| {
+        let seq = match first {
+            Value::Int(Some(first)) => Value::from(first + at),
+            _ => Value::Int(None),
+        };
+        std::iter::once(seq).chain(row).collect()
+    });
+    let head = "INSERT INTO record (seq, run, n, kind, head, data) VALUES ";
+    sql_rows(head, numbered, "").execute(engine).await
+}
+
+/// Writes signatures: of each the run, the record's number, the key and the signature.
+pub(super) async fn insert_signatures(engine: &mut Engine, rows: Vec<Vec<Value>>) -> Result<(), sqlx::Error> {
+    for some in rows.chunks(ROWS) {
+        let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
+        sql_rows(head, some.iter().cloned(), "").execute(engine).await?;
+    }
+    Ok(())
 }
 
 /// Whether the engine says that the record's number is taken.

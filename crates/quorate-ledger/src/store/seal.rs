@@ -43,7 +43,7 @@ impl Sealed {
     /// Reads the body of a checkpoint's record.
     pub(crate) fn of(n: u64, data: &Map<String, Json>) -> Option<Sealed> {
         let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
-        let root = unhex(&text("root")?)?;
+        let root = entropy::unhex(&text("root")?)?;
         let keys = data.get("keys")?.as_array()?.iter().map(|key| key.as_str().map(str::to_owned));
         Some(Sealed {
             origin: text("origin")?,
@@ -340,16 +340,4 @@ fn signed(
         });
     }
     Ok((note.map(|note| note.to_string()), names))
-}
-
-pub(crate) fn unhex(text: &str) -> Option<merkle::Hash> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-        return None;
-    }
-    let mut hash = [0; 32];
-    for (byte, two) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()?;
-    }
-    Some(hash)
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use quorate_ledger::merkle::{
-    Consistency, EMPTY, Frontier, Hash, Inclusion, Mismatch, TreeHead, consistency, consistency_ranges,
-    inclusion, inclusion_ranges, reads,
+    Consistency, EMPTY, Hash, Inclusion, Mismatch, TreeHead, consistency, consistency_ranges, inclusion,
+    inclusion_ranges, reads,
 };
 
 use crate::oracle::{Kept, Oracle, leaf_of};
@@ -147,13 +147,5 @@ proptest! {
         prop_assert_eq!(covered, if index < size { size - 1 } else { 0 });
         prop_assert!(consistency_ranges(index, size).len() <= 65);
         reads(ranges, |_| true);
-    }
-
-    // D2
-    #[test]
-    fn any_bytes_are_a_frontier_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(frontier) = Frontier::from_bytes(&bytes) {
-            prop_assert_eq!(frontier.to_bytes(), bytes);
-        }
     }
 }

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use quorate_ledger::council_log::stats::Filter;
 
 use super::arguments::{PlaceArguments, since};
+use super::desk::{at_desk, warnings};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
-use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
@@ -93,17 +93,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(None) => {}
         Err(stop) => return stopped(&stop, format, terminal),
     }
-    let desk = match runs::desk(environment, &places).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
-    };
-    let exit = match audit::audit(&desk, request).await {
-        Ok(audit) => {
-            warnings(&desk, terminal);
-            print(&audit)
-        }
-        Err(stop) => failed(&stop, &desk, format, terminal),
-    };
-    desk.close().await;
-    exit
+    let opened = runs::desk(environment, &places).await;
+    at_desk(opened, format, terminal, async |desk| {
+        let audit = audit::audit(desk, request).await?;
+        warnings(desk, terminal);
+        Ok(print(&audit))
+    })
+    .await
 }

@@ -8,11 +8,12 @@ use clap::{Args, ValueEnum};
 use quorate_manifest::assembly::members::Trigger;
 
 use super::arguments::{AnswerArguments, PlaceArguments, ProducerArguments};
+use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
 use super::render::{self, Format};
-use super::review::{failed, interrupted, warnings};
+use super::review::interrupted;
 use super::terminal::Terminal;
 use crate::service::convene::asked::Asked;
 use crate::service::convene::due::{Due, due};

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 
 use super::arguments::{PlaceArguments, ShapeArguments, Tabular, since};
+use super::desk::warnings;
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
-use super::review::warnings;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::keys::list::{self, Which as Wanted};

@@ -3,12 +3,11 @@
 use clap::{Args, Subcommand};
 
 use super::arguments::{PlaceArguments, Tabular};
-use super::exit::{Exit, stopped};
+use super::desk::{at_desk, done};
+use super::exit::Exit;
 use super::render;
-use super::review::ended;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::stop::Stop;
 use crate::service::{overlays, runs};
 
 /// See and take away what advisory runs have put into agents' prompts
@@ -62,25 +61,28 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.places()),
         Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.places()),
     };
-    let desk = match runs::desk_to_look(environment, &places).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
-    };
+    let opened = runs::desk_to_look(environment, &places).await;
     let now_ms = environment.clock.now_ms();
     let look = terminal.stdout;
-    let text: Result<String, Stop> = match &arguments.verb {
-        Verb::List(all) => overlays::list(&desk, all.assembly.as_deref())
-            .await
-            .map(|listed| render::overlays::list(&listed, now_ms, format, look)),
-        Verb::Show(one) => overlays::find(&desk, &one.overlay)
-            .await
-            .map(|listed| render::overlays::show(&listed, now_ms, format, look)),
-        Verb::Expire(one) => overlays::expire(&desk, &one.overlay)
-            .await
-            .map(|overlay| render::overlays::expired(&overlay, format)),
-        Verb::Sweep(all) => overlays::sweep(&desk, all.assembly.as_deref())
-            .await
-            .map(|evicted| render::overlays::swept(&evicted, format)),
-    };
-    ended(text, desk, format.into(), terminal).await
+    at_desk(opened, format.into(), terminal, async |desk| {
+        let text = match &arguments.verb {
+            Verb::List(all) => {
+                let listed = overlays::list(desk, all.assembly.as_deref()).await?;
+                render::overlays::list(&listed, now_ms, format, look)
+            }
+            Verb::Show(one) => {
+                let listed = overlays::find(desk, &one.overlay).await?;
+                render::overlays::show(&listed, now_ms, format, look)
+            }
+            Verb::Expire(one) => {
+                render::overlays::expired(&overlays::expire(desk, &one.overlay).await?, format)
+            }
+            Verb::Sweep(all) => {
+                let evicted = overlays::sweep(desk, all.assembly.as_deref()).await?;
+                render::overlays::swept(&evicted, format)
+            }
+        };
+        Ok(done(&text, desk, terminal))
+    })
+    .await
 }

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use quorate_protocol::policy::Verdict;
 
 use super::arguments::PlaceArguments;
+use super::desk::{done, failed};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
-use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::{overriding, runs};
@@ -55,11 +55,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Decision::Hold => Verdict::Hold,
     };
     let exit = match overriding::override_run(&desk, &run, verdict, &arguments.reason).await {
-        Ok(report) => {
-            warnings(&desk, terminal);
-            terminal.data(&render::report(&report, Format::Human, terminal.stdout));
-            Exit::DONE
-        }
+        Ok(report) => done(&render::report(&report, Format::Human, terminal.stdout), &desk, terminal),
         Err(stop) => failed(&stop, &desk, Format::Human, terminal),
     };
     desk.close().await;

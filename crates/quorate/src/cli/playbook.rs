@@ -9,9 +9,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use quorate_manifest::playbook::history::Gate;
 
 use super::arguments::{PlaceArguments, Tabular};
+use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::render;
-use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Subject};
 use crate::service::environment::Environment;

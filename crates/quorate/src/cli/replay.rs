@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::arguments::{PlaceArguments, Tabular};
+use super::desk::failed;
 use super::exit::{Exit, stopped};
 use super::render;
-use super::review::failed;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::{replay, runs};

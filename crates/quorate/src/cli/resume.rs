@@ -7,11 +7,12 @@ use quorate_protocol::Name;
 
 use super::arguments::{PlaceArguments, ReviewArguments};
 use super::convene::decided;
+use super::desk::failed;
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
 use super::render::Format;
-use super::review::{failed, interrupted, judged};
+use super::review::{interrupted, judged};
 use super::show::wordless;
 use super::terminal::Terminal;
 use crate::service::desk::Desk;

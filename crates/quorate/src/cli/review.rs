@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
 use super::arguments::{PlaceArguments, ProducerArguments, ReviewArguments};
+use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::Progress;
@@ -19,7 +20,6 @@ use crate::service::environment::Environment;
 use crate::service::report::Report;
 use crate::service::review::{self, Request, Reviewed, Tiered};
 use crate::service::sitting::Options;
-use crate::service::stop::Stop;
 
 /// Review one text: SHIP, REVISE or HOLD, with a brief
 ///
@@ -98,39 +98,6 @@ pub(super) fn judged(report: &Report, desk: &Desk, format: Format, terminal: &Te
     warnings(desk, terminal);
     terminal.data(&render::report(report, format, terminal.stdout));
     Exit::verdict(report.exit())
-}
-
-/// Prints why a command at a desk stopped.
-pub(super) fn failed(stop: &Stop, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
-    warnings(desk, terminal);
-    stopped(stop, format, terminal)
-}
-
-/// Prints what a desk has to say besides the result.
-pub(super) fn warnings(desk: &Desk, terminal: &Terminal) {
-    let report = desk.take_warnings();
-    if !report.is_empty() {
-        terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
-    }
-}
-
-/// Prints what was done at a desk, or why not, and closes it.
-pub(super) async fn ended(
-    done: Result<String, Stop>,
-    desk: Desk,
-    format: Format,
-    terminal: &Terminal,
-) -> Exit {
-    let exit = match done {
-        Ok(text) => {
-            warnings(&desk, terminal);
-            terminal.data(&text);
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, format, terminal),
-    };
-    desk.close().await;
-    exit
 }
 
 /// Says how to go on with what was interrupted.

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::arguments::{PlaceArguments, Tabular};
-use super::exit::{Exit, stopped};
+use super::desk::{at_desk, done};
+use super::exit::Exit;
 use super::render;
-use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
@@ -26,22 +26,14 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
-    };
-    let exit = match runs::runs(&desk, arguments.limit).await {
-        Ok(all) => {
-            warnings(&desk, terminal);
-            let text = match arguments.format {
-                Tabular::Human => render::runs::human(&all, terminal.stdout),
-                Tabular::Json => render::runs::json(&all),
-            };
-            terminal.data(&text);
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, format, terminal),
-    };
-    desk.close().await;
-    exit
+    let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
+    at_desk(opened, format, terminal, async |desk| {
+        let all = runs::runs(desk, arguments.limit).await?;
+        let text = match arguments.format {
+            Tabular::Human => render::runs::human(&all, terminal.stdout),
+            Tabular::Json => render::runs::json(&all),
+        };
+        Ok(done(&text, desk, terminal))
+    })
+    .await
 }

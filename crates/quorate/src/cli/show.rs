@@ -4,9 +4,9 @@ use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
 use super::arguments::PlaceArguments;
+use super::desk::{done, failed};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
-use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs::{self, Shown};
@@ -41,11 +41,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 Shown::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
             };
             match text {
-                Some(text) => {
-                    warnings(&desk, terminal);
-                    terminal.data(&text);
-                    Exit::DONE
-                }
+                Some(text) => done(&text, &desk, terminal),
                 None => failed(&wordless(&run), &desk, Format::Human, terminal),
             }
         }

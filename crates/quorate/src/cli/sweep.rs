@@ -5,11 +5,11 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::arguments::{PlaceArguments, ReviewArguments, Tabular, since};
+use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::SweepProgress;
 use super::render;
-use super::review::{failed, warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::desk::{at_desk, done};
+use crate::cli::exit::Exit;
 use crate::cli::render;
-use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::checkpoint;
@@ -29,16 +29,15 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let desk = match runs::desk(environment, &arguments.shape.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
-    };
-    let sealed = checkpoint::checkpoint(&desk).await.map(|done| {
-        desk.absorb(done.report);
-        match arguments.shape.format {
-            Tabular::Human => render::ledger::checkpoint(&done.sealed),
-            Tabular::Json => render::ledger::checkpoint_json(&done.sealed),
-        }
-    });
-    ended(sealed, desk, format, terminal).await
+    let opened = runs::desk(environment, &arguments.shape.places.places()).await;
+    at_desk(opened, format, terminal, async |desk| {
+        let sealed = checkpoint::checkpoint(desk).await?;
+        desk.absorb(sealed.report);
+        let text = match arguments.shape.format {
+            Tabular::Human => render::ledger::checkpoint(&sealed.sealed),
+            Tabular::Json => render::ledger::checkpoint_json(&sealed.sealed),
+        };
+        Ok(done(&text, desk, terminal))
+    })
+    .await
 }

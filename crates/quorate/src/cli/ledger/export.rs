@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use quorate_ledger::export::{Form, Written};
 
 use crate::cli::arguments::PlaceArguments;
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::desk::{at_desk, warnings};
+use crate::cli::exit::Exit;
 use crate::cli::render::{self, Format};
-use crate::cli::review::{failed, warnings};
 use crate::cli::terminal::Terminal;
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
@@ -64,22 +64,16 @@ pub(in crate::cli) async fn run(
         FormArgument::Csv => Form::Csv,
     };
     let request = Request { runs: arguments.runs, since: arguments.since, form };
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, Format::Human, terminal),
-    };
-    let exit = match write(&desk, &request, arguments.out.as_deref()).await {
-        Ok(written) => {
-            warnings(&desk, terminal);
-            if let (Some(written), Some(out)) = (written, &arguments.out) {
-                terminal.talk(&render::evidence::written(&written, &out.display().to_string()));
-            }
-            Exit::DONE
+    let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
+    at_desk(opened, Format::Human, terminal, async |desk| {
+        let written = write(desk, &request, arguments.out.as_deref()).await?;
+        warnings(desk, terminal);
+        if let (Some(written), Some(out)) = (written, &arguments.out) {
+            terminal.talk(&render::evidence::written(&written, &out.display().to_string()));
         }
-        Err(stop) => failed(&stop, &desk, Format::Human, terminal),
-    };
-    desk.close().await;
-    exit
+        Ok(Exit::DONE)
+    })
+    .await
 }
 
 async fn write(

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::arguments::{ShapeArguments, Tabular};
+use crate::cli::desk::{at_desk, done};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
-use crate::cli::review::{failed, warnings};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::gc;
@@ -34,26 +34,18 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
-    };
-    let exit = match gc::gc(&desk, arguments.dry_run).await {
-        Ok(collected) => {
-            terminal.data(&match arguments.shape.format {
-                Tabular::Human => render::retention::collected(&collected, terminal.stdout),
-                Tabular::Json => render::retention::collected_json(&collected),
-            });
-            match gc::unfinished(&collected) {
-                Some(stop) => failed(&stop, &desk, render::Format::Human, terminal),
-                None => {
-                    warnings(&desk, terminal);
-                    Exit::DONE
-                }
-            }
-        }
-        Err(stop) => failed(&stop, &desk, format, terminal),
-    };
-    desk.close().await;
-    exit
+    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    at_desk(opened, format, terminal, async |desk| {
+        let collected = gc::gc(desk, arguments.dry_run).await?;
+        let text = match arguments.shape.format {
+            Tabular::Human => render::retention::collected(&collected, terminal.stdout),
+            Tabular::Json => render::retention::collected_json(&collected),
+        };
+        let exit = done(&text, desk, terminal);
+        Ok(match gc::unfinished(&collected) {
+            Some(stop) => stopped(&stop, render::Format::Human, terminal),
+            None => exit,
+        })
+    })
+    .await
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::desk::{at_desk, done};
+use crate::cli::exit::Exit;
 use crate::cli::render;
-use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::hold::{self, Changed};
@@ -47,21 +47,16 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
-    };
-    let text = match &arguments.run {
-        Some(run) => {
-            let changed = hold::hold(&desk, run, arguments.reason.as_deref()).await;
-            changed.map(|changed| told(&changed, format))
-        }
-        None => hold::holds(&desk).await.map(|holds| match format {
-            Tabular::Human => render::retention::holds(&holds, terminal.stdout),
-            Tabular::Json => render::retention::holds_json(&holds),
-        }),
-    };
-    ended(text, desk, format.into(), terminal).await
+    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    at_desk(opened, format.into(), terminal, async |desk| {
+        let text = match (&arguments.run, format) {
+            (Some(run), _) => told(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format),
+            (None, Tabular::Human) => render::retention::holds(&hold::holds(desk).await?, terminal.stdout),
+            (None, Tabular::Json) => render::retention::holds_json(&hold::holds(desk).await?),
+        };
+        Ok(done(&text, desk, terminal))
+    })
+    .await
 }
 
 pub(in crate::cli) async fn release(
@@ -70,12 +65,12 @@ pub(in crate::cli) async fn release(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
-    };
-    let changed = hold::release(&desk, &arguments.run).await;
-    ended(changed.map(|changed| told(&changed, format)), desk, format.into(), terminal).await
+    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    at_desk(opened, format.into(), terminal, async |desk| {
+        let changed = hold::release(desk, &arguments.run).await?;
+        Ok(done(&told(&changed, format), desk, terminal))
+    })
+    .await
 }
 
 fn told(changed: &Changed, format: Tabular) -> String {

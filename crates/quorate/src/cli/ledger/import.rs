@@ -4,9 +4,9 @@ use clap::Args;
 use quorate_ledger::import::Imported;
 
 use crate::cli::arguments::{ShapeArguments, Tabular};
+use crate::cli::desk::{at_desk, done};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
-use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
@@ -64,10 +64,10 @@ pub(in crate::cli) async fn run(
             Ok(_) => {}
         }
     }
-    let desk = match Desk::open(environment.clone(), workspace).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
-    };
-    let imported = import::import(&desk, &request).await.map(|imported| shown(&imported));
-    ended(imported, desk, format.into(), terminal).await
+    let opened = Desk::open(environment.clone(), workspace).await;
+    at_desk(opened, format.into(), terminal, async |desk| {
+        let imported = import::import(desk, &request).await?;
+        Ok(done(&shown(&imported), desk, terminal))
+    })
+    .await
 }

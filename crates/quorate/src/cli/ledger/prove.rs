@@ -1,11 +1,12 @@
 //! `quorate ledger prove`.
 
 use clap::Args;
+use quorate_diagnostics::{Body, codes};
 
 use crate::cli::arguments::PlaceArguments;
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::desk::{at_desk, warnings};
+use crate::cli::exit::Exit;
 use crate::cli::render::Format;
-use crate::cli::review::{failed, warnings};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::prove;
@@ -33,26 +34,16 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let desk = match runs::desk_to_look(environment, &arguments.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, Format::Human, terminal),
-    };
-    let proved = match prove::prove(&desk, &arguments.what).await {
-        Ok(proof) => proof.text().map_err(|error| {
-            let body = quorate_diagnostics::Body::new(error.to_string());
-            Stop::new(Class::Bug, quorate_diagnostics::codes::LEDGER_CORRUPT, body)
-        }),
-        Err(stop) => Err(stop),
-    };
-    let exit = match proved {
-        Ok(text) => {
-            warnings(&desk, terminal);
-            // A proof stays as it is, byte for byte.
-            terminal.verbatim(&text);
-            Exit::DONE
-        }
-        Err(stop) => failed(&stop, &desk, Format::Human, terminal),
-    };
-    desk.close().await;
-    exit
+    let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
+    at_desk(opened, Format::Human, terminal, async |desk| {
+        let proof = prove::prove(desk, &arguments.what).await?;
+        let text = proof
+            .text()
+            .map_err(|error| Stop::new(Class::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string())))?;
+        warnings(desk, terminal);
+        // A proof stays as it is, byte for byte.
+        terminal.verbatim(&text);
+        Ok(Exit::DONE)
+    })
+    .await
 }

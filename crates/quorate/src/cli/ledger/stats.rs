@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::desk::{at_desk, done};
+use crate::cli::exit::Exit;
 use crate::cli::render;
-use crate::cli::review::ended;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::stats;
@@ -25,13 +25,14 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let desk = match runs::desk_to_look(environment, &arguments.shape.places.places()).await {
-        Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
-    };
-    let counted = stats::stats(&desk).await.map(|counted| match arguments.shape.format {
-        Tabular::Human => render::ledger::stats(&counted, terminal.stdout),
-        Tabular::Json => render::ledger::stats_json(&counted),
-    });
-    ended(counted, desk, format, terminal).await
+    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    at_desk(opened, format, terminal, async |desk| {
+        let counted = stats::stats(desk).await?;
+        let text = match arguments.shape.format {
+            Tabular::Human => render::ledger::stats(&counted, terminal.stdout),
+            Tabular::Json => render::ledger::stats_json(&counted),
+        };
+        Ok(done(&text, desk, terminal))
+    })
+    .await
 }

@@ -1,0 +1,47 @@
+//! Commands at a desk: it is opened, something is done and said, and it is closed, whatever came of it.
+
+use super::exit::{Exit, stopped};
+use super::render::{self, Format};
+use super::terminal::Terminal;
+use crate::service::desk::Desk;
+use crate::service::stop::Stop;
+
+/// Works at a desk and closes it.
+pub(super) async fn at_desk(
+    opened: Result<Desk, Stop>,
+    format: Format,
+    terminal: &Terminal,
+    work: impl AsyncFnOnce(&Desk) -> Result<Exit, Stop>,
+) -> Exit {
+    let desk = match opened {
+        Ok(desk) => desk,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let exit = match work(&desk).await {
+        Ok(exit) => exit,
+        Err(stop) => failed(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
+/// Prints what was done at a desk.
+pub(super) fn done(text: &str, desk: &Desk, terminal: &Terminal) -> Exit {
+    warnings(desk, terminal);
+    terminal.data(text);
+    Exit::DONE
+}
+
+/// Prints why a command at a desk stopped.
+pub(super) fn failed(stop: &Stop, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+    warnings(desk, terminal);
+    stopped(stop, format, terminal)
+}
+
+/// Prints what a desk has to say besides the result.
+pub(super) fn warnings(desk: &Desk, terminal: &Terminal) {
+    let report = desk.take_warnings();
+    if !report.is_empty() {
+        terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
+    }
+}
