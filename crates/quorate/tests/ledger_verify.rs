@@ -10,7 +10,7 @@ mod support;
 use records::change;
 use serde_json::{Value, json};
 use support::council::{ships, ships_but};
-use support::{Place, Ran};
+use support::{Place, Ran, finish};
 
 const LOG: &str = ".quorate/council_log.jsonl";
 
@@ -91,6 +91,9 @@ fn a_log_that_was_touched_diverges() {
     is(&with(&[lines[0], lines[0], lines[1], lines[2]]), "inserted");
     is(&log.replacen("SHIP", "HOLD", 1), "changed");
     is(&log.replacen("Not yet.", "Never.", 1), "changed");
+    // Who reads the first of two values reads another line, and so does who looks for words.
+    is(&log.replacen('{', r#"{"adjudicator":{"final_verdict":"HOLD"},"#, 1), "changed");
+    is(&log.replacen(',', ", ", 1), "changed");
     // A line was there before the next run came to anything, and so stands before that run's.
     is(&with(&[lines[0], lines[2], lines[1]]), "reordered");
     is(&with(&[lines[2], lines[0], lines[1]]), "reordered");
@@ -123,6 +126,8 @@ fn what_is_counted_of_the_log_is_held_against_it() {
         "UPDATE log_seat SET blocks = 2 WHERE member = 'skeptic' AND line = 1",
         "DELETE FROM log_seat WHERE member = 'skeptic'",
         "UPDATE log SET corrupt = 1",
+        "UPDATE log SET corrupt = -1",
+        "DELETE FROM log",
     ] {
         change(&place.path(".quorate/ledger.db"), statement);
         let ran = verify(&place, &[]).expect(1);
@@ -135,6 +140,12 @@ fn what_is_counted_of_the_log_is_held_against_it() {
         );
         verify(&place, &[]).expect(0);
     }
+    // What was indexed of it is held against it, whatever came since.
+    place.write(LOG, format!("{}{theirs}\nno JSON\n", place.read(LOG)));
+    verify(&place, &[]).expect(0);
+    change(&place.path(".quorate/ledger.db"), "UPDATE log SET corrupt = 1");
+    assert_eq!(first(&verify(&place, &[]).expect(1)).1, "log index");
+    place.run(&["audit", "--reindex"]).expect(0);
     // One that was put in the place of another has an index anew.
     place.write(LOG, format!("{theirs}\n{}", place.read(LOG)));
     verify(&place, &[]).expect(0);
@@ -145,17 +156,47 @@ fn what_is_counted_of_the_log_is_held_against_it() {
 fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
     let (place, run) = reviewed();
     std::fs::remove_file(place.path(LOG)).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(place.path(LOG)).status().unwrap();
-    assert!(made.success());
+    let pipe = |name: &str| {
+        let made = std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap();
+        assert!(made.success());
+    };
+    pipe(LOG);
     let why = "neither a file nor a directory";
     place.run(&["ledger", "verify"]).expect(5).says(why);
     place.run(&["review", "draft.md"]).expect(5).says("quorate:log_unwritable").says(why);
     let decides = ["override", &run, "--verdict", "ship", "--reason", "After all."];
     place.run(&decides).expect(0).says("quorate:log_behind").says(why);
+    for (name, arguments) in [
+        ("quorate.toml", &["runs"][..]),
+        ("keyring.toml", &["keys", "list"]),
+        ("witness.txt", &["ledger", "verify", "--witness", "witness.txt"]),
+    ] {
+        let before = std::fs::read(place.path(name)).ok();
+        let _ = std::fs::remove_file(place.path(name));
+        pipe(name);
+        place.run(arguments).expect(5).says(why);
+        std::fs::remove_file(place.path(name)).unwrap();
+        before.into_iter().for_each(|bytes| place.write(name, bytes));
+    }
     // What is missing in it follows once there is one.
     std::fs::remove_file(place.path(LOG)).unwrap();
     place.run(&["runs"]).expect(0);
     assert_eq!(place.log().last().expect("a line")["reason"], "After all.");
+}
+
+#[test]
+fn people_who_decide_at_the_same_time_are_all_heard() {
+    // D2, D6
+    let (place, run) = reviewed();
+    let reasons: Vec<String> = (0..6).map(|who| format!("Says {who}.")).collect();
+    let decides = |reason| place.start(&["override", &run, "--verdict", "hold", "--reason", reason]);
+    let all: Vec<_> = reasons.iter().map(|reason| decides(reason)).collect();
+    all.into_iter().for_each(|one| drop(finish(one).expect(0)));
+    let log = place.log();
+    let mut said: Vec<&str> = log.iter().filter_map(|line| line["reason"].as_str()).collect();
+    said.sort_unstable();
+    assert_eq!(said, ["Not yet.", "Says 0.", "Says 1.", "Says 2.", "Says 3.", "Says 4.", "Says 5."]);
+    verify(&place, &[]).expect(0);
 }
 
 #[test]
@@ -246,6 +287,9 @@ fn a_log_goes_along_with_its_workspace() {
     assert_eq!(verify(&moved, &[]).expect(0).json()["log"]["elsewhere"]["runs"], 1);
     // The log is there no more: what is here is all that there is.
     std::fs::remove_file(place.path(LOG)).unwrap();
+    assert_eq!(first(&verify(&moved, &[]).expect(1)).0, "removed");
+    // Nor can it be emptied, where it lay beside the ledger as this one does.
+    moved.write(LOG, "");
     assert_eq!(first(&verify(&moved, &[]).expect(1)).0, "removed");
     // With neither, it is said.
     std::fs::remove_file(moved.path(LOG)).unwrap();

@@ -4,6 +4,7 @@ mod differs;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 use quorate_kernel::entropy::sha256_hex;
@@ -127,7 +128,7 @@ async fn known(connection: &mut SqliteConnection, key: &str) -> Result<Option<Kn
     Ok(row.map(|row| Known {
         id: row.get(0),
         bytes: row.get::<i64, _>(1).unsigned_abs(),
-        corrupt: row.get::<i64, _>(2).unsigned_abs(),
+        corrupt: u64::try_from(row.get::<i64, _>(2)).unwrap_or(u64::MAX),
         ends_sha256: row.get(3),
     }))
 }
@@ -152,7 +153,7 @@ async fn extend(
     let from = known.as_ref().map_or(0, |known| known.bytes);
     let mut again = file.try_clone().map_err(|error| unreadable(log, error))?;
     let (send, mut batches) = mpsc::channel(2);
-    let reader = std::thread::spawn(move || parse(file, from, &send));
+    let reader = std::thread::spawn(move || parse(file, from..u64::MAX, &send));
     let written = async {
         if let Some(replaced) = replaced {
             forget(&mut transaction, replaced.id).await?;
@@ -185,11 +186,12 @@ async fn extend(
 }
 
 async fn forget(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
-    for statement in [
-        "DELETE FROM log_seat WHERE log = ?",
-        "DELETE FROM log_line WHERE log = ?",
-        "DELETE FROM log WHERE id = ?",
-    ] {
+    forget_lines(transaction, log).await?;
+    sqlx::query("DELETE FROM log WHERE id = ?").bind(log).execute(&mut **transaction).await.map(|_| ())
+}
+
+async fn forget_lines(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
+    for statement in ["DELETE FROM log_seat WHERE log = ?", "DELETE FROM log_line WHERE log = ?"] {
         sqlx::query(statement).bind(log).execute(&mut **transaction).await?;
     }
     Ok(())
@@ -207,7 +209,9 @@ async fn log_id(
         .bind(key)
         .execute(&mut **transaction)
         .await?;
-    Ok(inserted.last_insert_rowid())
+    let id = inserted.last_insert_rowid();
+    forget_lines(transaction, id).await?;
+    Ok(id)
 }
 
 /// Lines that were parsed.
@@ -218,10 +222,10 @@ struct Batch {
     end: u64,
 }
 
-fn parse(file: File, from: u64, send: &mpsc::Sender<Batch>) -> std::io::Result<()> {
-    let mut reader = BufReader::with_capacity(256 * 1024, file);
-    reader.seek(SeekFrom::Start(from))?;
-    let mut at = from;
+fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::io::Result<()> {
+    file.seek(SeekFrom::Start(part.start))?;
+    let mut reader = BufReader::with_capacity(256 * 1024, file.take(part.end - part.start));
+    let mut at = part.start;
     let mut text = Vec::new();
     loop {
         let mut batch = Batch { lines: Vec::with_capacity(BATCH), corrupt: 0, end: at };

@@ -37,6 +37,11 @@ pub struct Keyring {
     keys: BTreeMap<KeyId, Key>,
 }
 
+/// As people write it.
+fn time(at_ms: &i64) -> String {
+    quorate_kernel::clock::rfc3339(*at_ms)
+}
+
 /// Why a key is not taken into a keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -48,7 +53,9 @@ pub enum Refused {
     },
     /// It would end before it begins, and never count.
     #[error(
-        "the key {id} may sign until {not_after_ms} ms, which is before it may start at {not_before_ms} ms"
+        "the key {id} may sign until {}, which is before it may start at {}",
+        time(.not_after_ms),
+        time(.not_before_ms)
     )]
     Backwards {
         /// The key.
@@ -70,7 +77,7 @@ pub enum Uncounted {
         id: KeyId,
     },
     /// The key was revoked by then.
-    #[error("the key {id} is revoked from {revoked_at_ms} ms on")]
+    #[error("the key {id} is revoked from {} on", time(.revoked_at_ms))]
     Revoked {
         /// The key.
         id: KeyId,
@@ -78,7 +85,7 @@ pub enum Uncounted {
         revoked_at_ms: i64,
     },
     /// The key might not sign yet.
-    #[error("the key {id} may not sign before {not_before_ms} ms")]
+    #[error("the key {id} may not sign before {}", time(.not_before_ms))]
     Early {
         /// The key.
         id: KeyId,
@@ -86,7 +93,7 @@ pub enum Uncounted {
         not_before_ms: i64,
     },
     /// The key might no longer sign.
-    #[error("the key {id} may not sign after {not_after_ms} ms")]
+    #[error("the key {id} may not sign after {}", time(.not_after_ms))]
     Late {
         /// The key.
         id: KeyId,

@@ -19,7 +19,11 @@ pub fn open_log(path: &Path) -> Result<File> {
     open(path)
 }
 
-fn is_file(path: &Path) -> Result<()> {
+/// Says what is at a path and is no file.
+///
+/// # Errors
+/// As [`open_log`].
+pub fn is_file(path: &Path) -> Result<()> {
     let there = std::fs::metadata(path)?;
     match () {
         _ if there.is_file() => Ok(()),

@@ -2,6 +2,7 @@
 //! compared. What other programs and other ledgers wrote is theirs.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,8 @@ struct Line {
     number: u64,
     event: Event,
     verdict: String,
-    hash: Hash,
+    /// `None` where it does not stand as this program writes it: something may stand in it twice.
+    hash: Option<Hash>,
 }
 
 /// What stands in the log for a run, or has to.
@@ -170,25 +172,30 @@ impl Logs {
         }
     }
 
-    /// A log that is not where it was, and of whose runs there are lines here, went along with its workspace.
+    /// A log that is not where it was went along with its workspace if there are lines of its runs here, or if it lay beside
+    /// the ledger as the one here does.
     async fn find_moved(&mut self, store: &Store, lines: &HashMap<String, Vec<Line>>) -> Result<(), Error> {
         let rows = sql("SELECT DISTINCT log_path FROM run WHERE verdict IS NOT NULL ORDER BY log_path");
         let named = store.rows(rows, &[Column::Text]).await?;
         let gone = |named: &&str| !named.is_empty() && !Path::new(named).exists();
         let gone: HashSet<String> =
             named.iter().map(|row| row.text(0)).filter(gone).map(str::to_owned).collect();
-        if gone.is_empty() {
-            return Ok(());
+        let is_beside = self.here.is_file()
+            && !store.is_shared()
+            && self.here.parent() == Some(same_place(store.dir()).as_path());
+        let tail = |path: &Path| path.iter().rev().take(2).map(OsStr::to_owned).collect::<Vec<_>>();
+        for named in gone.iter().filter(|named| is_beside && tail(Path::new(named)) == tail(&self.here)) {
+            self.known.insert(named.clone(), true);
         }
         for run in lines.keys() {
+            if gone.iter().all(|named| self.known.contains_key(named)) {
+                break;
+            }
             let row = sql("SELECT log_path FROM run WHERE run = $1").bind(run.as_str());
             for row in store.rows(row, &[Column::Text]).await? {
                 if gone.contains(row.text(0)) {
                     self.known.insert(row.text(0).to_owned(), true);
                 }
-            }
-            if gone.iter().all(|named| self.known.contains_key(named)) {
-                break;
             }
         }
         Ok(())
@@ -220,7 +227,7 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
         match serde_json::from_slice::<Json>(&text) {
             Ok(Json::Object(line)) => {
                 let line = Json::Object(line);
-                if let Some((run, line)) = ours(number, &line) {
+                if let Some((run, line)) = ours(number, &line, &text) {
                     lines.entry(run).or_insert_with(Vec::new).push(line);
                 }
             }
@@ -233,7 +240,8 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
 }
 
 /// A line that this program writes names its run as run and as span.
-fn ours(number: u64, line: &Json) -> Option<(String, Line)> {
+fn ours(number: u64, line: &Json, written: &[u8]) -> Option<(String, Line)> {
+    let is_exact = line.to_string().as_bytes() == written.trim_ascii_end();
     let text = |key: &str| line.get(key).and_then(Json::as_str);
     let run = text("run").filter(|run| text("span_id") == Some(run))?;
     let event = match text("event")? {
@@ -243,7 +251,7 @@ fn ours(number: u64, line: &Json) -> Option<(String, Line)> {
         _ => return None,
     };
     let verdict = text("verdict").unwrap_or_default().to_owned();
-    Some((run.to_owned(), Line { number, event, verdict, hash: hash(line)? }))
+    Some((run.to_owned(), Line { number, event, verdict, hash: hash(line).filter(|_| is_exact) }))
 }
 
 fn hash(line: &Json) -> Option<Hash> {
@@ -312,8 +320,8 @@ fn compare(
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for wanted in wanted {
         let is_it = |line: &Line| match wanted.hash {
-            Some(hash) => line.hash == hash,
-            None => line.event == wanted.event && line.verdict == wanted.verdict,
+            Some(hash) => line.hash == Some(hash),
+            None => line.hash.is_some() && line.event == wanted.event && line.verdict == wanted.verdict,
         };
         match lines.iter().position(is_it) {
             Some(at) => found.push((lines.remove(at).number, wanted)),

@@ -1,7 +1,7 @@
 //! A person's decision: recorded beside the council's, never over it.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
@@ -11,6 +11,9 @@ use super::desk::Desk;
 use super::report::Report;
 use super::signer::Whose;
 use super::stop::{Class, Stop};
+
+/// How often it is tried.
+const TRIES: usize = 50;
 
 /// Records that a person decided otherwise, and why.
 ///
@@ -22,18 +25,46 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
             .help("say why with `--reason`: the next review learns from it");
         return Err(Stop::new(Class::Usage, codes::USAGE, body));
     }
+    // Somebody else who decides at the same time may be faster.
+    for _ in 0..TRIES {
+        match decide(desk, run, verdict, reason).await {
+            Err(Undecided::Moved) => {}
+            Err(Undecided::Stopped(stop)) => return Err(stop),
+            Ok(()) => {
+                desk.conclude(run).await?;
+                return desk.report(run).await;
+            }
+        }
+    }
+    Err(Error::Moved { run: run.clone() }.into())
+}
+
+/// Why a decision was not recorded.
+enum Undecided {
+    /// Somebody else recorded something meanwhile.
+    Moved,
+    Stopped(Stop),
+}
+
+impl<E: Into<Stop>> From<E> for Undecided {
+    fn from(error: E) -> Self {
+        Undecided::Stopped(error.into())
+    }
+}
+
+async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str) -> Result<(), Undecided> {
     let history = desk.history_left(run).await?;
     if convene::is_assembly(&history) {
         let body =
             Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
                 .help("convene it again, or decide otherwise where its outcome is used");
-        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+        return Err(Stop::new(Class::Usage, codes::USAGE, body).into());
     }
     desk.sign_again(&history, Whose::Recorded).await?;
     let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));
-        return Err(Stop::configuration(codes::RUN_OPEN, body));
+        return Err(Stop::configuration(codes::RUN_OPEN, body).into());
     };
     let redactor = &desk.workspace.redaction.redactor;
     let data = quorate_kernel::consultation::object(json!({
@@ -44,7 +75,9 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
         "logged": false,
     }));
     let entry = Entry { kind: Kind::Override, at_ms: desk.environment.clock.now_ms(), data };
-    desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await?;
-    desk.conclude(run).await?;
-    desk.report(run).await
+    match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
+        Err(Error::Moved { .. }) => Err(Undecided::Moved),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
 }

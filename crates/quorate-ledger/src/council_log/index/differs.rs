@@ -28,6 +28,9 @@ pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>,
     };
     let mut connection = store.writer().await;
     let index = connection.log_index();
+    if of_no_log(index).await.map_err(|error| store.error(error))? {
+        return Ok(Some("it has lines of a log that it does not know".to_owned()));
+    }
     let Some(known) = known(index, &key(log)).await.map_err(|error| store.error(error))? else {
         return Ok(None);
     };
@@ -35,7 +38,8 @@ pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>,
         return Ok(None);
     }
     let (send, mut batches) = mpsc::channel(2);
-    let reader = std::thread::spawn(move || parse(file, 0, &send));
+    let part = 0..known.bytes;
+    let reader = std::thread::spawn(move || parse(file, part, &send));
     let compared = against(index, &known, &mut batches).await;
     drop(batches);
     let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader went away")));
@@ -50,12 +54,8 @@ async fn against(
 ) -> Result<Option<String>, sqlx::Error> {
     let (mut after, mut corrupt) = (i64::MIN, 0);
     let mut seats = Seats::default();
-    let mut whole = true;
-    while let Some(mut batch) = batches.recv().await {
-        let is_indexed = batch.end <= known.bytes;
-        batch.lines.retain(|(at, ..)| *at < known.bytes);
+    while let Some(batch) = batches.recv().await {
         corrupt += batch.corrupt;
-        whole &= is_indexed;
         let rows = lines(index, known.id, after, batch.lines.len()).await?;
         for (at, (start, length, line)) in batch.lines.iter().enumerate() {
             let Some(row) = rows.get(at).filter(|row| same(row, *start, *length, line)) else {
@@ -69,19 +69,23 @@ async fn against(
                 line.seats.iter().map(|(member, marks)| (member, marks.numbers())).collect();
             distinct.into_iter().for_each(|(member, marks)| seats.add(after, member, marks));
         }
-        if !is_indexed {
-            break;
-        }
     }
     if !lines(index, known.id, after, 1).await?.is_empty() {
         return Ok(Some("it has lines that do not stand in the log".to_owned()));
     }
-    if whole && corrupt != known.corrupt {
+    if corrupt != known.corrupt {
         let had = known.corrupt;
         return Ok(Some(format!("it has {had} lines that cannot be read, and the log {corrupt}")));
     }
     let indexed = Seats::indexed(index, known.id).await?;
     Ok((indexed != seats).then(|| "how deliberators behaved is not what the lines say".to_owned()))
+}
+
+/// Whether there are rows that belong to no log.
+async fn of_no_log(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
+         UNION ALL SELECT 1 FROM log_seat WHERE log NOT IN (SELECT id FROM log) LIMIT 1";
+    Ok(sqlx::query(select).fetch_optional(index).await?.is_some())
 }
 
 async fn lines(

@@ -54,7 +54,10 @@ fn each<T>(
         let Text::There(text) = text else { return Err(unusable("the file is not there")) };
         let before = all.len();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            all.push(read(line).map_err(|why| unusable(&why))?);
+            all.push(read(line).map_err(|why| match path.is_file() {
+                true => unusable(&why),
+                false => unusable(&format!("{why}, and no file of this name is there")),
+            })?);
         }
         if all.len() == before {
             return Err(unusable("it is empty"));
