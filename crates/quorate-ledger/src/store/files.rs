@@ -13,22 +13,21 @@ pub fn open(path: &Path) -> Result<File> {
 /// Opens a log for reading.
 ///
 /// # Errors
-/// When it cannot be opened, or is no file: whoever opens a named pipe waits for its other end.
+/// When it cannot be opened, or is a pipe: whoever opens one waits for its other end.
 pub fn open_log(path: &Path) -> Result<File> {
-    is_file(path)?;
+    no_pipe(path)?;
     open(path)
 }
 
-/// Says what is at a path and is no file.
+/// Refuses pipes, sockets and devices. A directory is refused by whoever reads or writes it.
 ///
 /// # Errors
 /// As [`open_log`].
-pub fn is_file(path: &Path) -> Result<()> {
+pub fn no_pipe(path: &Path) -> Result<()> {
     let there = std::fs::metadata(path)?;
-    match () {
-        _ if there.is_file() => Ok(()),
-        _ if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
-        _ => Err(std::io::Error::other("it is neither a file nor a directory")),
+    match there.is_file() || there.is_dir() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("it is neither a file nor a directory")),
     }
 }
 
@@ -37,7 +36,7 @@ pub fn is_file(path: &Path) -> Result<()> {
 /// # Errors
 /// As [`open_log`].
 pub fn append_to(path: &Path) -> Result<File> {
-    match is_file(path) {
+    match no_pipe(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use quorate_ledger::store::files::is_file;
+use quorate_ledger::store::files::no_pipe;
 use quorate_manifest::{Source, source};
 
 /// Reads files from the disk.
@@ -13,7 +13,7 @@ pub struct Disk;
 impl Source for Disk {
     #[expect(clippy::disallowed_methods, reason = "this module reads files")]
     fn read(&self, path: &Path) -> Result<Vec<u8>, source::Error> {
-        let read = is_file(path).and_then(|()| std::fs::read(path));
+        let read = no_pipe(path).and_then(|()| std::fs::read(path));
         read.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => source::Error::Missing,
             _ => source::Error::Unreadable(error),
@@ -82,7 +82,7 @@ pub enum Text {
 /// When it cannot be read, or is not UTF-8.
 #[expect(clippy::disallowed_methods, reason = "this module reads files")]
 pub fn text(path: &Path) -> std::io::Result<Text> {
-    match is_file(path).and_then(|()| std::fs::read_to_string(path)) {
+    match no_pipe(path).and_then(|()| std::fs::read_to_string(path)) {
         Ok(text) => Ok(Text::There(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
         Err(error) => Err(error),
