@@ -45,8 +45,8 @@ pub(crate) fn connection(
 ) -> Result<Arc<Connection>, Refused> {
     let named = block.text(SERVER)?;
     let id = named.unwrap_or(DEFAULT);
-    let Some(table) = servers.get(id) else {
-        let known: Vec<&str> = servers.keys().map(String::as_str).collect();
+    let Some((_, table)) = servers.get(id) else {
+        let known: Vec<&str> = servers.ids().collect();
         let help = match nearest(id, &known) {
             Some(near) => format!("did you mean `{near}`, which quorate.toml has?"),
             None if known.is_empty() => {

@@ -137,6 +137,9 @@ codes! {
     refusal HOST_INVALID = "quorate:host_invalid", "quorate/host_invalid.md";
     refusal DURATION = "quorate:duration", "quorate/duration.md";
     refusal KIND_UNKNOWN = "quorate:kind_unknown", "quorate/kind_unknown.md";
+    refusal WORKSPACE_UNTRUSTED = "quorate:workspace_untrusted", "quorate/workspace_untrusted.md";
+    refusal OWNERSHIP_DUBIOUS = "quorate:ownership_dubious", "quorate/ownership_dubious.md";
+    refusal TRUST_UNREADABLE = "quorate:trust_unreadable", "quorate/trust_unreadable.md";
     refusal EXECUTOR_INVALID = "quorate:executor_invalid", "quorate/executor_invalid.md";
     refusal RUNTIME_UNSUPPORTED = "quorate:runtime_unsupported", "quorate/runtime_unsupported.md";
     refusal PROMPT_MISSING = "quorate:prompt_missing", "quorate/prompt_missing.md";

@@ -56,6 +56,23 @@ pub struct Configuration {
     pub governance: Option<(String, Place)>,
 }
 
+impl Configuration {
+    /// Its file.
+    pub fn file(&self) -> PathBuf {
+        self.dir.join("quorate.toml")
+    }
+
+    /// The executors that it chooses by name, and where each choice stands.
+    pub fn chosen(&self) -> impl Iterator<Item = (&String, &Place)> {
+        let assemblies =
+            self.assemblies.values().flat_map(|table| table.executor.iter().chain(table.members.values()));
+        let runtimes =
+            self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
+        let own = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector];
+        own.into_iter().flatten().chain(assemblies).chain(runtimes).map(|(name, place)| (name, place))
+    }
+}
+
 /// Where the ledger is, and what of it is kept.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ledger {

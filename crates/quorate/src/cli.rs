@@ -4,6 +4,7 @@ mod arguments;
 mod audit;
 mod check;
 mod completions;
+mod consent;
 mod convene;
 mod desk;
 mod doctor;
@@ -36,6 +37,7 @@ mod show;
 mod state;
 mod sweep;
 mod terminal;
+mod trust;
 mod weave;
 
 use std::process::ExitCode;
@@ -44,6 +46,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::service::environment::Environment;
+use crate::service::trust::Trust;
 use exit::Exit;
 use terminal::Terminal;
 
@@ -63,6 +66,9 @@ const DROPPING: Duration = Duration::from_millis(100);
     after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
 )]
 struct Arguments {
+    /// Trust for this command what files of the workspace would run or send; see `quorate trust`
+    #[arg(long, global = true)]
+    trust: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -93,6 +99,7 @@ enum Command {
     Resolve(resolve::Arguments),
     Keys(keys::Arguments),
     Locks(locks::Arguments),
+    Trust(trust::Arguments),
     Schema(schema::Arguments),
     Fmt(fmt::Arguments),
     Doctor(doctor::Arguments),
@@ -117,15 +124,19 @@ pub fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
-    let exit = runtime.block_on(dispatch(arguments.command));
+    let exit = runtime.block_on(dispatch(arguments.command, arguments.trust));
     // What is still under way is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(DROPPING);
     quorate_adapters::process::settle(ENDING);
     exit.into()
 }
 
-async fn dispatch(command: Command) -> Exit {
-    let environment = Environment::of_process();
+async fn dispatch(command: Command, trusting: bool) -> Exit {
+    let mut environment = Environment::of_process();
+    environment.trust = match trusting {
+        true => Trust::default().all(),
+        false => consent::at_terminal(Trust::default(), environment.redacted.clone()),
+    };
     let terminal = Terminal::of_process(environment.redacted.clone());
     let exit = Box::pin(perform(command, &environment, &terminal)).await;
     // A verdict that nobody could read is no verdict.
@@ -160,6 +171,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Check(arguments) => check::run(arguments, environment, terminal).await,
         Command::Keys(arguments) => keys::run(arguments, environment, terminal).await,
         Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
+        Command::Trust(arguments) => trust::run(&arguments, environment, terminal),
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
         Command::Explain(arguments) => explain::run(&arguments, terminal),
         Command::Completions(arguments) => completions::run(&arguments, terminal),

@@ -41,5 +41,6 @@ pub mod since;
 pub mod sitting;
 pub mod stop;
 pub mod sweep;
+pub mod trust;
 pub mod weave;
 pub mod workspace;

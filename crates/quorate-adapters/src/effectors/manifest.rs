@@ -19,7 +19,7 @@ pub fn new(bindings: Vec<(String, Tools)>, servers: &Servers) -> Arc<dyn Effecto
     for (participant, tools) in bindings {
         let own = bound.tools.entry(participant.clone()).or_default();
         add(own.allowed.get_or_insert_default(), tools.allowed.unwrap_or_default());
-        let (known, unknown) = tools.servers.into_iter().partition(|id| servers.contains_key(id));
+        let (known, unknown) = tools.servers.into_iter().partition(|id| servers.get(id).is_some());
         add(&mut own.servers, known);
         add(&mut bound.unknown, unknown.into_iter().map(|id| (participant.clone(), id)).collect());
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn entries_add_up_and_servers_that_nobody_configured_are_named_and_not_passed_on() {
-        let servers: Servers = Arc::new(BTreeMap::from([("github".to_owned(), Default::default())]));
+        let servers = Servers::new(BTreeMap::from([("github".to_owned(), Default::default())]));
         let bound = new(
             vec![
                 binding("a", &["Read", "Grep"], &["github", "gone"]),

@@ -3,6 +3,7 @@
 //! that are known by name (`presets`), what their output means (`output`, `limits`), which variables they get
 //! (`environment`), and how one is started, watched and ended (`spawn`, `call`, `family`, `mark`, `guard`).
 
+pub(crate) mod act;
 mod call;
 mod clock;
 mod command;
@@ -28,7 +29,7 @@ mod spawn;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::ports::executor::{About, Act, Executor, Failure, Invocation, Refused, Reply, Settings};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
@@ -83,6 +84,10 @@ impl Executor for AgentCli {
 
     fn passes_servers(&self) -> bool {
         self.recipe.passes_servers()
+    }
+
+    fn acts(&self) -> Vec<Act> {
+        vec![self.recipe.act()]
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {

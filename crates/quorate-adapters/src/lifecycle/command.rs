@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::{Act, Refused};
 use quorate_kernel::ports::lifecycle::{DEADLINE, Failed, Lifecycle};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
@@ -116,6 +116,15 @@ fn written(turn: &Turn) -> Json {
 impl Lifecycle for Commands {
     fn kind(&self) -> &'static str {
         KIND
+    }
+
+    fn acts(&self) -> Vec<Act> {
+        let hooks = [(&self.turn_end, TURN_END), (&self.mention, MENTION), (&self.idle, IDLE)];
+        let act = |(hook, name): (&Option<Hook>, &str)| {
+            let act = hook.as_ref()?.command.act();
+            Some(Act { what: format!("{} (hook {name})", act.what), ..act })
+        };
+        hooks.into_iter().filter_map(act).collect()
     }
 
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {

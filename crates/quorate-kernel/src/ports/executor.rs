@@ -13,7 +13,8 @@
 //!
 //! `quorate_testkit::conformance::executor` checks the first three for any implementation.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -106,6 +107,23 @@ pub struct About {
     pub model: Option<String>,
 }
 
+/// Something that an executor does outside of this process when it is asked. A person who decides whether to trust the
+/// file that configures the executor is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    /// One line in the imperative, such as "run `./judge.sh --fast`, with the variables OPENAI_API_KEY".
+    pub what: String,
+    /// The files that decide what happens, such as the script that is started. Relative paths mean nothing here.
+    pub files: Vec<std::path::PathBuf>,
+}
+
+impl Act {
+    /// An act that no further file decides.
+    pub fn new(what: impl Into<String>) -> Self {
+        Act { what: what.into(), files: Vec::new() }
+    }
+}
+
 /// Somebody who can be asked. See the module's text for the contract.
 #[async_trait]
 pub trait Executor: Send + Sync {
@@ -141,6 +159,17 @@ pub trait Executor: Send + Sync {
         false
     }
 
+    /// What asking it does outside of this process: commands that are started, addresses that texts are sent to. An
+    /// executor that does neither gives an empty list, and is asked also where the workspace is not trusted.
+    fn acts(&self) -> Vec<Act> {
+        let about = self.about();
+        about
+            .asks_a_model
+            .then(|| Act::new(format!("ask a model through `{}`", about.kind)))
+            .into_iter()
+            .collect()
+    }
+
     /// Asks once.
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure>;
 }
@@ -162,8 +191,57 @@ pub struct Settings {
     pub servers: Servers,
 }
 
-/// MCP servers by id, each with its table of `quorate.toml` verbatim.
-pub type Servers = Arc<std::collections::BTreeMap<String, serde_json::Map<String, Json>>>;
+/// MCP servers by id, each with its table of `quorate.toml` verbatim. It remembers which of them adapters have looked up.
+#[derive(Debug, Clone, Default)]
+pub struct Servers {
+    tables: Arc<BTreeMap<String, Table>>,
+    used: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// The table of a server.
+pub type Table = serde_json::Map<String, Json>;
+
+impl Servers {
+    /// These servers, none of them looked up yet.
+    pub fn new(tables: BTreeMap<String, Table>) -> Self {
+        Servers { tables: Arc::new(tables), used: Arc::default() }
+    }
+
+    /// The same servers, with a memory of its own for what is looked up.
+    #[must_use]
+    pub fn unused(&self) -> Self {
+        Servers { tables: Arc::clone(&self.tables), used: Arc::default() }
+    }
+
+    /// The id and table of a server, which counts as used from now on.
+    pub fn get(&self, id: &str) -> Option<(&str, &Table)> {
+        let (id, table) = self.tables.get_key_value(id)?;
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Some((id, table))
+    }
+
+    /// The ids and tables of all servers.
+    pub fn all(&self) -> Vec<(String, Table)> {
+        self.tables.iter().map(|(id, table)| (id.clone(), table.clone())).collect()
+    }
+
+    /// The ids of all servers.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// The ids and tables of the servers that were looked up.
+    pub fn used(&self) -> Vec<(String, Table)> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().filter_map(|id| Some((id.clone(), self.tables.get(id)?.clone()))).collect()
+    }
+}
+
+impl PartialEq for Servers {
+    fn eq(&self, other: &Self) -> bool {
+        self.tables == other.tables
+    }
+}
 
 /// Why an adapter refuses its block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

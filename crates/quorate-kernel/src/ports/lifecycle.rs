@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::executor::Act;
 use crate::conversation::Turn;
 
 /// How long a hook may take before it is given up.
@@ -24,6 +25,11 @@ pub type Failed = String;
 pub trait Lifecycle: Send + Sync {
     /// Its kind.
     fn kind(&self) -> &'static str;
+
+    /// What it does outside of this process, as [`Executor::acts`](super::executor::Executor::acts) says it.
+    fn acts(&self) -> Vec<Act> {
+        Vec::new()
+    }
 
     /// A turn was appended.
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {

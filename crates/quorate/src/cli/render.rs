@@ -27,6 +27,7 @@ pub mod runs;
 mod sarif;
 mod seat;
 pub mod sweep;
+pub mod trust;
 pub mod verified;
 pub mod weave;
 pub(super) mod wording;

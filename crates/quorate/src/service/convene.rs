@@ -170,6 +170,7 @@ pub async fn resume(
     };
     let sitting = Sitting::new(&desk.environment, &desk.workspace, &called, &options, host)?;
     resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &resume::recorded(&history))?;
+    let admitted = sitting.admit(&desk.environment)?;
     let resolved = &called.view.resolved;
     signer::checkable(resolved)?;
     desk.sign_again(&history, Whose::Resolved(resolved.policies.keys())).await?;
@@ -179,7 +180,7 @@ pub async fn resume(
         Some(_) => history.reopen(inputs.clone(), &mut sitting.protocol()?),
         None => Vec::new(),
     };
-    let convening = sitting.convening(desk, run.clone(), seed, observer)?;
+    let convening = sitting.convening(desk, run.clone(), seed, admitted, observer)?;
     convening.resume(&history, inputs, superseded).await?;
     desk.conclude(run).await?;
     drop(held);

@@ -21,6 +21,98 @@ impl Source for Disk {
     }
 }
 
+/// The bytes of a regular file.
+///
+/// # Errors
+/// When it cannot be read or is something else, such as a pipe.
+#[expect(clippy::disallowed_methods, reason = "this module reads files")]
+pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    no_pipe(path).and_then(|()| std::fs::read(path))
+}
+
+/// A path without links, where there is anything.
+pub fn canonical(path: &Path) -> Option<PathBuf> {
+    std::fs::canonicalize(path).ok()
+}
+
+/// How many dangling links are followed one after the other.
+const LINKS: usize = 40;
+
+/// A path without links, as far as it is there: what is not there yet is put behind its nearest directory that is, and a
+/// link that leads nowhere yet is followed, since writing would follow it.
+pub fn canonical_or_new(path: &Path) -> PathBuf {
+    fn follow(path: &Path, links: usize) -> PathBuf {
+        if let Some(found) = canonical(path) {
+            return found;
+        }
+        let above = path.parent().unwrap_or(Path::new("/"));
+        match (std::fs::read_link(path), path.file_name()) {
+            (Ok(target), _) if links > 0 => follow(&above.join(target), links - 1),
+            (_, Some(name)) => follow(above, links).join(name),
+            _ => path.to_owned(),
+        }
+    }
+    follow(path, LINKS)
+}
+
+/// The id of the user who owns a file, where there is one and the system has such ids.
+pub fn owner(path: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        path.metadata().ok().map(|there| there.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// Locks a file against other processes by a file beside it, for as long as what it gives lives. Its directory is made
+/// for this user alone.
+///
+/// # Errors
+/// When the directory or the lock cannot be had.
+pub fn lock_beside(path: &Path) -> std::io::Result<std::fs::File> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    private_directory(directory)?;
+    let lock = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.with_extension("lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+/// Makes a directory for this user alone, and those above it.
+#[cfg(unix)]
+fn private_directory(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+#[cfg(not(unix))]
+fn private_directory(directory: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).create(directory)
+}
+
+/// Puts a file that this user alone can read, all at once and to stay. Its directory is there.
+///
+/// # Errors
+/// When it cannot be written.
+#[expect(clippy::disallowed_methods, reason = "this module writes files")]
+pub fn put_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    // A temporary file is for its owner alone.
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    std::io::Write::write_all(&mut new, bytes)?;
+    new.as_file().sync_all()?;
+    new.persist(path)?;
+    std::fs::File::open(directory)?.sync_all()
+}
+
 /// At most `limit + 1` bytes of a file, so that the caller sees that it is too large.
 #[expect(clippy::disallowed_methods, reason = "this module reads files")]
 pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {

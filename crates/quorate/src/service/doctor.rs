@@ -10,10 +10,11 @@ use quorate_ledger::stats::Stats;
 
 use super::desk::Desk;
 use super::environment::Environment;
-use super::executor::{self, Chosen};
+use super::executor::{self, By, Chosen};
 use super::ledger::stats;
 use super::runs;
 use super::stop::Stop;
+use super::trust::Admitted;
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
 
 /// One thing that was looked at.
@@ -49,7 +50,7 @@ pub async fn doctor(
 ) -> Result<Vec<Check>, Stop> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let mut checks = configuration(environment, &workspace);
-    checks.extend(executors(&workspace, timeout).await);
+    checks.extend(executors(environment, &workspace, timeout).await);
     checks.push(processes());
     match runs::desk(environment, places).await {
         Ok(desk) => {
@@ -135,12 +136,14 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 }
 
 /// Calls the executor that a review would use, and every one that quorate.toml names.
-async fn executors(workspace: &Workspace, timeout: Duration) -> Vec<Check> {
+async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
     let registry = executor::registry();
     let mut chosen = vec![("the council's".to_owned(), executor::choose(workspace, None, None))];
     for name in workspace.host.executors.keys() {
-        chosen.push((name.clone(), executor::by_name(&registry, &workspace.host, name, None)));
+        chosen.push((name.clone(), executor::by_name(&registry, &workspace.host, name, None, By::Person)));
     }
+    let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
+    let asked = environment.trust.admit(environment, all.flat_map(Chosen::needs).collect());
     let mut checks: Vec<Check> = Vec::new();
     for (name, built) in chosen {
         let check = match built {
@@ -149,7 +152,11 @@ async fn executors(workspace: &Workspace, timeout: Duration) -> Vec<Check> {
                 if checks.iter().any(|check| check.name == title) {
                     continue;
                 }
-                call(title, &chosen, timeout).await
+                let own = || environment.trust.without_asking().admit(environment, chosen.needs());
+                match asked.as_ref().ok().copied().map_or_else(own, Ok) {
+                    Ok(admitted) => call(title, &chosen, admitted, timeout).await,
+                    Err(stop) => bad(&title, said(&stop)),
+                }
             }
             Err(stop) => bad(&format!("executor {name}"), said(&stop)),
         };
@@ -158,11 +165,11 @@ async fn executors(workspace: &Workspace, timeout: Duration) -> Vec<Check> {
     checks
 }
 
-async fn call(title: String, chosen: &Chosen, timeout: Duration) -> Check {
+async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Duration) -> Check {
     let started = tokio::time::Instant::now();
-    let replied = chosen.executor.invoke(probe::question(timeout)).await;
+    let replied = chosen.executor(admitted).invoke(probe::question(timeout)).await;
     let took = started.elapsed().as_millis();
-    let about = chosen.executor.about();
+    let about = chosen.about();
     let kind =
         if about.asks_a_model { about.kind.to_owned() } else { format!("{}, asks no model", about.kind) };
     match replied {

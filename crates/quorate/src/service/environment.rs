@@ -8,6 +8,7 @@ use quorate_kernel::clock::{Clock, System};
 use quorate_kernel::redact::{names_a_secret, worth};
 
 use super::redaction::InForce;
+use super::trust::Trust;
 
 /// The surroundings of a use case.
 #[derive(Clone)]
@@ -16,6 +17,13 @@ pub struct Environment {
     pub directory: PathBuf,
     /// `QUORATE_LEDGER`.
     pub ledger: Option<PathBuf>,
+    /// Where this user's programs keep what outlives a workspace: `quorate` below `XDG_STATE_HOME`, else below
+    /// `~/.local/state`. `None` where neither is set.
+    pub state: Option<PathBuf>,
+    /// The users whose files may configure us: the one that we run as, and who called `sudo`.
+    pub users: Vec<u32>,
+    /// What may be done that a file of a workspace names.
+    pub trust: Trust,
     /// Who is at work, for overrides.
     pub user: String,
     /// What time it is.
@@ -34,11 +42,41 @@ impl Environment {
         Environment {
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             ledger: std::env::var_os("QUORATE_LEDGER").filter(|path| !path.is_empty()).map(PathBuf::from),
+            state: state(),
+            users: users(),
+            trust: Trust::default(),
             user: name.unwrap_or_else(|_| "unknown".to_owned()),
             clock: Arc::new(System),
             redacted: InForce::default(),
         }
     }
+}
+
+impl Environment {
+    /// Whether files of this user may configure us.
+    pub fn owns(&self, user: u32) -> bool {
+        self.users.contains(&user)
+    }
+}
+
+/// A relative path in `XDG_STATE_HOME` counts as unset, as its specification has it.
+#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+fn state() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    state.map(|state| state.join("quorate"))
+}
+
+#[cfg(unix)]
+fn users() -> Vec<u32> {
+    let own = rustix::process::geteuid();
+    let caller = variable("SUDO_UID").filter(|_| own.is_root()).and_then(|user| user.parse().ok());
+    std::iter::once(own.as_raw()).chain(caller).collect()
+}
+
+#[cfg(not(unix))]
+fn users() -> Vec<u32> {
+    Vec::new()
 }
 
 /// A variable that somebody named, if it is set and text.

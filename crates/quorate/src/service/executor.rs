@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_adapters::default_registry;
+use quorate_adapters::{default_registry, process};
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::ports::executor::{Executor, Refused, Servers, Settings};
+use quorate_kernel::ports::executor::{About, Act, Executor, Refused, Servers, Settings};
 use quorate_kernel::registry::{Constructor, Registry};
 use quorate_kernel::seat::Seat;
 use quorate_manifest::council::Council;
@@ -15,18 +15,29 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::stop::{Class, Stop};
+use super::trust::{Admitted, Need};
 use super::workspace::Workspace;
 
 /// The deadline of an invocation where nobody says another.
 pub const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// An executor that was chosen.
+/// Who chose an executor by its name.
+#[derive(Debug, Clone, Copy)]
+pub enum By<'a> {
+    /// A person, on the command line or through a client.
+    Person,
+    /// A file of the workspace.
+    File(&'a Path),
+}
+
+/// An executor that was chosen. It can be asked once it is admitted.
 #[derive(Clone)]
 pub struct Chosen {
     /// The name that it goes by.
     pub name: Arc<str>,
-    /// It.
-    pub executor: Arc<dyn Executor>,
+    executor: Arc<dyn Executor>,
+    /// The files that have to be trusted before it is asked.
+    needs: Vec<Need>,
     /// The deadline of an invocation.
     pub timeout: Duration,
     /// How many failures are tried again.
@@ -36,10 +47,47 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// An executor that was built with these settings; `recorded` is what the fingerprint is over.
+    pub fn of(executor: Arc<dyn Executor>, settings: &Settings, origin: Origin<'_>, recorded: Json) -> Self {
+        Chosen {
+            name: settings.name.as_str().into(),
+            needs: origin.needs(&*executor, settings),
+            executor,
+            timeout: settings.timeout,
+            retries: settings.retries,
+            settings: recorded,
+        }
+    }
+
+    /// What it is.
+    pub fn about(&self) -> About {
+        self.executor.about()
+    }
+
+    /// The files that have to be trusted before it is asked.
+    pub fn needs(&self) -> Vec<Need> {
+        self.needs.clone()
+    }
+
+    /// It, to be asked.
+    pub fn executor(&self, _: Admitted) -> Arc<dyn Executor> {
+        Arc::clone(&self.executor)
+    }
+
     /// A seat for it, without a role.
-    pub fn seat(self) -> Seat {
+    pub fn seat(self, admitted: Admitted) -> Seat {
+        self.held(admitted)
+    }
+
+    /// A seat for a runtime, with what it needs: `Ready::swarm` has it admitted before anybody is asked.
+    pub(super) fn unadmitted(self) -> (Seat, Vec<Need>) {
+        let needs = self.needs();
+        (self.held(Admitted::LATER), needs)
+    }
+
+    fn held(self, admitted: Admitted) -> Seat {
         Seat {
-            executor: self.executor,
+            executor: self.executor(admitted),
             executor_name: self.name,
             timeout: self.timeout,
             retries: self.retries,
@@ -68,7 +116,37 @@ pub fn servers(host: &Configuration) -> Servers {
         }
         table
     };
-    Arc::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
+    Servers::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
+}
+
+/// What connecting to servers means.
+pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<Act> {
+    servers.iter().map(|(id, table)| process::act_of_server(id, table, dir)).collect()
+}
+
+/// What the executors of a `quorate.toml` would do: its tables, and what it chooses by name.
+pub fn acts_of_tables(host: &Configuration) -> Vec<Act> {
+    let registry = registry();
+    let file = host.file();
+    let tables = host.executors.keys().map(|name| (name, None));
+    let chosen = host.chosen().map(|(name, place)| (name, Some(place)));
+    let built = tables
+        .chain(chosen)
+        .filter_map(|(name, place)| by_name(&registry, host, name, place, By::File(&file)).ok());
+    built.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
+}
+
+/// What a council's executor needs.
+pub fn needs_of_council(council: &Council, file: &Path) -> Vec<Need> {
+    let built = council.runtime.as_ref().map(|table| by_runtime(&registry(), table, &council.dir, file));
+    built.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
+}
+
+/// What executors need that a manifest chooses by name.
+pub fn named_by(host: &Configuration, names: &[String], manifest: &Path) -> Vec<Need> {
+    let registry = registry();
+    let built = names.iter().filter_map(|name| by_name(&registry, host, name, None, By::File(manifest)).ok());
+    built.flat_map(|chosen| chosen.needs).collect()
 }
 
 /// All adapters that ship.
@@ -86,14 +164,24 @@ pub fn registry() -> Registry {
 pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Duration>) -> Result<Chosen, Stop> {
     let registry = registry();
     let host = &workspace.host;
+    let file = host.file();
+    let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);
     let mut chosen = match (named, &workspace.council.runtime, &host.default_executor) {
-        (Some(name), ..) => by_name(&registry, host, name, None)?,
-        (None, Some(table), _) => by_runtime(&registry, table, &workspace.council.dir)?,
-        (None, None, Some((name, place))) => by_name(&registry, host, name, Some(place))?,
-        (None, None, None) => by_name(&registry, host, registry.fallback_kind().unwrap_or_default(), None)?,
+        (Some(name), ..) => by_name(&registry, host, name, None, By::Person)?,
+        (None, Some(table), _) => by_runtime(&registry, table, &workspace.council.dir, council)?,
+        (None, None, Some((name, place))) => by_name(&registry, host, name, Some(place), By::File(&file))?,
+        (None, None, None) => fallback(&registry, host)?,
     };
     chosen.timeout = timeout.unwrap_or(chosen.timeout);
     Ok(chosen)
+}
+
+/// The executor where none is named.
+///
+/// # Errors
+/// As [`choose`].
+pub fn fallback(registry: &Registry, host: &Configuration) -> Result<Chosen, Stop> {
+    by_name(registry, host, registry.fallback_kind().unwrap_or_default(), None, By::Person)
 }
 
 /// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.
@@ -101,17 +189,18 @@ pub fn built(configuration: Option<&Configuration>, council: Option<&Council>) -
     let registry = registry();
     let mut stops = Vec::new();
     if let Some(configuration) = configuration {
-        let default = configuration.default_executor.iter();
-        let default = default.map(|(name, place)| by_name(&registry, configuration, name, Some(place)));
-        let tables = configuration.executors.keys();
-        let tables = tables.map(|name| by_name(&registry, configuration, name, None));
+        let tables = configuration.executors.keys().map(|name| (name, None));
         let assemblies = configuration.assemblies.values();
         let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
-        let named = named.map(|(name, place)| by_name(&registry, configuration, name, Some(place)));
-        stops.extend(tables.chain(default).chain(named).filter_map(Result::err));
+        let named =
+            configuration.default_executor.iter().chain(named).map(|(name, place)| (name, Some(place)));
+        let build = |(name, place): (&String, Option<&Place>)| {
+            by_name(&registry, configuration, name, place, By::Person)
+        };
+        stops.extend(tables.chain(named).map(build).filter_map(Result::err));
     }
     if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
-        stops.extend(by_runtime(&registry, table, &council.dir).err());
+        stops.extend(by_runtime(&registry, table, &council.dir, &council.dir).err());
     }
     stops
 }
@@ -125,8 +214,9 @@ pub fn by_name(
     host: &Configuration,
     name: &str,
     place: Option<&Place>,
+    by: By<'_>,
 ) -> Result<Chosen, Stop> {
-    by_name_with(registry, host, name, place, Map::new())
+    by_name_with(registry, host, name, place, by, Map::new())
 }
 
 /// As [`by_name`], with keys set beside those of the table.
@@ -138,6 +228,7 @@ pub fn by_name_with(
     host: &Configuration,
     name: &str,
     place: Option<&Place>,
+    by: By<'_>,
     extra: Map<String, Json>,
 ) -> Result<Chosen, Stop> {
     if let Some(table) = host.executors.get(name) {
@@ -145,6 +236,7 @@ pub fn by_name_with(
         table.block.json.extend(extra);
         return by_table(registry, &table, name, host);
     }
+    let servers_file = host.file();
     let (kind, mut block) = match registry.preset_kind(name) {
         Some(kind) => (kind, Map::from_iter([("preset".to_owned(), json!(name))])),
         None => (name, Map::new()),
@@ -166,7 +258,12 @@ pub fn by_name_with(
         block,
         servers: servers(host),
     };
-    let build = Build { new, kind: kind.to_owned(), settings };
+    let file = match by {
+        By::Person => None,
+        By::File(file) => Some(file),
+    };
+    let origin = Origin { file, servers: &servers_file };
+    let build = Build { new, kind: kind.to_owned(), settings, origin };
     build.finish(|refused| {
         let mut report = Report::new();
         report.refuse(codes::EXECUTOR_INVALID, help(Body::new(refused.message), refused.help));
@@ -199,10 +296,12 @@ fn by_table(
             .help(format!("the kinds are {known}"));
         return Err(refuse(codes::KIND_UNKNOWN, body, table));
     };
-    build(new, kind, name, table, (&host.dir, servers(host)), codes::EXECUTOR_INVALID)
+    let file = host.file();
+    let origin = Origin { file: Some(&file), servers: &file };
+    build((new, kind), name, table, (&host.dir, servers(host)), origin, codes::EXECUTOR_INVALID)
 }
 
-fn by_runtime(registry: &Registry, table: &ExecutorTable, dir: &Path) -> Result<Chosen, Stop> {
+fn by_runtime(registry: &Registry, table: &ExecutorTable, dir: &Path, file: &Path) -> Result<Chosen, Stop> {
     let Some((kind, place)) = &table.kind else {
         return Err(refuse(codes::COUNCIL_INVALID, table.block.say(None, "`runtime` has no `type`"), table));
     };
@@ -211,15 +310,17 @@ fn by_runtime(registry: &Registry, table: &ExecutorTable, dir: &Path) -> Result<
         let body = Body::new(format!("there is no runtime type `{kind}`")).at(place.clone());
         return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), table));
     };
-    build(new, kind.clone(), kind, table, (dir, Servers::default()), codes::RUNTIME_UNSUPPORTED)
+    let origin = Origin { file: Some(file), servers: file };
+    let (new, name) = ((new, kind.clone()), kind);
+    build(new, name, table, (dir, Servers::default()), origin, codes::RUNTIME_UNSUPPORTED)
 }
 
 fn build(
-    new: Constructor,
-    kind: String,
+    (new, kind): (Constructor, String),
     name: &str,
     table: &ExecutorTable,
     (dir, servers): (&Path, Servers),
+    origin: Origin<'_>,
     code: RefusalCode,
 ) -> Result<Chosen, Stop> {
     let settings = Settings {
@@ -230,7 +331,7 @@ fn build(
         block: table.block.json.clone(),
         servers,
     };
-    Build { new, kind, settings }.finish(|refused| {
+    Build { new, kind, settings, origin }.finish(|refused| {
         let code = match refused.key.as_deref() {
             None | Some("type") => code,
             Some(_) => codes::EXECUTOR_INVALID,
@@ -240,13 +341,36 @@ fn build(
     })
 }
 
-struct Build {
+/// Which files say how an executor is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// The one that configures or chooses it; `None` where a person named a ready-made one.
+    pub file: Option<&'a Path>,
+    /// The one that configures MCP servers.
+    pub servers: &'a Path,
+}
+
+impl Origin<'_> {
+    /// What has to be trusted before an executor with these settings is asked.
+    pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<Need> {
+        let own = self.file.map(|file| {
+            let name = &settings.name;
+            let named = |act: Act| Act { what: format!("{} (executor `{name}`)", act.what), ..act };
+            Need { file: file.to_owned(), acts: executor.acts().into_iter().map(named).collect() }
+        });
+        let servers = acts_of_servers(&settings.dir, &settings.servers.used());
+        own.into_iter().chain([Need { file: self.servers.to_owned(), acts: servers }]).collect()
+    }
+}
+
+struct Build<'a> {
     new: Constructor,
     kind: String,
     settings: Settings,
+    origin: Origin<'a>,
 }
 
-impl Build {
+impl Build<'_> {
     fn finish(self, refused: impl FnOnce(Refused) -> Report) -> Result<Chosen, Stop> {
         let executor =
             (self.new)(&self.settings).map_err(|error| Stop::report(Class::Configuration, refused(error)))?;
@@ -257,13 +381,7 @@ impl Build {
             "block": self.settings.block,
             "executor": executor.fingerprint(),
         });
-        Ok(Chosen {
-            name: self.settings.name.into(),
-            executor,
-            timeout: self.settings.timeout,
-            retries: self.settings.retries,
-            settings,
-        })
+        Ok(Chosen::of(executor, &self.settings, self.origin, settings))
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Said {
 /// When it does not, or substrate or ledger fail.
 pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemetry>) -> Result<Said, Stop> {
     let Request { participant, substrate, state, newest, reply } = request;
-    let swarm = ready.swarm(telemetry);
+    let swarm = ready.swarm(telemetry)?;
     let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
     let excerpt = Arc::new(Excerpt {
         place: format!("{}#{}", substrate.about().place, entropy::run_id()),

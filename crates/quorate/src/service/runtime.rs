@@ -36,6 +36,7 @@ use super::keys::Keys;
 use super::ledger::checkpoint::{self, Sealing};
 use super::signer::Signer;
 use super::stop::{Stop, chain};
+use super::trust::{Need, Trust};
 use super::workspace::{Places, shown, shown_ledger};
 use build::Ports;
 use prompts::Woven;
@@ -96,6 +97,7 @@ pub fn open(
     let built = build::build(&written, &workspace, request, host);
     let mut ports =
         built.map_err(|stop| whence::say(stop, environment, workspace.host_path.as_deref(), &written.dir))?;
+    environment.trust.admit(environment, ports.contacts.clone())?;
     report.absorb(written.report);
     ports.cautions.absorb(written.cautions);
     report.absorb(ports.report.clone());
@@ -120,6 +122,8 @@ pub fn open(
 /// What `check` says of a runtime manifest beyond what stands in it: kinds that are not known, blocks that adapters
 /// refuse, names that select each other.
 pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
+    // Nothing is connected and nobody asked, so nothing has to be trusted.
+    let environment = &Environment { trust: Trust::default().all(), ..environment.clone() };
     let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
     match open(environment, &Places::default(), &request, host) {
         Ok(Runtime { mut ports, .. }) => {
@@ -127,6 +131,13 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
             ports.report
         }
         Err(stop) => *stop.report,
+    }
+}
+
+impl Runtime {
+    /// What running it needs.
+    pub fn needs(&self) -> Vec<Need> {
+        [&self.ports.contacts[..], &self.ports.needs[..]].concat()
     }
 }
 
@@ -206,12 +217,17 @@ impl Ready {
             }
         };
         Signer::of_stream(&runtime.keys, &self.store, &stream).await?;
-        let swarm = Arc::new(self.swarm(telemetry));
+        let swarm = Arc::new(self.swarm(telemetry)?);
         Ok((Runner::open(swarm, begin).await?, hold))
     }
 
     /// The swarm that a runner drives.
-    pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Swarm {
+    ///
+    /// # Errors
+    /// When what the manifest would start or send is not trusted.
+    pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, Stop> {
+        let environment = &self.runtime.environment;
+        environment.trust.admit(environment, self.runtime.needs())?;
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
             if let Some(sources) = ports.weaving.get(&speaker.participant.id) {
@@ -220,7 +236,7 @@ impl Ready {
             }
             speaker
         });
-        Swarm {
+        Ok(Swarm {
             runtime: id.as_str().into(),
             substrate: ports.substrate.clone(),
             dispatcher: ports.dispatcher.clone(),
@@ -234,7 +250,7 @@ impl Ready {
             redactor: redactor.clone(),
             ledger: self.store.clone(),
             clock: environment.clock.clone(),
-        }
+        })
     }
 
     /// Seals the ledger where this run appended to it; says what is wrong with that.

@@ -25,6 +25,7 @@ use super::fingerprint::Fingerprint;
 use super::producer::Producer;
 use super::signer::Signer;
 use super::stop::Stop;
+use super::trust::Admitted;
 
 /// What the user says about a review besides what it is of.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +48,7 @@ pub struct Sitting {
     pub executor: Chosen,
     /// What the protocol is set up with.
     pub setup: Setup,
+    admitted: Admitted,
     redactor: Redactor,
     caps: Caps,
     producer: Option<Producer>,
@@ -81,6 +83,7 @@ impl Sitting {
         let workspace = &desk.workspace;
         let council = &workspace.council;
         let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
+        let admitted = desk.environment.trust.admit(&desk.environment, executor.needs())?;
         let policy = options.policy.unwrap_or(match council.policy {
             Some(PolicyName::Strict) => Policy::Strict,
             Some(PolicyName::Seed) | None => Policy::Seed,
@@ -91,7 +94,7 @@ impl Sitting {
             wall: workspace.host.budget.wall,
         };
         let producer = options.producer.clone();
-        Ok(Sitting { setup: Setup::of(council, policy), executor, redactor, caps, producer })
+        Ok(Sitting { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer })
     }
 
     /// The fingerprint of this council on this artifact.
@@ -124,7 +127,7 @@ impl Sitting {
     fn seats(&self, desk: &Desk) -> BTreeMap<Name, Seat> {
         let council = &desk.workspace.council;
         let seat = |role: &Arc<str>, context, weight| Seat {
-            executor: self.executor.executor.clone(),
+            executor: self.executor.executor(self.admitted),
             executor_name: self.executor.name.clone(),
             timeout: self.executor.timeout,
             retries: self.executor.retries,
@@ -193,7 +196,7 @@ impl Sitting {
         indexed: Indexed,
     ) -> Map<String, Json> {
         let artifact = &docket.artifact;
-        let about = self.executor.executor.about();
+        let about = self.executor.about();
         let path = |path: Option<&std::path::Path>| path.map(|path| path.to_string_lossy().into_owned());
         desk.workspace.redaction.clean_opened(quorate_kernel::consultation::object(json!({
             "protocol": VERSION,

@@ -1,4 +1,7 @@
-//! Where things are: which configuration holds, and where ledger and log lie (INTERFACES, M10, Q).
+//! Where things are: which configuration holds, and where ledger and log lie (INTERFACES, M10, Q). What lies outside of the
+//! workspace is `workspace/reach.rs`'s to say.
+
+pub mod reach;
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +15,7 @@ use super::disk::Disk;
 use super::environment::Environment;
 use super::redaction::Redaction;
 use super::stop::{Class, Stop};
+use super::trust::{self, Need};
 
 /// What the user said about places.
 #[derive(Debug, Clone, Default)]
@@ -53,12 +57,17 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     let host_path = outermost(&start, "quorate.toml");
     let mut host = Configuration::default();
     if let Some(path) = &host_path {
+        trust::owned(environment, path)?;
         host = take(host::load(path, &shown(environment, path), &Disk), &mut report)?;
     }
     let root = host_path.as_deref().and_then(Path::parent);
     let council_path = match &places.config {
         Some(named) => Some(named_config(environment, named)?),
-        None => nearest(&start, root.unwrap_or(&environment.directory), "council.yaml"),
+        None => {
+            let found = nearest(&start, root.unwrap_or(&environment.directory), "council.yaml");
+            found.as_deref().map_or(Ok(()), |path| trust::owned(environment, path))?;
+            found
+        }
     };
     let mut council = council::built_in();
     match &council_path {
@@ -66,11 +75,15 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
     let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
-    let ledger = ledger(environment, places, &host, beside)?;
+    let chosen = places.ledger.clone().or_else(|| environment.ledger.clone());
+    let ledger = ledger(environment, chosen.as_deref(), &host, beside)?;
     let log = match &council.logging.log_path {
         Some(path) => absolute(&council.dir, path),
         None => ledger.dir().join("council_log.jsonl"),
     };
+    let bounds =
+        Bounds { root: root.unwrap_or(beside), host: &host, council: &council, chosen: chosen.is_some() };
+    bounds.hold(environment, council_path.as_deref(), &ledger, &log)?;
     let redaction = Redaction::of(&host, &council)?;
     environment.redacted.set(redaction.redactor.clone());
     Ok(Workspace { host, host_path, council, council_path, ledger, log, redaction, report })
@@ -98,18 +111,59 @@ fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop
     }
 }
 
+/// What a configuration may reach without being trusted.
+struct Bounds<'a> {
+    root: &'a Path,
+    host: &'a Configuration,
+    council: &'a Council,
+    /// Whether a person said where the ledger is.
+    chosen: bool,
+}
+
+impl Bounds<'_> {
+    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a
+    /// directory of records that belongs to somebody else.
+    fn hold(
+        &self,
+        environment: &Environment,
+        council_path: Option<&Path>,
+        ledger: &Address,
+        log: &Path,
+    ) -> Result<(), Stop> {
+        let of_ledger = reach::of_ledger(self.host).filter(|_| !self.chosen);
+        let of_host: Vec<_> = of_ledger.iter().cloned().chain(reach::of_witness(self.host)).collect();
+        let of_council = reach::of_council(self.council, self.root);
+        let council = council_path.unwrap_or(self.root).to_owned();
+        let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
+        let needs =
+            vec![Need { file: self.host.file(), acts: of_host }, Need { file: council, acts: of_council }];
+        environment.trust.admit(environment, needs)?;
+        if self.chosen {
+            return Ok(());
+        }
+        if !elsewhere {
+            reach::confined(self.root, ledger.dir(), "ledger")?;
+            ledger.file().map_or(Ok(()), |file| reach::confined(self.root, file, "ledger"))?;
+            trust::owned(environment, &ledger.dir().join("ledger.db"))?;
+        }
+        match logs_elsewhere || elsewhere {
+            true => Ok(()),
+            false => reach::confined(self.root, log, "log"),
+        }
+    }
+}
+
 /// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. What of a
 /// ledger in a database is on this machine lies there, too.
 fn ledger(
     environment: &Environment,
-    places: &Places,
+    chosen: Option<&Path>,
     host: &Configuration,
     beside: &Path,
 ) -> Result<Address, Stop> {
     let dir = beside.join(".quorate");
-    let named = places.ledger.clone().or_else(|| environment.ledger.clone());
-    let (base, named) = match (named, &host.ledger.path) {
-        (Some(path), _) => (&environment.directory, path),
+    let (base, named) = match (chosen, &host.ledger.path) {
+        (Some(path), _) => (&environment.directory, path.to_owned()),
         (None, Some(written)) => (&host.dir, PathBuf::from(written)),
         (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
     };

@@ -145,6 +145,8 @@ fn sh(script: &str, dir: &Path) -> String {
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .env_remove("QUORATE_LEDGER")
+        .env_remove("QUORATE_TRUST")
+        .env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"))
         .output()
         .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()

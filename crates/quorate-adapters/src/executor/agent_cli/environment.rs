@@ -35,6 +35,11 @@ pub(super) enum Base {
 }
 
 impl Environment {
+    /// The variables beside the base set, by name.
+    pub(super) fn listed(&self) -> &[String] {
+        &self.listed
+    }
+
     /// The base set and `listed`.
     ///
     /// # Errors

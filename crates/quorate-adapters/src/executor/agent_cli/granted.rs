@@ -46,7 +46,7 @@ impl<'a> Granted<'a> {
         else {
             return Granted::default();
         };
-        let configured = ids.iter().filter_map(|id| servers.get_key_value(id));
+        let configured = ids.iter().filter_map(|id| servers.get(id));
         Granted {
             allowed: allowed.as_deref(),
             servers: configured.map(|(id, table)| Server { id, table, dir }).collect(),
@@ -125,8 +125,6 @@ impl Server<'_> {
 pub(super) mod fixture {
     //! A speaker with tools and servers, for the tests of presets.
 
-    use std::sync::Arc;
-
     use quorate_kernel::conversation::{Participant, Speaking, Tools};
     use quorate_kernel::ports::executor::Servers;
     use quorate_protocol::Json;
@@ -148,7 +146,7 @@ pub(super) mod fixture {
         let tables = tables.as_object().cloned().unwrap_or_default();
         let tables =
             tables.into_iter().map(|(id, table)| (id, table.as_object().cloned().unwrap_or_default()));
-        Arc::new(tables.collect())
+        Servers::new(tables.collect())
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Failure, Refused};
+use quorate_kernel::ports::executor::{Act, Failure, Refused};
 
 use super::call::{self, Ending};
 use super::clock;
@@ -38,6 +38,11 @@ impl Once {
     ) -> Result<Self, Refused> {
         let environment = Environment::new(env, Base::Kept)?;
         Ok(Once { command: command.to_owned(), args, environment, dir: dir.to_owned() })
+    }
+
+    /// What starting it means.
+    pub(crate) fn act(&self) -> Act {
+        super::act::start(&self.command, &self.args, self.environment.listed(), &self.dir)
     }
 
     /// Tells it a text, and waits for its end. Dropping the future ends it.

@@ -5,7 +5,7 @@ mod cli;
 
 use std::path::PathBuf;
 
-use quorate_kernel::ports::executor::{Failure, Invocation, Refused, Servers, Settings};
+use quorate_kernel::ports::executor::{Act, Failure, Invocation, Refused, Servers, Settings};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
@@ -104,6 +104,19 @@ impl Recipe {
     /// What its answers depend on beside its block.
     pub(super) fn fingerprint(&self) -> Json {
         self.cli.as_ref().map_or(Json::Null, Cli::fingerprint)
+    }
+
+    /// What starting it means. The preset's own arguments are not the workspace's to choose, so they are left out.
+    pub(super) fn act(&self) -> Act {
+        let mut act = super::act::start(&self.command, &self.args, self.environment.listed(), &self.cwd);
+        if self.command.contains('/') {
+            act.files.extend(super::command::find(&self.command, &self.dir).ok());
+        }
+        if self.cwd != self.dir {
+            act.what.push_str(&format!(" in {}", self.cwd.display()));
+        }
+        act.files.extend(self.cli.as_ref().and_then(|cli| cli.path.clone()));
+        act
     }
 
     /// Everything that is needed to start one attempt.

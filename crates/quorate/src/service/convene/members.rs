@@ -1,6 +1,7 @@
 //! Who sits in an assembly: each member's persona, its prompt, and the executor that answers for it (Q1).
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use quorate_kernel::seat::Seat;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::host::Configuration;
+use quorate_manifest::layer::Layer;
 use quorate_manifest::round::{Read, Reference, Refs, Round};
 use quorate_manifest::workspace::Scope;
 use quorate_manifest::{operator, persona};
@@ -21,11 +23,13 @@ use serde_json::{Map, json};
 
 use super::super::compose::{self, Sources};
 use super::super::environment::Environment;
-use super::super::executor::{self, Chosen};
+use super::super::executor::{self, By, Chosen};
 use super::super::host::Host;
 use super::super::manifests::Manifests;
 use super::super::playbook::catalogue::Catalogue;
+use super::super::resolve::{self, View};
 use super::super::stop::Stop;
+use super::super::trust::Admitted;
 use super::super::weave;
 use super::{Called, Options};
 
@@ -49,9 +53,9 @@ pub struct Seated {
 
 impl Seated {
     /// The seat at the kernel's table.
-    pub fn seat(&self) -> Seat {
+    pub fn seat(&self, admitted: Admitted) -> Seat {
         Seat {
-            executor: self.executor.executor.clone(),
+            executor: self.executor.executor(admitted),
             executor_name: self.executor.name.clone(),
             timeout: self.timeout,
             retries: self.executor.retries,
@@ -95,7 +99,7 @@ pub fn seat(
     let manifests = Manifests::open(environment, &called.view.root, Refs::Followed)?;
     let round = manifests.round(host);
     let resolved = &called.view.resolved;
-    let runtime = runtime(&round, resolved);
+    let runtime = runtime(&round, &called.view.root, resolved);
     let mut executors = Executors { registry: executor::registry(), configuration, built: BTreeMap::new() };
     let mut personas: BTreeMap<String, Prompted> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
@@ -132,8 +136,8 @@ pub fn seat(
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
         let (text, persona, composed) = personas[&key].clone();
-        let (name, place) = named(options, configuration, resolved, &member.id, runtime.as_deref());
-        let executor = executors.get(name.as_deref(), place.as_ref())?;
+        let named = named(options, configuration, &called.view, &member.id, runtime.as_ref());
+        let executor = executors.get(named)?;
         seated.push(Seated {
             id: member.id.clone(),
             role: member.role.clone(),
@@ -148,41 +152,77 @@ pub fn seat(
     Ok(seated)
 }
 
-/// Q1: the executor of a member, and where it was said.
+/// An executor by its name, and who chose it.
+struct Named {
+    name: String,
+    place: Option<Place>,
+    /// The file that chose it; `None` for a person.
+    file: Option<PathBuf>,
+}
+
+/// Q1: the executor of a member; `None` where none is chosen.
 fn named(
     options: &Options,
     configuration: &Configuration,
-    resolved: &Resolved,
+    view: &View,
     member: &str,
-    runtime: Option<&str>,
-) -> (Option<String>, Option<Place>) {
+    runtime: Option<&(String, PathBuf)>,
+) -> Option<Named> {
     if let Some(name) = &options.executor {
-        return (Some(name.clone()), None);
+        return Some(Named { name: name.clone(), place: None, file: None });
     }
+    let by_host = |(name, place): &(String, Place)| Named {
+        name: name.clone(),
+        place: Some(place.clone()),
+        file: Some(configuration.file()),
+    };
+    let resolved = &view.resolved;
     let table = configuration.assemblies.get(&resolved.name);
-    let of_host = table.and_then(|table| table.members.get(member).or(table.executor.as_ref()));
-    if let Some((name, place)) = of_host {
-        return (Some(name.clone()), Some(place.clone()));
+    if let Some(chosen) = table.and_then(|table| table.members.get(member).or(table.executor.as_ref())) {
+        return Some(by_host(chosen));
     }
-    let ours = resolved.metadata.get("quorate");
-    let of_member = ours.and_then(|ours| ours.get("members")?.get(member)?.get("executor")?.as_str());
-    let of_all = || ours.and_then(|ours| ours.get("executor")?.as_str());
-    if let Some(name) = of_member.or_else(of_all).or(runtime) {
-        return (Some(name.to_owned()), None);
+    let (of_members, of_all) = of_metadata(&resolved.metadata);
+    if let Some(name) = of_members.get(member).or(of_all.as_ref()) {
+        let leaf = resolve::path_of(&view.root, resolved.chain.leaf());
+        return Some(Named { name: name.clone(), place: None, file: Some(leaf) });
     }
-    match &configuration.default_executor {
-        Some((name, place)) => (Some(name.clone()), Some(place.clone())),
-        None => (None, None),
+    if let Some((name, operator)) = runtime {
+        return Some(Named { name: name.clone(), place: None, file: Some(operator.clone()) });
     }
+    configuration.default_executor.as_ref().map(by_host)
+}
+
+/// The executors that `metadata.quorate` of an assembly names: by member, and for all.
+fn of_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
+    let executor = |of: &Json| of.get("executor").and_then(Json::as_str).map(str::to_owned);
+    let Some(ours) = metadata.get("quorate") else { return Default::default() };
+    let members = ours.get("members").and_then(Json::as_object).into_iter().flatten();
+    (members.filter_map(|(id, of)| Some((id.clone(), executor(of)?))).collect(), executor(ours))
+}
+
+/// The executors that an assembly or an operator names, as its file is written.
+pub fn named_by_manifest(round: &Round<'_>, layer: &Arc<Layer>) -> Vec<String> {
+    if layer.doctype == Doctype::Operator {
+        return operator::load::load(round, layer)
+            .value
+            .and_then(|operator| operator.runtime)
+            .into_iter()
+            .collect();
+    }
+    let metadata = layer.root.key("metadata").map(|node| node.to_json());
+    let (members, all) = of_metadata(metadata.as_ref().and_then(Json::as_object).unwrap_or(&Map::new()));
+    members.into_values().chain(all).collect()
 }
 
 /// The runtime of the operator that executes the assembly.
-fn runtime(round: &Round<'_>, resolved: &Resolved) -> Option<String> {
+fn runtime(round: &Round<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
     let reference = Reference::read(resolved.refs.get("executor")?)?;
     let node = resolved.chain.merged.key("executor")?;
     let spot = reference.spot(resolved.chain.layer_of(node).spot.scope()).ok()?;
     match round.read(&spot, Doctype::Operator) {
-        Read::Layer(layer) => operator::load::load(round, &layer).value?.runtime,
+        Read::Layer(layer) => {
+            Some((operator::load::load(round, &layer).value?.runtime?, root.join(spot.in_workspace())))
+        }
         Read::Missing | Read::Outside | Read::Unreadable(_) => None,
     }
 }
@@ -191,17 +231,21 @@ fn runtime(round: &Round<'_>, resolved: &Resolved) -> Option<String> {
 struct Executors<'a> {
     registry: Registry,
     configuration: &'a Configuration,
-    built: BTreeMap<String, Chosen>,
+    built: BTreeMap<(String, Option<PathBuf>), Chosen>,
 }
 
 impl Executors<'_> {
-    fn get(&mut self, name: Option<&str>, place: Option<&Place>) -> Result<Chosen, Stop> {
-        let name = name.or(self.registry.fallback_kind()).unwrap_or_default();
-        if let Some(chosen) = self.built.get(name) {
+    fn get(&mut self, named: Option<Named>) -> Result<Chosen, Stop> {
+        let Some(Named { name, place, file }) = named else {
+            return executor::fallback(&self.registry, self.configuration);
+        };
+        let by = file.as_deref().map_or(By::Person, By::File);
+        let key = (name.clone(), file.clone());
+        if let Some(chosen) = self.built.get(&key) {
             return Ok(chosen.clone());
         }
-        let chosen = executor::by_name(&self.registry, self.configuration, name, place)?;
-        self.built.insert(name.to_owned(), chosen.clone());
+        let chosen = executor::by_name(&self.registry, self.configuration, &name, place.as_ref(), by)?;
+        self.built.insert(key, chosen.clone());
         Ok(chosen)
     }
 }

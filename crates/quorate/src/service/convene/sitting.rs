@@ -29,6 +29,7 @@ use crate::service::redaction::Redaction;
 use crate::service::resolve;
 use crate::service::signer::Signer;
 use crate::service::stop::Stop;
+use crate::service::trust::Admitted;
 use crate::service::workspace::Workspace;
 
 /// An assembly that can be convened.
@@ -109,6 +110,15 @@ impl Sitting {
         })
     }
 
+    /// Has the members' executors admitted, all at once.
+    ///
+    /// # Errors
+    /// When a file that says who answers is not trusted.
+    pub fn admit(&self, environment: &Environment) -> Result<Admitted, Stop> {
+        let needs = self.members.iter().flat_map(|one| one.executor.needs()).collect();
+        environment.trust.admit(environment, needs)
+    }
+
     /// The kernel's side of a run.
     ///
     /// # Errors
@@ -118,9 +128,11 @@ impl Sitting {
         desk: &Desk,
         run: Name,
         seed: [u8; 32],
+        admitted: Admitted,
         observer: Arc<dyn Observer>,
     ) -> Result<Convening, Stop> {
-        let seats: BTreeMap<Name, _> = self.members.iter().map(|one| (one.id.clone(), one.seat())).collect();
+        let seat = |one: &Seated| (one.id.clone(), one.seat(admitted));
+        let seats: BTreeMap<Name, _> = self.members.iter().map(seat).collect();
         Ok(Convening {
             run,
             seed,
@@ -145,6 +157,7 @@ impl Sitting {
         called: &Called,
         observer: Arc<dyn Observer>,
     ) -> Result<Name, Stop> {
+        let admitted = self.admit(&desk.environment)?;
         let signer = Signer::of_assembly(desk.keys(), &called.view.resolved).await?;
         let run = entropy::run_id();
         let _held = desk.hold(&run).await?;
@@ -163,7 +176,7 @@ impl Sitting {
         data.extend([signer.audit_of(&called.view.resolved)]);
         desk.sign(&run, signer);
         let opening = Opening { data, inputs: vec![input], priors: Vec::new(), overlays };
-        self.convening(desk, run.clone(), seed, observer)?.open(opening).await?;
+        self.convening(desk, run.clone(), seed, admitted, observer)?.open(opening).await?;
         desk.conclude(&run).await?;
         Ok(run)
     }
@@ -235,7 +248,7 @@ impl Sitting {
     fn executors(&self) -> Vec<Json> {
         let mut all: Vec<Json> = Vec::new();
         for member in &self.members {
-            let about = member.executor.executor.about();
+            let about = member.executor.about();
             let one = json!({
                 "name": &*member.executor.name, "kind": about.kind, "model": about.model,
                 "asks_a_model": about.asks_a_model,

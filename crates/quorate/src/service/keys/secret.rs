@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use super::{Keys, Secret};
 use crate::service::environment;
 use crate::service::stop::Stop;
+use crate::service::trust::Need;
 use crate::service::workspace::absolute;
 
 /// The variable that comes before everything else.
@@ -35,7 +36,16 @@ pub(super) async fn find(all: &Keys) -> Result<Secret, Stop> {
             of_file(all, &path, keys::read(&path))
         }
         Some(KeySource::Command(command)) => {
+            let need =
+                Need { file: all.root.join("quorate.toml"), acts: vec![process::act(command, &all.root)] };
             let from = format!("the command `{}`", command.first().map_or("", String::as_str));
+            // Listing keys, and signing where it is optional, go on without it.
+            if let Err(stop) = all.environment.trust.admit(&all.environment, vec![need]) {
+                return match stop.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
+                    true => Ok(Secret::Missing(format!("{from} was not run, since {}", stop.first()))),
+                    false => Err(stop),
+                };
+            }
             match process::ask(command, &all.root, String::new(), COMMAND).await {
                 Ok(text) => read(&Zeroizing::new(text), from),
                 // What it says may be the key.

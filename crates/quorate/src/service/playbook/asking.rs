@@ -11,7 +11,7 @@ use quorate_kernel::seat::Seat;
 use quorate_protocol::{Json, Name};
 
 use super::change::Keeping;
-use crate::service::executor;
+use crate::service::executor::{self, By};
 use crate::service::stop::Stop;
 
 /// Where questions are recorded.
@@ -30,9 +30,16 @@ impl Asking {
     /// When there is no such executor, or its settings are refused.
     pub fn of(keeping: &Keeping, named: Option<&str>, place: Option<&Place>) -> Result<Self, Stop> {
         let (registry, workspace) = (executor::registry(), &keeping.library.workspace);
-        let name = named.or(registry.fallback_kind()).unwrap_or_default();
-        let chosen = executor::by_name(&registry, &workspace.host, name, place)?;
-        let seat = chosen.seat();
+        let file = workspace.host.file();
+        // Only a file has a place to point at.
+        let by = if place.is_some() { By::File(&file) } else { By::Person };
+        let chosen = match named {
+            Some(name) => executor::by_name(&registry, &workspace.host, name, place, by)?,
+            None => executor::fallback(&registry, &workspace.host)?,
+        };
+        let environment = &keeping.desk.environment;
+        let admitted = environment.trust.admit(environment, chosen.needs())?;
+        let seat = chosen.seat(admitted);
         let alone = Alone {
             stream: STREAM.into(),
             ledger: keeping.desk.store.clone(),

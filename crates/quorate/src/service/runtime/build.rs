@@ -3,7 +3,9 @@
 
 mod cautions;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,9 +29,10 @@ use serde_json::{Map, json};
 use super::Request;
 use super::written::{Told, Written, place};
 use crate::service::compose::Sources;
-use crate::service::executor::{self, Chosen, TIMEOUT, help};
+use crate::service::executor::{self, By, Chosen, Origin, TIMEOUT, help};
 use crate::service::host::Host;
 use crate::service::stop::{Class, Stop};
+use crate::service::trust::Need;
 use crate::service::workspace::Workspace;
 
 /// The ports of a runtime.
@@ -44,6 +47,10 @@ pub(super) struct Ports {
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
     /// Whose prompts are composed anew for each turn.
     pub(super) weaving: BTreeMap<Name, Arc<Sources>>,
+    /// What reading and writing the conversation and its state needs.
+    pub(super) contacts: Vec<Need>,
+    /// What asking participants and telling hooks needs.
+    pub(super) needs: Vec<Need>,
     /// What is wrong with the manifest and does not keep it from being used.
     pub(super) report: Report,
     /// What is no fault and still surprises whoever runs it. Of no interest to who only reads or says something.
@@ -63,6 +70,7 @@ pub(super) fn build(
         configuration: &workspace.host,
         registry: host.registry(),
         servers: executor::servers(&workspace.host),
+        needs: RefCell::default(),
         request,
         report: Report::new(),
         cautions: Report::new(),
@@ -86,6 +94,8 @@ struct Building<'a> {
     configuration: &'a Configuration,
     registry: &'a Registry,
     servers: Servers,
+    /// What participants, router and hooks need.
+    needs: RefCell<Vec<Need>>,
     request: &'a Request,
     report: Report,
     cautions: Report,
@@ -139,7 +149,10 @@ impl Building<'_> {
         });
         let policy = self.policy(&runtime.dispatcher.settings);
         let mut lifecycles = host.lifecycles().to_vec();
-        lifecycles.extend(self.hooks());
+        let hooks = self.hooks();
+        let acts = hooks.iter().flat_map(|hooks| hooks.acts()).collect();
+        self.needs.borrow_mut().push(Need { file: self.written.path.clone(), acts });
+        lifecycles.extend(hooks);
         let flag = |of: fn(&quorate_manifest::runtime::lifecycle::Lifecycle) -> Option<bool>| {
             runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
         };
@@ -154,6 +167,8 @@ impl Building<'_> {
         let told = participants.iter().zip(&self.written.told);
         let weaving = told.filter_map(|(one, told)| Some((one.id.clone(), told.sources.clone()?)));
         Some(Ports {
+            contacts: self.contacts(),
+            needs: self.needs.take(),
             weaving: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
             state: state?,
@@ -166,6 +181,13 @@ impl Building<'_> {
             flags,
             policy,
         })
+    }
+
+    /// The servers that adapters have looked up: those of participants' tools are used by these participants alone, and
+    /// are named here all the same.
+    fn contacts(&self) -> Vec<Need> {
+        let file = self.configuration.file();
+        vec![Need { acts: executor::acts_of_servers(&self.configuration.dir, &self.servers.used()), file }]
     }
 
     /// The adapter of a port.
@@ -187,7 +209,12 @@ impl Building<'_> {
             self.refuse(codes::KIND_UNKNOWN, body.at(at).help(help));
             return None;
         };
-        let seats = Seated { registry: self.registry, configuration: self.configuration };
+        let seats = Seated {
+            registry: self.registry,
+            configuration: self.configuration,
+            manifest: &self.written.path,
+            needs: &self.needs,
+        };
         let built = new(&Build {
             block: &block,
             dir: &self.written.dir,
@@ -228,18 +255,10 @@ impl Building<'_> {
                 return None;
             }
         };
-        let seat = Seat {
-            executor: chosen.executor,
-            executor_name: chosen.name,
-            timeout: self.request.timeout.unwrap_or(chosen.timeout),
-            retries: chosen.retries,
-            role: participant.role.clone(),
-            persona: None,
-            context: Vec::new(),
-            weight: None,
-            marks: Map::new(),
-            speaking: None,
-        };
+        let (seat, needs) = chosen.unadmitted();
+        self.needs.borrow_mut().extend(needs);
+        let timeout = self.request.timeout.unwrap_or(seat.timeout);
+        let seat = Seat { timeout, role: participant.role.clone(), ..seat };
         let prompt = Prompt { text: participant.role.clone(), ..Prompt::default() };
         Some(Speaker { participant: participant.clone(), seat, prompts: Arc::new(prompt) })
     }
@@ -247,13 +266,14 @@ impl Building<'_> {
     fn executor(&self, at: usize, participant: &Participant, told: &Told) -> Result<Chosen, Stop> {
         let (registry, host) = (self.registry, self.configuration);
         if let Some(name) = &self.request.executor {
-            return executor::by_name(registry, host, name, None);
+            return executor::by_name(registry, host, name, None, By::Person);
         }
         if let Some(table) = host.runtimes.get(&self.written.runtime.id)
             && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
         {
-            return executor::by_name(registry, host, name, Some(place));
+            return executor::by_name(registry, host, name, Some(place), By::File(&host.file()));
         }
+        let by = By::File(&self.written.path);
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
         let config = written.others.get("config").and_then(Json::as_object).cloned().unwrap_or_default();
@@ -261,7 +281,7 @@ impl Building<'_> {
         let Some(new) = registry.executor_kind(kind) else {
             let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
             if named {
-                return executor::by_name_with(registry, host, kind, Some(&here), config);
+                return executor::by_name_with(registry, host, kind, Some(&here), by, config);
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("there is no executor of the kind `{kind}`")).at(here);
@@ -279,9 +299,11 @@ impl Building<'_> {
             };
             let default = host.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
             return match (&told.executor, default) {
-                (Some(name), _) => executor::by_name(registry, host, name, Some(&here)),
-                (None, Some((name, place))) => executor::by_name(registry, host, name, Some(place)),
-                (None, None) => executor::by_name(registry, host, preset, Some(&here)),
+                (Some(name), _) => executor::by_name(registry, host, name, Some(&here), by),
+                (None, Some((name, place))) => {
+                    executor::by_name(registry, host, name, Some(place), By::File(&host.file()))
+                }
+                (None, None) => executor::by_name(registry, host, preset, Some(&here), by),
             };
         }
         self.configured(at, kind, config, &new)
@@ -315,16 +337,13 @@ impl Building<'_> {
             retries: retries.map_or(0, |retries| u32::try_from(retries).unwrap_or(u32::MAX)),
             dir: self.written.dir.clone(),
             block: config,
-            servers: self.servers.clone(),
+            servers: self.servers.unused(),
         };
         let executor = new(&settings).map_err(refused)?;
-        Ok(Chosen {
-            name: kind.into(),
-            settings: json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()}),
-            timeout: settings.timeout,
-            retries: settings.retries,
-            executor,
-        })
+        let recorded = json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()});
+        let servers = self.configuration.file();
+        let origin = Origin { file: Some(&self.written.path), servers: &servers };
+        Ok(Chosen::of(executor, &settings, origin, recorded))
     }
 
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
@@ -375,6 +394,8 @@ const MODEL: &str = "model";
 struct Seated<'a> {
     registry: &'a Registry,
     configuration: &'a Configuration,
+    manifest: &'a Path,
+    needs: &'a RefCell<Vec<Need>>,
 }
 
 impl Seats for Seated<'_> {
@@ -386,13 +407,16 @@ impl Seats for Seated<'_> {
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.fallback_kind() };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
-        let mut chosen = executor::by_name_with(registry, host, name, None, block.clone());
+        let by = By::File(self.manifest);
+        let mut chosen = executor::by_name_with(registry, host, name, None, by, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
             // The host's choice may be somebody who cannot be told which model to ask.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
-            chosen = executor::by_name_with(registry, host, name, None, without);
+            chosen = executor::by_name_with(registry, host, name, None, by, without);
         }
         let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first()))?;
-        Ok(chosen.seat())
+        let (seat, needs) = chosen.unadmitted();
+        self.needs.borrow_mut().extend(needs);
+        Ok(seat)
     }
 }

@@ -12,6 +12,7 @@ use quorate::service::playbook::change::Keeping;
 use quorate::service::playbook::gate::{Answer, Asked, Shut};
 use quorate::service::redaction::InForce;
 use quorate::service::stop::{Class, Stop};
+use quorate::service::trust::Trust;
 use quorate::service::workspace::Places;
 use quorate_kernel::clock::Clock;
 use quorate_testkit::chance::Chance;
@@ -90,6 +91,9 @@ impl World {
         let environment = Environment {
             directory: dir.path().to_owned(),
             ledger: None,
+            state: None,
+            users: vec![rustix::process::geteuid().as_raw()],
+            trust: Trust::default().all(),
             user: "ada".to_owned(),
             clock: Arc::clone(&hands) as Arc<dyn Clock>,
             redacted: InForce::default(),

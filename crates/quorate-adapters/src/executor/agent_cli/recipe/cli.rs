@@ -8,7 +8,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where the manifests of CLIs are read")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_kernel::ports::executor::Refused;
 use quorate_manifest::{frontmatter, tree};
@@ -36,6 +36,8 @@ pub(super) struct Cli {
     pub(super) args: Option<Vec<String>>,
     /// The model that it is given unless the block names another.
     pub(super) model: Option<String>,
+    /// The manifest's file, where there is one.
+    pub(super) path: Option<PathBuf>,
     /// How it is given a model: arguments, with [`VALUE`] in the model's place.
     model_args: Option<Vec<String>>,
 }
@@ -51,6 +53,7 @@ impl Cli {
                 command: None,
                 args: None,
                 model: None,
+                path: None,
                 model_args: None,
             });
         }
@@ -105,6 +108,7 @@ impl Cli {
             command: Some(beside(bin, path)),
             args: (preset.is_none() && takes_prompts).then_some(bin_args),
             model: text("/models/default").filter(|_| passes_models).map(str::to_owned),
+            path: Some(path.to_owned()),
             model_args: model_args.filter(|_| preset.is_none()),
         })
     }

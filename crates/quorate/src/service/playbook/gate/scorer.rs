@@ -18,6 +18,7 @@ use serde_json::json;
 use super::super::change::Keeping;
 use super::{Passed, Shut};
 use crate::service::stop::Stop;
+use crate::service::trust::Need;
 
 /// How long one trial may take.
 const TRIAL: Duration = Duration::from_secs(600);
@@ -34,13 +35,16 @@ struct Scores {
 /// Tries the gate.
 ///
 /// # Errors
-/// Never; what goes wrong with the command keeps the gate shut.
+/// When the file that names the command is not trusted; what goes wrong with the command keeps the gate shut.
 pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result<Passed, Shut>, Stop> {
     let host = &keeping.library.workspace.host;
     let Some((command, _)) = &host.playbooks.scorer else {
         let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
         return Ok(Err(Shut::new("there is no scorer", help)));
     };
+    let environment = &keeping.desk.environment;
+    let need = Need { file: host.file(), acts: vec![process::act(command, &host.dir)] };
+    environment.trust.admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
     let now_ms = keeping.desk.environment.clock.now_ms();
     let mut prompts = Vec::new();

@@ -1,0 +1,38 @@
+//! The person at the terminal, who is asked whether to trust what a workspace would run or send.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use super::render::paint::line as shown_line;
+use crate::service::redaction::InForce;
+use crate::service::trust::{Answer, Consent, Trust};
+
+/// Asks where both ends of the conversation are a terminal, and nowhere else: an answer from a pipe is nobody's.
+pub(super) fn at_terminal(trust: Trust, redacted: InForce) -> Trust {
+    match std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        true => trust.asking(Arc::new(Person { redacted })),
+        false => trust,
+    }
+}
+
+struct Person {
+    redacted: InForce,
+}
+
+impl Consent for Person {
+    fn ask(&self, lines: &[String]) -> std::io::Result<Answer> {
+        anstream::eprintln!("This workspace is not trusted. Its files would:");
+        for line in lines {
+            anstream::eprintln!("  {}", shown_line(&self.redacted.shown(line)));
+        }
+        anstream::eprint!("Trust them until they change? [y]es, [o]nce, [N]o: ");
+        std::io::stderr().flush()?;
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer)?;
+        Ok(match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Answer::Always,
+            "o" | "once" => Answer::Once,
+            _ => Answer::No,
+        })
+    }
+}

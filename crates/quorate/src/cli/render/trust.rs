@@ -1,0 +1,75 @@
+//! What a workspace would run or send, and whether it is trusted.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::Format;
+use super::paint::line as shown_line;
+use crate::service::environment::Environment;
+use crate::service::trust::decide::{Done, What};
+use crate::service::trust::inventory::Inventory;
+use crate::service::workspace::shown;
+
+/// An inventory, with the state of each file.
+pub(in crate::cli) fn inventory(
+    environment: &Environment,
+    inventory: &Inventory,
+    done: &Done,
+    format: Format,
+) -> String {
+    if format == Format::Json {
+        return as_json(inventory, done);
+    }
+    let root = shown_line(&inventory.root.display().to_string());
+    if inventory.files.is_empty() {
+        return format!("{root} names nothing that would be run or sent; there is nothing to trust\n");
+    }
+    let mut out = String::new();
+    for need in &inventory.needs {
+        for act in &need.acts {
+            let line = format!("{}: {}", shown(environment, &need.file), act.what);
+            out.push_str(&format!("{}\n", shown_line(&line)));
+        }
+    }
+    for file in inventory.files.keys() {
+        let state = if done.trusted.contains(file) { "trusted    " } else { "not trusted" };
+        out.push_str(&format!("{state}  {}\n", shown_line(&shown(environment, file))));
+    }
+    out.push_str(&match done.what {
+        What::Looked => format!("hash {}\n", inventory.hash()),
+        What::Trusted => {
+            "these files may act until one of them changes; `quorate trust --revoke` undoes it\n".into()
+        }
+        What::Revoked => format!("nothing in {root} is trusted any more\n"),
+    });
+    out
+}
+
+fn as_json(inventory: &Inventory, done: &Done) -> String {
+    let need = |need: &crate::service::trust::Need| {
+        let acts: Vec<&str> = need.acts.iter().map(|act| act.what.as_str()).collect();
+        json!({"file": need.file, "acts": acts})
+    };
+    let file = |(path, sha256): (&std::path::PathBuf, &String)| json!({"file": path, "sha256": sha256, "trusted": done.trusted.contains(path)});
+    format!(
+        "{:#}\n",
+        json!({
+            "root": inventory.root,
+            "hash": inventory.hash(),
+            "needs": inventory.needs.iter().map(need).collect::<Vec<_>>(),
+            "files": inventory.files.iter().map(file).collect::<Vec<_>>(),
+        })
+    )
+}
+
+/// A directory that may configure us although another user owns it.
+pub(in crate::cli) fn safe(directory: &Path, format: Format) -> String {
+    match format {
+        Format::Json => format!("{:#}\n", json!({"safe_directory": directory})),
+        _ => format!(
+            "configuration in {} counts from now on, although another user owns it\n",
+            shown_line(&directory.display().to_string())
+        ),
+    }
+}

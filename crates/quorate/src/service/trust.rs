@@ -1,0 +1,239 @@
+//! Workspace trust (X14): what a file of a workspace names and would be started, or sent somewhere, acts only after a
+//! person has said so. `trust/store.rs` keeps what was said, outside of any workspace, by the hash of each file;
+//! `trust/inventory.rs` lists what a workspace names; `trust/owner.rs` refuses files that belong to somebody else.
+
+pub mod decide;
+pub mod inventory;
+mod owner;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::executor::Act;
+
+use super::disk;
+use super::environment::{self, Environment};
+use super::stop::{Class, Stop};
+use super::workspace::shown;
+
+pub use owner::check as owned;
+pub use store::{Store, Trusted};
+
+/// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
+pub const VARIABLE: &str = "QUORATE_TRUST";
+
+/// What a file of a workspace names and would be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// The file, absolute.
+    pub file: PathBuf,
+    /// What would be done.
+    pub acts: Vec<Act>,
+}
+
+/// That everything which is about to be done may be done. Only [`Trust::admit`] gives one, so that nothing is asked by
+/// a path that forgot the question.
+#[derive(Debug, Clone, Copy)]
+pub struct Admitted(());
+
+impl Admitted {
+    /// For what is set up now and admitted before it is asked.
+    pub(super) const LATER: Admitted = Admitted(());
+}
+
+/// What a person answers who is shown what would be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is trusted until one of the files changes.
+    Always,
+    /// It is trusted by this process.
+    Once,
+    /// It is not.
+    No,
+}
+
+/// Asks a person at a terminal.
+pub trait Consent: Send + Sync {
+    /// Shows what would be done, one line each, and asks.
+    ///
+    /// # Errors
+    /// When there is no answer to be had.
+    fn ask(&self, lines: &[String]) -> std::io::Result<Answer>;
+}
+
+/// What this process trusts.
+#[derive(Clone, Default)]
+pub struct Trust {
+    /// `--trust`.
+    all: bool,
+    /// The person who is asked, where there is one.
+    consent: Option<Arc<dyn Consent>>,
+    /// What was trusted by this process alone.
+    here: Arc<Mutex<BTreeSet<(PathBuf, String)>>>,
+}
+
+impl Trust {
+    /// Trusts everything for this process: `--trust`, or a program that embeds the library and vouches for its files.
+    #[must_use]
+    pub fn all(self) -> Self {
+        Trust { all: true, ..self }
+    }
+
+    /// Has a person asked where something is not trusted.
+    #[must_use]
+    pub fn asking(self, consent: Arc<dyn Consent>) -> Self {
+        Trust { consent: Some(consent), ..self }
+    }
+
+    /// The same, and no person is asked.
+    #[must_use]
+    pub fn without_asking(&self) -> Self {
+        Trust { consent: None, ..self.clone() }
+    }
+
+    /// Whether everything may be done.
+    ///
+    /// # Errors
+    /// [`codes::WORKSPACE_UNTRUSTED`] when a file that needs trust has none, with what it would do.
+    pub fn admit(&self, environment: &Environment, needs: Vec<Need>) -> Result<Admitted, Stop> {
+        let needs = merged(needs);
+        if needs.is_empty() || self.all {
+            return Ok(Admitted(()));
+        }
+        let files = covered(&needs);
+        let store = Store::of(environment)?;
+        let trusted = store.as_ref().map(Store::read).transpose()?.unwrap_or_default();
+        let here = self.here.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = |(file, hash): &(&PathBuf, &String)| {
+            trusted.has(file, hash) || here.contains(&((*file).clone(), (*hash).clone()))
+        };
+        if files.iter().all(|one| known(&one)) {
+            return Ok(Admitted(()));
+        }
+        match environment::variable(VARIABLE).as_deref() {
+            None | Some("" | "0") => self.asked(environment, &needs, &files, store.as_ref()),
+            Some("1") => Ok(Admitted(())),
+            Some(hash) => by_hash(environment, hash, &needs, &files),
+        }
+    }
+
+    /// Has a person say it.
+    fn asked(
+        &self,
+        environment: &Environment,
+        needs: &[Need],
+        files: &BTreeMap<PathBuf, String>,
+        store: Option<&Store>,
+    ) -> Result<Admitted, Stop> {
+        let Some(consent) = &self.consent else { return Err(untrusted(environment, needs)) };
+        let lines: Vec<String> = needs.iter().flat_map(|need| lines(environment, need)).collect();
+        match (consent.ask(&lines), store) {
+            (Ok(Answer::Always), Some(store)) => {
+                store.add(files, environment.clock.now_ms())?;
+                Ok(Admitted(()))
+            }
+            (Ok(Answer::Once | Answer::Always), _) => {
+                let mut here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
+                here.extend(files.iter().map(|(file, hash)| (file.clone(), hash.clone())));
+                Ok(Admitted(()))
+            }
+            (Ok(Answer::No) | Err(_), _) => Err(untrusted(environment, needs)),
+        }
+    }
+}
+
+/// One need for each file, in the order of the files.
+fn merged(needs: Vec<Need>) -> Vec<Need> {
+    let mut by_file: BTreeMap<PathBuf, Vec<Act>> = BTreeMap::new();
+    for need in needs.into_iter().filter(|need| !need.acts.is_empty()) {
+        let acts = by_file.entry(canonical(&need.file)).or_default();
+        for act in need.acts {
+            if !acts.contains(&act) {
+                acts.push(act);
+            }
+        }
+    }
+    by_file.into_iter().map(|(file, acts)| Need { file, acts }).collect()
+}
+
+/// The files that needs cover, each with the hash of its bytes. One that cannot be read has no hash that anybody could
+/// have trusted.
+pub(super) fn covered(needs: &[Need]) -> BTreeMap<PathBuf, String> {
+    let acts = needs.iter().flat_map(|need| &need.acts).flat_map(|act| &act.files);
+    let files = needs.iter().map(|need| &need.file).chain(acts);
+    files.map(|file| (canonical(file), hash(file))).collect()
+}
+
+fn hash(file: &Path) -> String {
+    disk::read(file).map_or_else(|_| "unreadable".to_owned(), |bytes| sha256_hex(&bytes))
+}
+
+fn canonical(file: &Path) -> PathBuf {
+    disk::canonical(file).unwrap_or_else(|| file.to_owned())
+}
+
+/// Whether `QUORATE_TRUST` names the state that the workspace of these files is in.
+fn by_hash(
+    environment: &Environment,
+    expected: &str,
+    needs: &[Need],
+    files: &BTreeMap<PathBuf, String>,
+) -> Result<Admitted, Stop> {
+    let start = needs.first().and_then(|need| need.file.parent()).unwrap_or(&environment.directory);
+    let inventory = inventory::of(environment, start)?;
+    let covers = files.iter().all(|(file, hash)| inventory.files.get(file) == Some(hash));
+    if covers && inventory.hash() == expected {
+        return Ok(Admitted(()));
+    }
+    let mut stop = untrusted(environment, needs);
+    let message = match covers {
+        true => format!("{VARIABLE} is not the hash of this workspace, which is {}", inventory.hash()),
+        false => {
+            format!("{VARIABLE} cannot cover a file outside of the workspace {}", inventory.root.display())
+        }
+    };
+    let help = "look at what changed with `quorate trust --show`, which prints the hash to set";
+    stop.report.refuse(codes::WORKSPACE_UNTRUSTED, Body::new(message).help(help));
+    Err(stop)
+}
+
+/// One line for each thing that a file would do.
+fn lines(environment: &Environment, need: &Need) -> Vec<String> {
+    let file = shown(environment, &need.file);
+    need.acts.iter().map(|act| format!("{file}: {}", act.what)).collect()
+}
+
+/// How many acts of a file a message names.
+const NAMED: usize = 6;
+
+fn untrusted(environment: &Environment, needs: &[Need]) -> Stop {
+    let mut report = Report::new();
+    for need in needs {
+        let file = shown(environment, &need.file);
+        let mut acts: Vec<&str> = need.acts.iter().take(NAMED).map(|act| act.what.as_str()).collect();
+        let more = format!("{} more", need.acts.len().saturating_sub(NAMED));
+        if need.acts.len() > NAMED {
+            acts.push(&more);
+        }
+        let body = Body::new(format!("{file} is not trusted; it would {}", acts.join("; ")));
+        let help = format!(
+            "read it, then run `quorate trust {}`; `--trust` does it for one command, {VARIABLE} in CI",
+            quoted(&file)
+        );
+        report.refuse(codes::WORKSPACE_UNTRUSTED, body.help(help));
+    }
+    Stop::report(Class::Configuration, report)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '@');
+    match !path.is_empty() && path.chars().all(plain) && !path.starts_with('-') {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}

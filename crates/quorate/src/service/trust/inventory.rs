@@ -1,0 +1,135 @@
+//! What a workspace names and would be done: the executors, hooks, servers and addresses of every file below its root
+//! that can name one. Nothing of it is started.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use quorate_kernel::entropy::sha256_hex;
+use quorate_manifest::check::is_candidate;
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::host::{Configuration, KeySource};
+use quorate_manifest::round::{Opened, Refs};
+use quorate_manifest::{council, host};
+
+use super::super::disk::{self, Disk};
+use super::super::environment::Environment;
+use super::super::executor;
+use super::super::host::Host;
+use super::super::manifests::{Manifests, root_of};
+use super::super::stop::Stop;
+use super::super::workspace::{Places, reach, shown};
+use super::super::{convene, runtime};
+use super::{Need, Trust, covered, merged};
+
+/// What a workspace names.
+#[derive(Debug)]
+pub struct Inventory {
+    /// Its root.
+    pub root: PathBuf,
+    /// What each file would do; files that would do nothing are left out.
+    pub needs: Vec<Need>,
+    /// The files that this covers, by canonical path, each with the hash of its bytes.
+    pub files: BTreeMap<PathBuf, String>,
+}
+
+impl Inventory {
+    /// One hash over all files by their paths below the root, so that it is the same in every checkout.
+    pub fn hash(&self) -> String {
+        let root = disk::canonical(&self.root).unwrap_or_else(|| self.root.clone());
+        let lines = self.files.iter().map(|(file, hash)| {
+            let below = file.strip_prefix(&root).unwrap_or(file);
+            format!("{hash}  {}\n", below.to_string_lossy())
+        });
+        sha256_hex(lines.collect::<String>().as_bytes())
+    }
+
+    fn new(root: PathBuf, needs: Vec<Need>) -> Self {
+        let needs = merged(needs);
+        let files = covered(&needs);
+        Inventory { root, needs, files }
+    }
+}
+
+/// What the workspace around a directory names. Files that are refused name nothing: they are not used either.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn of(environment: &Environment, start: &Path) -> Result<Inventory, Stop> {
+    let root = root_of(environment, None, start);
+    let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
+    named(
+        environment,
+        root.clone(),
+        files
+            .filter(|file| file.file_name().is_some_and(|name| is_candidate(&name.to_string_lossy())))
+            .collect(),
+    )
+}
+
+/// What these files name, of the workspace with this root.
+///
+/// # Errors
+/// When the root cannot be read.
+pub fn named(environment: &Environment, root: PathBuf, files: Vec<PathBuf>) -> Result<Inventory, Stop> {
+    // Nothing is started here, so nothing has to be trusted in order to look.
+    let environment = &Environment { trust: Trust::default().all(), ..environment.clone() };
+    let configuration = configuration(environment, &root);
+    let manifests = Manifests::open(environment, &root, Refs::Followed)?;
+    let host = Host::new();
+    let round = manifests.round(&host);
+    let mut needs = Vec::new();
+    for file in files {
+        if file == root.join("quorate.toml") {
+            needs.extend(of_configuration(&file, &configuration));
+            continue;
+        }
+        let Ok(spot) = manifests.spot(&file) else { continue };
+        let Opened::Layer(layer) = round.open(&spot) else {
+            needs.extend(of_council(environment, &root, &file));
+            continue;
+        };
+        match layer.doctype {
+            Doctype::Council => needs.extend(of_council(environment, &root, &file)),
+            Doctype::Runtime => {
+                let request = runtime::Request { path: file, root: Some(root.clone()), ..Default::default() };
+                if let Ok(runtime) = runtime::open(environment, &Places::default(), &request, &host) {
+                    needs.extend(runtime.needs());
+                }
+            }
+            Doctype::Assembly | Doctype::Operator => {
+                let names = convene::members::named_by_manifest(&round, &layer);
+                needs.extend(executor::named_by(&configuration, &names, &file));
+            }
+            _ => {}
+        }
+        round.forget(&spot);
+    }
+    Ok(Inventory::new(root, needs))
+}
+
+/// The configuration of a root; one that is refused names nothing.
+fn configuration(environment: &Environment, root: &Path) -> Configuration {
+    let path = root.join("quorate.toml");
+    host::load(&path, &shown(environment, &path), &Disk).value.unwrap_or_default()
+}
+
+fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<Need> {
+    let mut acts = executor::acts_of_tables(configuration);
+    acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
+    if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
+        acts.push(quorate_adapters::process::act(command, &configuration.dir));
+    }
+    if let Some((command, _)) = &configuration.playbooks.scorer {
+        acts.push(quorate_adapters::process::act(command, &configuration.dir));
+    }
+    acts.extend(reach::of_configuration(configuration));
+    vec![Need { file: file.to_owned(), acts }]
+}
+
+fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<Need> {
+    let loaded = council::load(file, &shown(environment, file), &Disk);
+    let Some(council) = loaded.value else { return Vec::new() };
+    let mut needs = executor::needs_of_council(&council, file);
+    needs.push(Need { file: file.to_owned(), acts: reach::of_council(&council, root) });
+    needs
+}

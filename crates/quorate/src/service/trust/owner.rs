@@ -1,0 +1,71 @@
+//! Who owns a file that configures us, and who can put another in its place. A directory that somebody else owns or can
+//! write to decides nothing here, as git has it with `safe.directory`.
+
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
+
+use super::super::environment::Environment;
+use super::super::stop::Stop;
+use super::Store;
+
+/// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,
+/// unless a person has named the directory with `quorate trust --safe-directory`. One that is not there is nobody's.
+///
+/// # Errors
+/// [`codes::OWNERSHIP_DUBIOUS`].
+pub fn check(environment: &Environment, path: &Path) -> Result<(), Stop> {
+    let directory = path.parent().unwrap_or(path);
+    let Some(why) = dubious(environment, path).or_else(|| dubious_directory(environment, directory)) else {
+        return Ok(());
+    };
+    if let Some(store) = Store::of(environment)?
+        && store.read()?.is_safe(&super::canonical(directory))
+    {
+        return Ok(());
+    }
+    let body =
+        Body::new(format!("detected dubious ownership in workspace at `{}`: {why}", directory.display()));
+    let help = format!(
+        "to add an exception for this directory, call: quorate trust --safe-directory {}",
+        super::quoted(&directory.display().to_string())
+    );
+    Err(Stop::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
+}
+
+#[cfg(unix)]
+fn dubious(environment: &Environment, path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let there = path.metadata().ok()?;
+    let owner = there.uid();
+    if !environment.owns(owner) {
+        return Some(format!("`{}` belongs to user {owner}", path.display()));
+    }
+    let writable = there.mode() & 0o002 != 0 && !there.is_dir();
+    writable.then(|| format!("every user can write to `{}`", path.display()))
+}
+
+/// A sticky directory, such as `/tmp`, lets nobody else replace a file of ours, and what they add is theirs.
+#[cfg(unix)]
+fn dubious_directory(environment: &Environment, directory: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let there = directory.metadata().ok()?;
+    let sticky = there.mode() & 0o1000 != 0;
+    if there.mode() & 0o002 != 0 && !sticky {
+        return Some(format!("every user can write to `{}`", directory.display()));
+    }
+    let owner = there.uid();
+    // A sticky directory is the system's; the owner of any other can replace what lies in it.
+    (!environment.owns(owner) && owner != 0)
+        .then(|| format!("`{}` belongs to user {owner}", directory.display()))
+}
+
+#[cfg(not(unix))]
+fn dubious(_: &Environment, _: &Path) -> Option<String> {
+    None
+}
+
+#[cfg(not(unix))]
+fn dubious_directory(_: &Environment, _: &Path) -> Option<String> {
+    None
+}

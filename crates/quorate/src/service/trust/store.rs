@@ -1,0 +1,136 @@
+//! Where trust is kept: one JSON file in the user's state directory, which no workspace can name. A file is trusted by
+//! its canonical path and the hash of its bytes, so one that changed or moved is asked for again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::rfc3339;
+use serde::{Deserialize, Serialize};
+
+use super::super::disk;
+use super::super::environment::Environment;
+use super::super::stop::Stop;
+
+const FILE: &str = "trust.json";
+const VERSION: u32 = 1;
+
+/// What a person trusts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trusted {
+    v: u32,
+    /// By canonical path.
+    #[serde(default)]
+    pub files: BTreeMap<PathBuf, File>,
+    /// Directories of other owners that a person has named.
+    #[serde(default)]
+    pub safe_directories: BTreeSet<PathBuf>,
+}
+
+/// A file that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// SHA-256 of its bytes, in hex.
+    pub sha256: String,
+    /// Since when.
+    pub at: String,
+}
+
+impl Default for Trusted {
+    fn default() -> Self {
+        Trusted { v: VERSION, files: BTreeMap::new(), safe_directories: BTreeSet::new() }
+    }
+}
+
+impl Trusted {
+    /// Whether a file with these bytes is trusted.
+    pub fn has(&self, file: &Path, sha256: &str) -> bool {
+        self.files.get(file).is_some_and(|known| known.sha256 == sha256)
+    }
+
+    /// Whether a person has named this directory, or one above it.
+    pub fn is_safe(&self, directory: &Path) -> bool {
+        directory.ancestors().any(|above| self.safe_directories.contains(above))
+    }
+}
+
+/// The file.
+#[derive(Debug, Clone)]
+pub struct Store {
+    path: PathBuf,
+}
+
+impl Store {
+    /// The store of this user; `None` where the environment names no home for it.
+    ///
+    /// # Errors
+    /// When the state directory belongs to somebody else.
+    pub fn of(environment: &Environment) -> Result<Option<Store>, Stop> {
+        let Some(directory) = &environment.state else { return Ok(None) };
+        let path = directory.join(FILE);
+        match disk::owner(&path) {
+            Some(owner) if !environment.owns(owner) => {
+                Err(unusable(&path, &format!("it belongs to user {owner}")))
+            }
+            _ => Ok(Some(Store { path })),
+        }
+    }
+
+    /// What it holds; nothing where it is not there yet.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not what was written: then nothing is trusted.
+    pub fn read(&self) -> Result<Trusted, Stop> {
+        let bytes = match disk::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
+            Err(error) => return Err(unusable(&self.path, &error.to_string())),
+        };
+        match serde_json::from_slice::<Trusted>(&bytes) {
+            Ok(trusted) if trusted.v == VERSION => Ok(trusted),
+            Ok(other) => Err(unusable(&self.path, &format!("it has version {}, not {VERSION}", other.v))),
+            Err(error) => Err(unusable(&self.path, &error.to_string())),
+        }
+    }
+
+    /// Adds files by their hashes.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), Stop> {
+        self.change(|trusted| {
+            let at = rfc3339(now_ms);
+            let new = files
+                .iter()
+                .map(|(file, hash)| (file.clone(), File { sha256: hash.clone(), at: at.clone() }));
+            trusted.files.extend(new);
+        })
+    }
+
+    /// Changes it, one process after the other.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn change(&self, change: impl FnOnce(&mut Trusted)) -> Result<(), Stop> {
+        let failed = |error: std::io::Error| unusable(&self.path, &error.to_string());
+        let _lock = disk::lock_beside(&self.path).map_err(failed)?;
+        let mut trusted = self.read()?;
+        change(&mut trusted);
+        let text =
+            serde_json::to_vec_pretty(&trusted).map_err(|error| unusable(&self.path, &error.to_string()))?;
+        disk::put_private(&self.path, &text).map_err(failed)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn unusable(path: &Path, why: &str) -> Stop {
+    let body = Body::new(format!("cannot use the record of trusted files {}: {why}", path.display()));
+    let help = "move it away and run `quorate trust` again in each workspace that you trust";
+    Stop::configuration(codes::TRUST_UNREADABLE, body.help(help))
+}

@@ -1,0 +1,71 @@
+//! What a configuration has written or sent outside of its workspace: a ledger in a database or elsewhere on the disk, a
+//! witness, a log. Below the root it needs no trust, links included.
+
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::ports::executor::Act;
+use quorate_ledger::store::address::Address;
+use quorate_manifest::council::Council;
+use quorate_manifest::host::Configuration;
+
+use super::super::disk;
+use super::super::stop::Stop;
+use super::absolute;
+
+/// What a `quorate.toml` has kept outside of its directory.
+pub fn of_configuration(host: &Configuration) -> Vec<Act> {
+    of_ledger(host).into_iter().chain(of_witness(host)).collect()
+}
+
+/// The ledger that a `quorate.toml` names, where it lies elsewhere.
+pub(super) fn of_ledger(host: &Configuration) -> Option<Act> {
+    let written = host.ledger.path.as_deref()?;
+    if Address::is_postgres(written) {
+        let address = Address::Postgres { url: written.to_owned(), dir: host.dir.clone() };
+        return Some(Act::new(format!("keep the ledger in {address}")));
+    }
+    let path = absolute(&host.dir, written.as_ref());
+    (!is_below(&host.dir, &path)).then(|| Act::new(format!("keep the ledger at {}", path.display())))
+}
+
+/// The witness that a `quorate.toml` names, where it lies elsewhere.
+pub(super) fn of_witness(host: &Configuration) -> Option<Act> {
+    let (written, _) = host.ledger.witness.as_ref()?;
+    if written.contains("://") {
+        return Some(Act::new(format!("send checkpoints to {written}")));
+    }
+    let path = absolute(&host.dir, written.as_ref());
+    (!is_below(&host.dir, &path)).then(|| Act::new(format!("append checkpoints to {}", path.display())))
+}
+
+/// The log that a council names, where it lies outside of a root.
+pub fn of_council(council: &Council, root: &Path) -> Vec<Act> {
+    let path = council.logging.log_path.as_ref().map(|path| absolute(&council.dir, path));
+    let outside = path.filter(|path| !is_below(root, path));
+    outside.map(|path| Act::new(format!("append verdicts to {}", path.display()))).into_iter().collect()
+}
+
+/// Refuses a place that is below a root by its name, and elsewhere by its links.
+///
+/// # Errors
+/// [`codes::WORKSPACE_UNTRUSTED`].
+pub(super) fn confined(root: &Path, path: &Path, what: &str) -> Result<(), Stop> {
+    if is_below(root, path) {
+        return Ok(());
+    }
+    let there = disk::canonical_or_new(path);
+    let body = Body::new(format!(
+        "cannot keep the {what} at {}: a link leads out of the workspace, to {}",
+        path.display(),
+        there.display()
+    ));
+    let help = "remove the link, or name the place yourself: `--ledger PATH`";
+    Err(Stop::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
+}
+
+/// Whether a path lies below a root once links are followed. What is not there yet lies where it would be made.
+fn is_below(root: &Path, path: &Path) -> bool {
+    let root = disk::canonical(root).unwrap_or_else(|| root.to_owned());
+    disk::canonical_or_new(path).starts_with(root)
+}
