@@ -27,6 +27,7 @@ impl Consent for Person {
         }
         anstream::eprint!("Trust them until they change? [y]es, [o]nce, [N]o: ");
         std::io::stderr().flush()?;
+        typed()?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer)?;
         Ok(match answer.trim().to_ascii_lowercase().as_str() {
@@ -35,4 +36,11 @@ impl Consent for Person {
             _ => Answer::No,
         })
     }
+}
+
+/// Waits until something was typed. Reading would wait on after Ctrl-C, since that is heard elsewhere; this ends with it.
+fn typed() -> std::io::Result<()> {
+    let stdin = std::io::stdin();
+    rustix::event::poll(&mut [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)], None)?;
+    Ok(())
 }
