@@ -117,6 +117,7 @@ codes! {
     refusal RISK_LEVELS_INVALID = "quorate:risk_levels_invalid", "quorate/risk_levels_invalid.md";
     warning MEMBER_WITHOUT_PHASE = "quorate:member_without_phase", "quorate/member_without_phase.md";
     refusal GATHER_UNKNOWN = "quorate:gather_unknown", "quorate/gather_unknown.md";
+    refusal GATHER_PARAMS_INVALID = "quorate:gather_params_invalid", "quorate/gather_params_invalid.md";
     refusal NUMBER_UNUSABLE = "quorate:number_unusable", "quorate/number_unusable.md";
     refusal PARTICIPANT_DUPLICATE = "quorate:participant_duplicate", "quorate/participant_duplicate.md";
     refusal ROLE_UNRESOLVABLE = "quorate:role_unresolvable", "quorate/role_unresolvable.md";

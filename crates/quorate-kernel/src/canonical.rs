@@ -1,8 +1,11 @@
 //! Canonical JSON (RFC 8785). What it comes to for most records is what `serde_json` writes anyway, so it is written that
 //! way where nothing in the value could differ.
+//!
+//! Written and read again, a number may be of another kind: the float 3.0 comes back as the integer 3, and 1e17 as one that no
+//! double holds. [`normal`] is what both sides of the ledger make of a value before a protocol is fed with it.
 
 use quorate_protocol::Json;
-use serde_json::Map;
+use serde_json::{Map, Number};
 
 /// The largest integer that a double holds exactly, with all below it.
 const EXACT: u64 = 1 << 53;
@@ -27,6 +30,28 @@ pub fn object(data: &Map<String, Json>) -> String {
     written.expect("a JSON object with string keys can be written")
 }
 
+/// A value with each number of the kind that its canonical text says: an integer up to 2^53, else a float. It is the same
+/// before the value is recorded and after.
+#[must_use]
+pub fn normal(value: Json) -> Json {
+    match value {
+        Json::Number(number) => Json::Number(normal_number(number)),
+        Json::Array(all) => all.into_iter().map(normal).collect(),
+        Json::Object(all) => all.into_iter().map(|(key, value)| (key, normal(value))).collect(),
+        other @ (Json::Null | Json::Bool(_) | Json::String(_)) => other,
+    }
+}
+
+fn normal_number(number: Number) -> Number {
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    let Some(float) = number.as_f64() else { return number };
+    if float.fract() != 0.0 || float.abs() > LIMIT {
+        return Number::from_f64(float).unwrap_or(number);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is within 2^53")]
+    Number::from(float as i64)
+}
+
 /// Whether the canonical form is the usual one. Keys are sorted by bytes here and by UTF-16 units there, which is the
 /// same for ASCII; integers are written alike, and so are floats that are neither whole nor very large or small.
 fn plain(value: &Json) -> bool {
@@ -47,6 +72,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_normal_is_what_comes_back() {
+        // X10
+        for text in [
+            "3.0",
+            "3",
+            "-0.0",
+            "-0",
+            "1e3",
+            "0.1",
+            "1e300",
+            "1e17",
+            "-1e15",
+            "9007199254740992",
+            "9007199254740994.0",
+        ] {
+            let live: Json = serde_json::from_str(text).expect("a number");
+            let recorded: Json = serde_json::from_str(&super::text(&live).expect("written")).expect("read");
+            assert_eq!(normal(json!({"a": [live]})), normal(json!({"a": [recorded]})), "{text}");
+        }
+        assert_eq!(normal(json!([3.0, 0.5, "3.0", true, null])), json!([3, 0.5, "3.0", true, null]));
+        assert_eq!(normal(json!(1e17)), json!(1e17), "an integer of that size could not be recorded");
+    }
 
     #[test]
     fn both_ways_of_writing_are_one() {

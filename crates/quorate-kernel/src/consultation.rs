@@ -5,6 +5,7 @@ use std::time::Duration;
 use quorate_protocol::{Absent, Consultation, Event, Invoke, Json, Name};
 use serde_json::{Map, json};
 
+use crate::canonical;
 use crate::ports::executor::{About, Usage};
 use crate::ports::ledger::{Entry, Kind};
 
@@ -167,11 +168,12 @@ impl Ended {
     }
 }
 
-/// The event that a consultation's record stands for; `None` where the record is not as it should be.
+/// The event that a consultation's record stands for, the same before it is recorded and after; `None` where it stands for
+/// none, as that of a late answer does.
 pub fn event(data: &Map<String, Json>) -> Option<Event> {
     let id: Name = data.get("invocation")?.as_str()?.into();
     let result = match data.get("status")?.as_str()? {
-        "answered" => Consultation::Answered(data.get("answer")?.clone()),
+        "answered" => Consultation::Answered(canonical::normal(data.get("answer")?.clone())),
         "timed_out" => Consultation::Absent(Absent::TimedOut),
         "failed" => Consultation::Absent(Absent::Failed),
         "schema_failed" => Consultation::Absent(Absent::SchemaFailed),

@@ -15,7 +15,7 @@ use crate::canonical;
 use crate::clock::Clock;
 use crate::consultation::object;
 use crate::entropy;
-use crate::history::History;
+use crate::history::{self, History};
 use crate::hosted::{Errand, Hosted};
 use crate::observe::Observer;
 use crate::ports::ledger::{self, Body, Entry, Kind, Ledger};
@@ -104,12 +104,7 @@ impl Convening {
     pub async fn open(mut self, opening: Opening) -> Result<Concluded, Error> {
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
-        let event = Event::Opened {
-            run: self.run.clone(),
-            inputs: opening.inputs,
-            priors: opening.priors,
-            overlays: opening.overlays,
-        };
+        let event = history::opened(self.run.clone(), opening.inputs, opening.priors, opening.overlays);
         let commands = self.protocol.advance(&Stamped { at_ms, event });
         let entry = Entry { kind: Kind::RunOpened, at_ms, data: opening.data };
         let mut session = Session::new(self, 0, 0, Duration::ZERO);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use quorate_protocol::{Absent, Command, Consultation, Event, Json, Name, Part, PartKind, Protocol, Stamped};
 use serde_json::{Map, json};
 
+use crate::canonical;
 use crate::consultation;
 use crate::hosted::{self, Errand};
 use crate::ports::ledger::{Kind, Record};
@@ -218,8 +219,7 @@ impl History {
     /// The first event, given the texts of the inputs.
     pub fn opening(&self, inputs: Vec<Part>) -> Stamped {
         let listed = |key: &str| self.opened.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
-        let (priors, overlays) = (listed("priors"), listed("overlays"));
-        let event = Event::Opened { run: self.run.clone(), inputs, priors, overlays };
+        let event = opened(self.run.clone(), inputs, listed("priors"), listed("overlays"));
         Stamped { at_ms: self.opened_ms, event }
     }
 
@@ -265,6 +265,20 @@ impl History {
         self.decided_ms = None;
         self.ended = None;
         taken
+    }
+}
+
+/// The event that opens a run, the same before its lists are recorded and after.
+pub(crate) fn opened(run: Name, inputs: Vec<Part>, priors: Vec<Json>, overlays: Vec<Json>) -> Event {
+    let normal = |all: Vec<Json>| all.into_iter().map(canonical::normal).collect();
+    Event::Opened { run, inputs, priors: normal(priors), overlays: normal(overlays) }
+}
+
+/// The event that a record stands for, the same before it is recorded and after; `None` where nothing is fed.
+pub(crate) fn event_of(kind: &str, data: &Map<String, Json>) -> Option<Event> {
+    match kind == Kind::Consultation.as_str() {
+        true => consultation::event(data),
+        false => hosted::event(kind, data),
     }
 }
 

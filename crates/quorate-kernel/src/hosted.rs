@@ -9,6 +9,7 @@ use std::time::Duration;
 use quorate_protocol::{Apply, Command, Event, Gather, Json, Match, Name, Near};
 use serde_json::{Map, json};
 
+use crate::canonical;
 use crate::consultation::object;
 use crate::ports::embedder::Embedder;
 use crate::ports::gather::{self, Gather as Strategy};
@@ -48,9 +49,8 @@ pub(crate) enum Errand {
     Apply(Apply),
 }
 
-/// An errand that ended: the event, and the record that it can be read from again.
+/// An errand that ended: its record, from which [`event`] reads what the protocol is fed with.
 pub(crate) struct Done {
-    pub(crate) event: Event,
     pub(crate) kind: Kind,
     pub(crate) data: Map<String, Json>,
 }
@@ -138,8 +138,7 @@ fn gathered(gather: &Gather, result: Result<String, String>) -> Done {
         Err(why) => ("error", why),
     };
     data.insert(key.to_owned(), json!(text));
-    let result = result.map(Into::into).map_err(Into::into);
-    Done { event: Event::Gathered { id: gather.id.clone(), result }, kind: Kind::Gathered, data }
+    Done { kind: Kind::Gathered, data }
 }
 
 fn matched(one: &Match, result: Result<Vec<Near>, String>, model: &str) -> Done {
@@ -149,8 +148,7 @@ fn matched(one: &Match, result: Result<Vec<Near>, String>, model: &str) -> Done 
         Err(why) => ("error", json!(why)),
     };
     data.insert(key.to_owned(), value);
-    let result = result.map_err(Into::into);
-    Done { event: Event::Matched { candidate: one.candidate.clone(), result }, kind: Kind::Match, data }
+    Done { kind: Kind::Match, data }
 }
 
 fn ruled(apply: &Apply, result: Result<Json, String>) -> Done {
@@ -160,11 +158,11 @@ fn ruled(apply: &Apply, result: Result<Json, String>) -> Done {
         Err(why) => ("error", json!(why)),
     };
     data.insert(key.to_owned(), value);
-    let result = result.map_err(Into::into);
-    Done { event: Event::Ruled { ticket: apply.ticket.clone(), result }, kind: Kind::Rule, data }
+    Done { kind: Kind::Rule, data }
 }
 
-/// The event that an errand's record stands for; `None` where the record is of something else.
+/// The event that an errand's record stands for, the same before it is recorded and after; `None` where the record is of
+/// something else.
 pub(crate) fn event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     let name = |key: &str| data.get(key).and_then(Json::as_str).map(Name::from);
     let error = || name("error").unwrap_or_default();
@@ -177,7 +175,7 @@ pub(crate) fn event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
         return Some(Event::Matched { candidate: name("candidate")?, result: near.ok_or_else(error) });
     }
     if kind == Kind::Rule.as_str() {
-        let result = data.get("output").cloned().ok_or_else(error);
+        let result = data.get("output").cloned().map(canonical::normal).ok_or_else(error);
         return Some(Event::Ruled { ticket: name("ticket")?, result });
     }
     None

@@ -62,6 +62,19 @@ impl Store {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
     }
 
+    /// The runs opened since a time that have an outcome, in the order in which the ledger took the last outcome of each:
+    /// what is recorded later comes behind what is there. `since_ms` is in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn decided_since(&self, since_ms: i64) -> Result<Vec<Name>, Error> {
+        let query = sql("SELECT record.run, MAX(record.seq) FROM record JOIN run ON run.run = record.run \
+             WHERE record.kind = 'outcome' AND run.verdict IS NOT NULL AND run.opened_ms >= $1 \
+             GROUP BY record.run ORDER BY MAX(record.seq)");
+        let rows = self.rows(query.bind(since_ms), &[Column::Text, Column::Int]).await?;
+        Ok(rows.iter().map(|row| row.text(0).into()).collect())
+    }
+
     /// The run that an id or a prefix of one names.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod appliesto_unresolvable;
 mod field_without_effect;
+mod gather_params_invalid;
 mod gather_unknown;
 mod governance_exceeded;
 mod governance_widened;
@@ -10,6 +11,7 @@ mod locked_trait_match_mode;
 mod member_id_collision;
 mod member_persona_unresolvable;
 mod member_without_phase;
+mod metadata_quorate;
 mod number_unusable;
 mod pattern_invalid;
 mod risk_levels_invalid;
@@ -31,6 +33,8 @@ pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
     field_without_effect::check,
     member_without_phase::check,
     gather_unknown::check,
+    gather_params_invalid::check,
+    metadata_quorate::check,
     hierarchy::check,
     synthesis_rule_invalid::check,
     synthesis_unknown_member::check,

@@ -19,6 +19,13 @@ pub trait Host: Send + Sync {
     /// All gather strategies, for suggestions.
     fn strategies(&self) -> Vec<&str>;
 
+    /// The JSON Schema of a gather strategy's parameters, only with keywords that [`crate::form::Form`] holds; `None` where
+    /// the strategy reads whatever is written.
+    fn gather_params(&self, strategy: &str) -> Option<Value> {
+        let _ = strategy;
+        None
+    }
+
     /// Whether a locked trait can be matched as a regular expression.
     ///
     /// # Errors

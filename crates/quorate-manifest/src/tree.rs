@@ -15,6 +15,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use crate::decimal::Decimal;
+
 pub use deserialize::typed;
 pub use emit::emit;
 pub use open::{Format, Opened, open};
@@ -50,6 +52,15 @@ pub struct Float {
     pub value: f64,
     /// The text, for whoever counts in decimals.
     pub text: Box<str>,
+}
+
+impl Float {
+    /// The integer that the text says, as `7.0` and `1e3` do: JSON Schema takes them for integers, so every reader has to.
+    /// Read from the text, since rounding to a double would make `7.00000000000000000001` one, too.
+    pub fn whole(&self) -> Option<i64> {
+        let decimal: Decimal = self.text.parse().ok()?;
+        if decimal.scale() == 0 { i64::try_from(decimal.digits()).ok() } else { None }
+    }
 }
 
 /// What a value is.
@@ -196,10 +207,10 @@ impl Node {
         self.json_with(&|float| Value::from(float.value))
     }
 
-    /// The value as JSON in which numbers that are not whole are the text that was written, so that decimals arrive
-    /// as they were meant.
+    /// The value as JSON in which `7.0` is 7, and numbers that are not integers are the text that was written, so that
+    /// decimals arrive as they were meant.
     pub fn to_exact_json(&self) -> Value {
-        self.json_with(&|float| Value::from(&*float.text))
+        self.json_with(&|float| float.whole().map_or_else(|| Value::from(&*float.text), Value::from))
     }
 
     fn json_with(&self, float: &dyn Fn(&Float) -> Value) -> Value {

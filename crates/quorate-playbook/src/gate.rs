@@ -2,15 +2,18 @@
 //!
 //! # The sequential test
 //!
-//! Outcomes are looked at again and again while they come in, so the test has to hold at every look. Outcomes with the
-//! playbook and without it are compared in pairs, in the order in which they came: the first with the first. A pair that
-//! came out the same says nothing; of the others, if the playbook makes nothing better, each is a win with a probability
+//! Outcomes are looked at again and again while they come in, so the test has to hold at every look. Only like is compared
+//! with like: an outcome with the playbook makes a pair with one without it that the same instrument gave. Outcomes are taken
+//! in the order in which they ended, and each makes a pair with the oldest of the other side that has none; so a later
+//! outcome adds a pair at the end, and changes none that an earlier look has counted. A pair that came out the same says
+//! nothing; of the others, if the playbook makes nothing better, each is a win with a probability
 //! of at most one half. The evidence is how much somebody would have made who bet on wins at those odds, in equal parts
 //! on the strengths of [`STRENGTHS`]: it starts at 1, and if nothing is better, it ever reaches 1/e with a probability of
 //! at most e (Ville's inequality), however often one looks. The gate opens at `1 / error_rate`, and not before each side
 //! has its minimum of outcomes.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// The probabilities of a win that are bet on.
@@ -65,10 +68,46 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Compares outcomes with a playbook and outcomes without it, each in the order in which they came; more is better. What
-/// is no number is a tie.
-pub fn compare(with: &[f64], without: &[f64], terms: Terms) -> Finding {
-    paired(with.iter().copied().zip(without.iter().copied()), (with.len(), without.len()), terms)
+/// An outcome that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What it can be compared with: who made what was judged, and who judged how.
+    pub like: String,
+    /// Whether it was made with the playbook.
+    pub side: Side,
+    /// What it is worth to its instrument; more is better.
+    pub worth: f64,
+}
+
+/// With the playbook, or without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// It was in the prompt.
+    With,
+    /// It was not.
+    Without,
+}
+
+/// Compares outcomes, given in the order in which they ended. What is no number is a tie.
+pub fn compare(outcomes: &[Outcome], terms: Terms) -> Finding {
+    let count = |side| outcomes.iter().filter(|one| one.side == side).count();
+    paired(pairs(outcomes).into_iter(), (count(Side::With), count(Side::Without)), terms)
+}
+
+/// The pairs of outcomes, with and without, in the order in which they were completed. The pairs of the first outcomes are
+/// the first of the pairs of all.
+fn pairs(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
+    let mut waiting: BTreeMap<(&str, Side), VecDeque<f64>> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for one in outcomes {
+        let other = if one.side == Side::With { Side::Without } else { Side::With };
+        match waiting.get_mut(&(&*one.like, other)).and_then(VecDeque::pop_front) {
+            Some(oldest) if one.side == Side::With => pairs.push((one.worth, oldest)),
+            Some(oldest) => pairs.push((oldest, one.worth)),
+            None => waiting.entry((&one.like, one.side)).or_default().push_back(one.worth),
+        }
+    }
+    pairs
 }
 
 /// Compares scores that come in pairs: with the playbook, and without.
@@ -113,20 +152,71 @@ mod tests {
     #[test]
     fn what_is_always_better_passes_after_some() {
         // B6
-        let lots = |n: usize| (vec![1.0; n], vec![0.0; n]);
-        let passes = |n: usize| {
-            let (with, without) = lots(n);
-            compare(&with, &without, TERMS).passes()
+        let lots = |with: f64, without: f64, n: usize| -> Vec<Outcome> {
+            (0..n)
+                .flat_map(|_| [outcome("a", Side::With, with), outcome("a", Side::Without, without)])
+                .collect()
         };
+        let passes = |n: usize| compare(&lots(1.0, 0.0, n), TERMS).passes();
         let first = (1..30).find(|n| passes(*n)).unwrap();
         assert_eq!(first, 8, "eight wins in a row, which also is the minimum");
         assert!(passes(29));
-        let (with, without) = lots(8);
-        assert!(!compare(&without, &with, TERMS).passes());
-        assert!(!compare(&with, &with, TERMS).passes());
+        assert!(!compare(&lots(0.0, 1.0, 8), TERMS).passes());
+        assert!(!compare(&lots(1.0, 1.0, 8), TERMS).passes());
         // Nothing is made of one side that has none.
-        assert!(!compare(&with, &[], TERMS).passes());
-        assert_eq!(compare(&[f64::NAN], &[0.0], TERMS).wins, 0);
+        let alone: Vec<Outcome> = (0..9).map(|_| outcome("a", Side::With, 1.0)).collect();
+        let finding = compare(&alone, TERMS);
+        assert_eq!((finding.with, finding.without, finding.passes()), (9, 0, false));
+        assert_eq!(compare(&lots(f64::NAN, 0.0, 1), TERMS).wins, 0);
+    }
+
+    fn outcome(like: &str, side: Side, worth: f64) -> Outcome {
+        Outcome { like: like.to_owned(), side, worth }
+    }
+
+    #[test]
+    fn only_like_is_compared_with_like() {
+        // B6: SHIP is 2 to a council, and advice of severity 0 is 10 to an assembly.
+        let mixed: Vec<Outcome> = (0..20)
+            .flat_map(|_| [outcome("board", Side::With, 10.0), outcome("council", Side::Without, 2.0)])
+            .collect();
+        let finding = compare(&mixed, TERMS);
+        assert_eq!((finding.wins, finding.losses, finding.with, finding.without), (0, 0, 20, 20));
+        assert!(!finding.passes());
+    }
+
+    #[test]
+    fn a_later_outcome_changes_no_pair() {
+        // B6: what an earlier look has counted stays as it was, whatever comes.
+        let mut state = 23_u64;
+        let mut draw = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) % below
+        };
+        for _ in 0..200 {
+            let outcomes: Vec<Outcome> = (0..40)
+                .map(|_| {
+                    let side = if draw(3) == 0 { Side::With } else { Side::Without };
+                    outcome(["a", "b", "c"][draw(3) as usize], side, draw(9) as f64)
+                })
+                .collect();
+            let all = pairs(&outcomes);
+            assert!(!all.is_empty());
+            for end in 0..outcomes.len() {
+                assert!(all.starts_with(&pairs(&outcomes[..end])));
+            }
+        }
+        let crossed = [
+            outcome("a", Side::With, 1.0),
+            outcome("b", Side::Without, 2.0),
+            outcome("a", Side::With, 3.0),
+            outcome("b", Side::With, 4.0),
+            outcome("a", Side::Without, 5.0),
+            outcome("a", Side::Without, 6.0),
+        ];
+        assert_eq!(pairs(&crossed), [(4.0, 2.0), (1.0, 5.0), (3.0, 6.0)]);
     }
 
     #[test]

@@ -305,8 +305,10 @@ impl Rule {
         self.params.get(key).and_then(Json::as_str)
     }
 
+    /// An integer, also where it is written `7.0`.
     pub(crate) fn whole(&self, key: &str) -> Option<u64> {
-        self.params.get(key).and_then(Json::as_u64)
+        let decimal = self.decimal(key).filter(|decimal| decimal.scale() == 0)?;
+        u64::try_from(decimal.digits()).ok()
     }
 
     /// A severity or a priority.

@@ -2,6 +2,8 @@
 
 pub mod conversation;
 
+use serde_json::json;
+
 use crate::assembly::Member;
 use crate::{Json, Part, PartKind};
 use conversation::{Conversation, Message};
@@ -26,6 +28,22 @@ pub const BUILT_IN: [&str; 6] =
 /// What a strategy of the host's own begins with.
 pub const CUSTOM: &str = "custom:";
 
+/// The JSON Schema of a built-in strategy's parameters; `None` where the strategy is the host's. Parameters that a strategy
+/// does not read are left to other hosts.
+pub fn params(strategy: &str) -> Option<Json> {
+    let read = match strategy {
+        RECENT_MESSAGES => json!({LIMIT: {"type": "integer", "minimum": 1}}),
+        DIGEST => json!({WINDOW: {"type": "integer", "minimum": 1}}),
+        built_in if BUILT_IN.contains(&built_in) => json!({}),
+        _ => return None,
+    };
+    Some(json!({"type": "object", "properties": read}))
+}
+
+/// The parameter that says how many messages are recent.
+const LIMIT: &str = "limit";
+/// The parameter that says how many days a digest goes back.
+const WINDOW: &str = "window_days";
 /// How many messages the working memory holds.
 const IN_MEMORY: usize = 10;
 /// How many messages are recent unless said.
@@ -74,8 +92,8 @@ impl Subject {
                 let memory = last(IN_MEMORY as u64);
                 self.in_force().into_iter().chain([memory]).collect()
             }
-            RECENT_MESSAGES => vec![last(number("limit", RECENT))],
-            DIGEST => vec![self.digest(number("window_days", WINDOW_DAYS))],
+            RECENT_MESSAGES => vec![last(number(LIMIT, RECENT))],
+            DIGEST => vec![self.digest(number(WINDOW, WINDOW_DAYS))],
             LAST_MESSAGE_ONLY => vec![self.cut(|all| conversation::last_of_user(all).into_iter().collect())],
             CHILDREN_OUTPUTS | CHILDREN_OUTPUTS_PLAIN => vec![self.part.clone()],
             _ => return None,
@@ -113,8 +131,6 @@ fn short(content: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn member(strategy: &str, params: Json) -> Member {

@@ -50,10 +50,6 @@ impl Verdict {
             Verdict::Incomplete => 3,
         }
     }
-
-    fn stricter(self, other: Verdict) -> Verdict {
-        if other.strictness() > self.strictness() { other } else { self }
-    }
 }
 
 /// Which policy.
@@ -84,7 +80,8 @@ impl Policy {
             Policy::Seed => seed::base(tally, asked),
             Policy::Strict => strict::base(tally, asked),
         };
-        base.stricter(asked)
+        // The order of the variants is that of their strictness.
+        base.max(asked)
     }
 }
 

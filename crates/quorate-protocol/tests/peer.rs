@@ -285,6 +285,32 @@ fn without_any_rule_there_is_one_round_of_everybody() {
 }
 
 #[test]
+fn a_termination_rule_that_cannot_be_read_is_noted() {
+    // P1: nothing said goes on; what is said and not understood goes on, too, and the outcome says so.
+    for (output, noted) in [
+        (json!(null), false),
+        (json!({}), false),
+        (json!({"end": null}), false),
+        (json!({"end": false}), false),
+        (json!({"end": "true"}), true),
+        (json!({"end": 1}), true),
+        (json!(true), true),
+        (json!(["end"]), true),
+    ] {
+        let mut talk = plain(1, vec![vec![to_all("x")]; 2]);
+        talk.until = Until::Host(Vec::new());
+        let mut sitting = Sitting::open(&setup(&talk), "r", "Which style?");
+        sitting.answer("round1/p0", json!({"message": "m"}));
+        sitting.ruled("round1", Ok(output.clone()));
+        assert!(sitting.out.contains_key("round2/p0"), "{output}");
+        sitting.answer("round2/p0", json!({"message": "m"}));
+        sitting.ruled("round2", Ok(json!({"end": true})));
+        let notes = sitting.outcome()["notes"].to_string();
+        assert_eq!(notes.contains("the termination rule could not be applied"), noted, "{output}: {notes}");
+    }
+}
+
+#[test]
 fn what_the_hosts_rule_makes_of_the_log_is_held_against_the_locks() {
     // L1: every text in it, also one that JSON would write with an escape, and the names of its fields.
     for output in [

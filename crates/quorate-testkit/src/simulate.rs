@@ -48,7 +48,7 @@ pub struct Simulated {
     pub syncs: u32,
 }
 
-const TEXT: &str = "We are always the fastest. Studies show that everybody agrees.";
+const TEXT: &str = "We are always the fastest.\nStudies show that everybody agrees.\nWe are always the fastest.\nAnd always the fastest.";
 
 /// Simulates one council from a seed and checks what must always hold.
 ///

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use support::assembly::{self, advice, vote};
-use support::council::ships_but;
+use support::council::{COUNCIL, ships_but};
 use support::{Place, Ran, finish};
 use workspace::{SCORER, by_hand, delta, files, log, prompt, propose, recorded, scorer};
 
@@ -177,6 +177,99 @@ fn outcomes_with_it_and_without_it_decide() {
     }
     promote(&place, "worse", "a-b").expect(2).says("0 better, 4 worse");
     assert!(!is_told(&place, "worse"));
+}
+
+#[test]
+fn only_whole_outcomes_of_one_instrument_decide() {
+    // B6: a-b compares like with like, and what was compared once stays as it was.
+    let place = workspace::workspace(&format!("{SCRIPTED}[playbooks]\nmin_sample = 3\nerror_rate = 0.5\n"));
+    for slug in ["cite", "other"] {
+        propose(&place, &delta(slug, json!({}))).expect(0);
+    }
+    let drafts = std::cell::Cell::new(0);
+    let review = |verdict: &str, answers: Value, producer: &[&str]| {
+        drafts.set(drafts.get() + 1);
+        place.write("draft.md", format!("The meeting moved to Tuesday at ten, in room {}.\n", drafts.get()));
+        assembly::answers(&place, &ships_but(answers));
+        let ran = place.run(&[&["review", "draft.md", "--format", "json"], producer].concat());
+        assert_eq!(ran.json()["verdict"], verdict, "{ran:?}");
+        ran.json()["run"].as_str().expect("an id").to_owned()
+    };
+    let broken = json!({"$fail": "out of order"});
+    let holds = json!({"adjudicate": {"verdict": "HOLD", "reasoning": "So it is."}});
+    let (with, without) = (["--made-by", "alice", "--trying", "cite"], ["--made-by", "alice"]);
+    for _ in 0..3 {
+        // What lacks an answer, or the adjudicator, or was made with another playbook on trial.
+        review("SHIP", json!({"r2/skeptic": broken}), &with);
+        review("INCOMPLETE", json!({"adjudicate": broken}), &with);
+        review("SHIP", json!({}), &["--made-by", "alice", "--trying", "cite", "--trying", "other"]);
+    }
+    promote(&place, "cite", "a-b").expect(2).says("0 with it, 0 without");
+    for _ in 0..3 {
+        review("SHIP", json!({}), &with);
+    }
+    // Another council is another instrument.
+    place.write("council.yaml", format!("{COUNCIL}protocol: {{rounds: 1}}\n"));
+    for _ in 0..3 {
+        review("HOLD", holds.clone(), &without);
+    }
+    promote(&place, "cite", "a-b").expect(2).says("3 with it, 3 without").says("0 better, 0 worse");
+    std::fs::remove_file(place.root().join("council.yaml")).expect("it is there");
+    let runs: Vec<String> = (0..2).map(|_| review("HOLD", holds.clone(), &without)).collect();
+    promote(&place, "cite", "a-b").expect(2).says("2 better, 0 worse");
+    // What a person decides later changes no pair.
+    for run in runs {
+        place.run(&["override", &run, "--verdict", "ship", "--reason", "It is fine."]).expect(0);
+    }
+    promote(&place, "cite", "a-b").expect(2).says("2 better, 0 worse");
+    review("HOLD", holds, &without);
+    promote(&place, "cite", "a-b").expect(0);
+    assert!(is_told(&place, "cite"));
+}
+
+#[test]
+fn a_file_made_active_by_hand_keeps_no_rollback_back() {
+    // B7: it passed no gate and is not woven, so there is nothing to put aside; one that did pass stays in force.
+    let place = workspace::workspace(SCORER);
+    scorer(&place, 0.0, 1.0);
+    by_hand(&place, "old", "status: active", "Name the shelf when old comes up.");
+    propose(&place, &delta("cite", json!({"supersedes": ["old"]}))).expect(0);
+    let told = prompt(&place);
+    let flip = |from: &str, to: &str| {
+        let text = place.read("playbooks/cite.md").replacen(from, to, 1);
+        place.write("playbooks/cite.md", text.replace("Name the shelf when cite", "Say the shelf when cite"));
+    };
+    flip("status: shadow", "status: active");
+    place.run(&["playbook", "archive", "old"]).expect(0);
+    assert!(!is_told(&place, "old"));
+    place.run(&["playbook", "rollback", "old", "--to", "1"]).expect(0);
+    assert_eq!(prompt(&place), told);
+    place.run(&["playbook", "repair"]).expect(0);
+    assert_eq!(prompt(&place), told, "what was changed by hand is in shadow");
+    // Once it has passed, its place is taken from it only where it is as its history has it.
+    promote(&place, "cite", "scorer").expect(0);
+    flip("title: ", "title: Also ");
+    place.run(&["playbook", "rollback", "old", "--to", "1"]).expect(5).says("history_mutation");
+}
+
+#[test]
+fn check_lets_an_accepted_playbook_be_whatever_becomes_active_beside_it() {
+    // B5, B6: what it would take away by now, its gate says.
+    let place = workspace::workspace(SCORER);
+    scorer(&place, 0.0, 1.0);
+    let long = "Walk with whoever asks to the room and to the shelf. ".repeat(4);
+    by_hand(&place, "long", "status: active", &long);
+    let tone = "Be brief, and be calm, and say one thing at a time, the most important one first. ".repeat(4);
+    propose(&place, &delta("brief", json!({"block": "tone", "body": tone, "supersedes": ["long"]})))
+        .expect(0);
+    place.run(&["check", "."]).expect(0);
+    let louder =
+        "Be quick, and never speak slowly. Ask what happened before you say what follows from it. ".repeat(2);
+    by_hand(&place, "louder", "status: active\npriority: 70\nblock: tone", &louder);
+    let text = place.read("playbooks/louder.md").replacen("kind: overlay", "kind: block-replacement", 1);
+    place.write("playbooks/louder.md", text);
+    place.run(&["check", "."]).expect(0);
+    promote(&place, "brief", "scorer").expect(2).says("more than a fifth is lost");
 }
 
 #[test]

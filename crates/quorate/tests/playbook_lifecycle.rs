@@ -28,6 +28,8 @@ use world::{DAY_MS, Says, World};
 
 /// How many lives the ordinary test run tries.
 const LIVES: Range<u64> = 0..50;
+/// Lives that have failed once.
+const RELIVED: [u64; 2] = [20_259, 22_030];
 
 /// What was done, by word, and how often.
 type Counts = BTreeMap<&'static str, u32>;
@@ -39,8 +41,9 @@ fn no_life_of_a_playbook_breaks_a_rule() {
         Some(from.parse().ok()?..to.parse().ok()?)
     };
     let asked = std::env::var("QUORATE_SEEDS").ok();
+    let relived = if asked.is_some() { &[][..] } else { &RELIVED };
     let seeds = asked.map_or(LIVES, |text| read(text).expect("QUORATE_SEEDS is from..to"));
-    let next = Mutex::new(seeds.clone());
+    let next = Mutex::new(relived.iter().copied().chain(seeds.clone()));
     let started = std::time::Instant::now();
     let counts = std::thread::scope(|scope| {
         let worker = || {

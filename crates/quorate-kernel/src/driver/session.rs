@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{AbortHandle, Abortable, Aborted};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use quorate_protocol::{Absent, Command, Event, Fact, FactKind, Invoke, Json, Name, Stamped, event};
+use quorate_protocol::{Absent, Command, Fact, FactKind, Invoke, Json, Name, Stamped, event};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
@@ -17,6 +17,7 @@ use crate::budget::Calls;
 use crate::call::{self, Asked, Recorder, Table};
 use crate::consultation::{self, Ended, Spent, object};
 use crate::entropy;
+use crate::history;
 use crate::hosted::{Done, Errand, Hosted};
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind};
 use crate::prompt::Layout;
@@ -181,20 +182,18 @@ impl Session {
         let (mut entries, mut commands) = (Vec::new(), Vec::new());
         let mut cancelled: BTreeSet<Name> = BTreeSet::new();
         for one in happened {
-            let event = match one {
-                Happened::Done(Done { event, kind, data }) => {
-                    entries.push(Entry { kind, at_ms, data });
-                    event
-                }
+            let entry = match one {
+                Happened::Done(Done { kind, data }) => Entry { kind, at_ms, data },
                 Happened::Asked(invoke, asked) => {
                     let late = cancelled.contains(&invoke.id);
-                    self.record(&invoke, &asked, late, at_ms, &mut entries)?;
-                    if late {
-                        continue;
-                    }
-                    Event::Consulted { id: invoke.id, result: asked.ended.result }
+                    entries.extend(asked.attempt.iter().map(|attempt| attempt.entry(at_ms)));
+                    self.record(&invoke, &asked, late, at_ms)?
                 }
             };
+            // X10: what is fed is read from the record, as it will be on resume and on replay.
+            let event = history::event_of(entry.kind.as_str(), &entry.data);
+            entries.push(entry);
+            let Some(event) = event else { continue };
             let follow = self.convening.protocol.advance(&Stamped { at_ms, event });
             cancelled.extend(follow.iter().filter_map(|command| match command {
                 Command::Cancel(id) => Some(id.clone()),
@@ -205,18 +204,10 @@ impl Session {
         self.follow(at_ms, entries, Vec::new(), commands, Intent::default()).await
     }
 
-    /// The records of an invocation that ended; one that was taken back meanwhile is late.
-    fn record(
-        &self,
-        invoke: &Invoke,
-        asked: &Asked,
-        late: bool,
-        at_ms: i64,
-        entries: &mut Vec<Entry>,
-    ) -> Result<(), Error> {
+    /// The record of an invocation that ended; one that was taken back meanwhile is late.
+    fn record(&self, invoke: &Invoke, asked: &Asked, late: bool, at_ms: i64) -> Result<Entry, Error> {
         let seat = self.seat(&invoke.member)?;
         let about = seat.executor.about();
-        entries.extend(asked.attempt.iter().map(|attempt| attempt.entry(at_ms)));
         let mut entry = asked.ended.entry(invoke, &seat.executor_name, &about, seat.weight, at_ms);
         entry.data.extend(seat.marks.clone());
         if late {
@@ -224,8 +215,7 @@ impl Session {
         }
         let status = if late { consultation::LATE } else { asked.ended.status() };
         self.convening.observer.ended(&invoke.id, status, asked.ended.spent.took);
-        entries.push(entry);
-        Ok(())
+        Ok(entry)
     }
 
     /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.

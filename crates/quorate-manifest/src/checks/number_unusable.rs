@@ -1,5 +1,5 @@
-//! `quorate:number_unusable`: a weight with more digits than can be counted with exactly (V3). It is looked for before
-//! the manifest is read into its type, which has no place for such a number.
+//! `quorate:number_unusable`: a weight or a parameter that cannot be counted with or recorded exactly (V3, X10). It is
+//! looked for before the manifest is read into its type, which has no place for such a number.
 
 use std::sync::Arc;
 
@@ -8,6 +8,9 @@ use quorate_diagnostics::{Body, Report, codes};
 use crate::decimal::Decimal;
 use crate::round::Chain;
 use crate::tree::{Kind, Node};
+
+/// The largest integer that a double holds exactly, with all below it.
+const EXACT: u64 = 1 << 53;
 
 /// Looks at the numbers of a merged assembly that are counted with.
 pub(crate) fn check(chain: &Chain) -> Report {
@@ -18,22 +21,49 @@ pub(crate) fn check(chain: &Chain) -> Report {
     let items = |keys: &[&str]| chain.merged.at(keys).map_or(&[][..], Node::items);
     for (at, member) in items(&["members"]).iter().enumerate() {
         if let Some(weight) = member.key("weight") {
-            look(chain, weight, &format!("members[{at}].weight"), &mut report);
+            countable(chain, weight, &format!("members[{at}].weight"), &mut report);
+        }
+        if let Some(params) = member.at(&["gatherInput", "params"]) {
+            recordable(chain, params, &format!("members[{at}].gatherInput.params"), &mut report);
         }
     }
     for (at, rule) in items(&["synthesis", "rules"]).iter().enumerate() {
-        let Some(Node { kind: Kind::Map(params), .. }) = rule.key("params") else { continue };
-        for param in params {
-            look(chain, &param.value, &format!("synthesis.rules[{at}].params.{}", param.key), &mut report);
+        if let Some(params) = rule.key("params") {
+            recordable(chain, params, &format!("synthesis.rules[{at}].params"), &mut report);
         }
     }
     report
 }
 
-fn look(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
+/// Refuses a number with too many digits.
+fn countable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
     let Kind::Float(float) = &node.kind else { return };
     if let Err(error) = float.text.parse::<Decimal>() {
         let body = Body::new(format!("`{path}`: {error}")).at(chain.place(node, path));
         report.refuse(codes::NUMBER_UNUSABLE, body.help("write it with fewer digits"));
+    }
+}
+
+/// Refuses the numbers in a parameter that a run's first record could not hold exactly.
+fn recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
+    let whole = match &node.kind {
+        Kind::Int(value) => Some(*value),
+        Kind::Float(float) => float.whole(),
+        _ => None,
+    };
+    match whole {
+        Some(value) if value.unsigned_abs() > EXACT => {
+            let body = Body::new(format!("`{path}` is {value}, and integers are exact up to 2^53"));
+            let body = body.at(chain.place(node, path));
+            report.refuse(codes::NUMBER_UNUSABLE, body.help("write a smaller number, or put it in quotes"));
+        }
+        Some(_) => {}
+        None => countable(chain, node, path, report),
+    }
+    for (at, item) in node.items().iter().enumerate() {
+        recordable(chain, item, &format!("{path}[{at}]"), report);
+    }
+    for entry in node.entries() {
+        recordable(chain, &entry.value, &format!("{path}.{}", entry.key), report);
     }
 }

@@ -34,8 +34,7 @@ pub(super) fn check(view: &View<'_, '_>) {
 fn whole(node: &Node) -> Option<i64> {
     match &node.kind {
         Kind::Int(value) => Some(*value),
-        #[expect(clippy::cast_possible_truncation, reason = "held between 0 and 10 by the schema")]
-        Kind::Float(float) => Some(float.value as i64),
+        Kind::Float(float) => float.whole(),
         _ => None,
     }
 }

@@ -67,7 +67,7 @@ impl Instance for Value {
 impl Instance for Node {
     fn is(&self, wanted: Type) -> bool {
         match (&self.kind, wanted) {
-            (Kind::Float(float), Type::Integer) => float.value.fract() == 0.0,
+            (Kind::Float(float), Type::Integer) => float.whole().is_some(),
             (Kind::Null, Type::Null)
             | (Kind::Bool(_), Type::Boolean)
             | (Kind::Int(_), Type::Integer | Type::Number)

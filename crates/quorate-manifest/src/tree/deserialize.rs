@@ -37,21 +37,6 @@ impl<'de> IntoDeserializer<'de, Error> for &'de Node {
     }
 }
 
-macro_rules! whole {
-    ($($method:ident)*) => {$(
-        /// 1.0 is a whole number to JSON Schema.
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            match &self.kind {
-                #[expect(clippy::cast_possible_truncation, reason = "whole, and far from the bounds of a double")]
-                Kind::Float(float) if float.value.fract() == 0.0 && float.value.abs() < 9e15 => {
-                    visitor.visit_i64(float.value as i64)
-                }
-                _ => self.deserialize_any(visitor),
-            }
-        }
-    )*};
-}
-
 impl<'de> Deserializer<'de> for &'de Node {
     type Error = Error;
 
@@ -60,7 +45,10 @@ impl<'de> Deserializer<'de> for &'de Node {
             Kind::Null => visitor.visit_unit(),
             Kind::Bool(value) => visitor.visit_bool(*value),
             Kind::Int(value) => visitor.visit_i64(*value),
-            Kind::Float(float) => visitor.visit_f64(float.value),
+            Kind::Float(float) => match float.whole() {
+                Some(whole) => visitor.visit_i64(whole),
+                None => visitor.visit_f64(float.value),
+            },
             Kind::Str(text) => visitor.visit_borrowed_str(text),
             Kind::Seq(items) => visitor.visit_seq(SeqDeserializer::new(items.iter())),
             Kind::Map(entries) => {
@@ -99,13 +87,8 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    whole! {
-        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
-    }
-
     forward_to_deserialize_any! {
-        bool i128 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
         identifier ignored_any
     }
 }

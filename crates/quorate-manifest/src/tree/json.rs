@@ -211,6 +211,15 @@ mod tests {
     }
 
     #[test]
+    fn what_says_an_integer_is_one() {
+        let text = "[7.0, 1e3, -0.0, 7.00000000000000000001, 1e300]";
+        let exact = parse(text).map(|node| node.to_exact_json());
+        assert_eq!(exact, Ok(serde_json::json!([7, 1000, 0, "7.00000000000000000001", "1e300"])));
+        let typed = parse(text).map(|node| crate::tree::deserialize::typed(&node));
+        assert_eq!(typed, Ok(Ok(serde_json::json!([7, 1000, 0, 7.0, 1e300]))));
+    }
+
+    #[test]
     fn it_says_where_it_cannot_go_on() {
         for (text, at, says) in [
             ("", 0, "a value"),

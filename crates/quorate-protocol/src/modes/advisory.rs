@@ -7,7 +7,8 @@ pub(crate) use outcome::risk_of;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
 use crate::answers::advice::Advice;
@@ -46,6 +47,37 @@ pub(crate) struct Draft {
     pub(crate) seat: usize,
     pub(crate) priority: u8,
 }
+
+/// What a rule of the host's own gives, where it does not leave it at null.
+#[derive(Default, Deserialize)]
+struct HostOutput {
+    fragments: Option<Vec<HostFragment>>,
+    terminal: Option<bool>,
+}
+
+impl HostOutput {
+    /// Null is nothing. What is malformed has failed as what broke has, since it may have meant to end the run.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn read(output: &Json) -> Result<Self, String> {
+        match output {
+            Json::Null => Ok(HostOutput::default()),
+            Json::Object(_) => HostOutput::deserialize(output).map_err(|error| error.to_string()),
+            _ => Err("what it gives is no object".to_owned()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct HostFragment {
+    member: String,
+    /// From 0 to 100; what is above counts as 100.
+    priority: Option<u64>,
+}
+
+/// The priority of what a rule of the host's own emits unless it says.
+const HOST_PRIORITY: u8 = 50;
 
 /// A piece of guidance.
 struct Fragment {
@@ -115,13 +147,13 @@ impl Advisory {
         }
     }
 
-    /// A1: whether a member is asked in the pass that is on.
-    fn active(&self, member: &Member) -> bool {
+    /// A1: whether a member is asked in a pass.
+    fn active(&self, pass: Pass, member: &Member) -> bool {
         let on = |trigger: &str| match &member.triggers {
             None => true,
             Some(triggers) => triggers.iter().any(|one| one == trigger),
         };
-        match self.pass {
+        match pass {
             Pass::Sentinel => {
                 member.phase.as_deref() == Some(SENTINEL) && (on(&self.trigger) || on(SENTINEL_MATCH))
             }
@@ -129,10 +161,14 @@ impl Advisory {
         }
     }
 
-    fn begin(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    /// The seats of the members that are asked in a pass.
+    fn members_of(&self, case: &Case, pass: Pass) -> Vec<usize> {
         let members = case.setup.members.iter().enumerate();
-        let active: Vec<usize> =
-            members.filter(|(_, member)| self.active(member)).map(|(seat, _)| seat).collect();
+        members.filter(|(_, member)| self.active(pass, member)).map(|(seat, _)| seat).collect()
+    }
+
+    fn begin(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+        let active = self.members_of(case, self.pass);
         self.waiting = active.len();
         if active.is_empty() {
             return match self.pass {
@@ -262,23 +298,22 @@ impl Advisory {
         )));
     }
 
-    /// A rule of the host's own gave what it emits: `{fragments: [{member, priority?}], terminal?}`.
-    fn emit_of_host(&mut self, case: &Case, book: &mut Book, output: &Json) {
+    /// A rule of the host's own gave what it emits.
+    fn emit_of_host(&mut self, case: &Case, book: &mut Book, output: HostOutput) {
         let rule = &case.setup.rules[self.synthesis.at];
-        let listed = output.get("fragments").and_then(Json::as_array);
         let mut drafts = Vec::new();
-        for one in listed.into_iter().flatten() {
-            let member = one.get("member").and_then(Json::as_str).unwrap_or_default();
-            match case.seats.get(member).filter(|seat| self.advice[**seat].is_some()) {
+        for one in output.fragments.unwrap_or_default() {
+            match case.seats.get(&*one.member).filter(|seat| self.advice[**seat].is_some()) {
                 Some(seat) => {
-                    let priority = one.get("priority").and_then(Json::as_u64).unwrap_or(50).min(100);
-                    drafts.push(Draft { seat: *seat, priority: u8::try_from(priority).unwrap_or(100) });
+                    let priority =
+                        one.priority.map_or(HOST_PRIORITY, |n| u8::try_from(n.min(100)).unwrap_or(100));
+                    drafts.push(Draft { seat: *seat, priority });
                 }
-                None => book.note(format!("rule `{}` emits for `{member}`, who gave nothing", rule.id)),
+                None => book.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member)),
             }
         }
         let members: Vec<Name> = drafts.iter().map(|one| case.member(one.seat).id.clone()).collect();
-        let ends = output.get("terminal") == Some(&json!(true));
+        let ends = output.terminal == Some(true);
         let emitted = (ends || !drafts.is_empty()).then_some(Emitted { drafts, members, alone: false });
         self.emit(case, book, emitted);
         self.synthesis.terminal |= ends;
@@ -334,14 +369,18 @@ impl Mode for Advisory {
         self.begin(case, book)
     }
 
+    fn store(&mut self, seat: usize, answer: Option<&Json>) {
+        self.advice[seat] = answer.and_then(Advice::read);
+    }
+
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
         self.waiting -= 1;
-        self.advice[seat] = answer.and_then(Advice::read);
+        self.store(seat, answer);
         if self.waiting > 0 { Vec::new() } else { self.synthesise(case, book) }
     }
 
     fn ruled(&mut self, case: &Case, book: &mut Book, _: &str, result: Result<&Json, &str>) -> Vec<Want> {
-        match result {
+        match result.map_err(str::to_owned).and_then(HostOutput::read) {
             Ok(output) => self.emit_of_host(case, book, output),
             Err(why) => {
                 let rule = &case.setup.rules[self.synthesis.at];
@@ -365,8 +404,12 @@ impl Mode for Advisory {
         if self.unchecked.is_empty() { vec![Want::End(self.guidance(case, book))] } else { Vec::new() }
     }
 
-    /// X12: a sentinel that nobody could pay for is missing like any other.
-    fn cut_short(&self, case: &Case, book: &mut Book) -> Map<String, Json> {
-        outcome::also(self, case, book)
+    /// The risk is that of everything that was answered. A sentinel that nobody could pay for is missing like any other,
+    /// and so are the members of the phase that would have come after the sentinels.
+    fn cut_short(&mut self, case: &Case, book: &mut Book, ending: Ending) -> Ending {
+        if self.pass == Pass::Sentinel {
+            self.members_of(case, Pass::Phase).into_iter().for_each(|seat| book.missing(seat));
+        }
+        Ending { also: outcome::also(self, case, book), ..ending }
     }
 }

@@ -51,6 +51,9 @@ pub(crate) trait Mode: Send {
     /// The run is opened.
     fn open(&mut self, case: &Case, book: &mut Book) -> Vec<Want>;
 
+    /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
+    fn store(&mut self, seat: usize, answer: Option<&Json>);
+
     /// A member that was asked ended: with an answer, or without.
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want>;
 
@@ -61,10 +64,9 @@ pub(crate) trait Mode: Send {
     /// A candidate was held against the locks.
     fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want>;
 
-    /// What an outcome says all the same where the run ends before the mode has come to anything.
-    fn cut_short(&self, _: &Case, _: &mut Book) -> Map<String, Json> {
-        Map::new()
-    }
+    /// The run's budget is spent before the mode has come to anything: completes the outcome with what is known, and books
+    /// as missing whom the mode would still have asked (X8, X12).
+    fn cut_short(&mut self, case: &Case, book: &mut Book, ending: Ending) -> Ending;
 }
 
 /// The state machine of one assembly's run.
@@ -96,10 +98,10 @@ enum Stage {
 /// The version of a mode, as `run.opened` names it.
 pub fn version(mode: Word) -> &'static str {
     match mode {
-        Word::Advisory => "advisory/1",
-        Word::Voting => "voting/1",
-        Word::Peer => "peer/1",
-        Word::Hierarchy => "hierarchy/1",
+        Word::Advisory => "advisory/2",
+        Word::Voting => "voting/2",
+        Word::Peer => "peer/2",
+        Word::Hierarchy => "hierarchy/2",
     }
 }
 
@@ -193,6 +195,8 @@ impl Assembly {
             }
         };
         if self.stage == Stage::Exhausted {
+            // It was paid for, and it may be what somebody has to be told of: only what would follow from it is not begun.
+            self.mode.store(seat, answer);
             return self.exhausted();
         }
         let wants = self.mode.heard(&self.case, &mut self.book, seat, answer);
@@ -201,13 +205,16 @@ impl Assembly {
 
     /// X8: the outcome of a run whose budget is spent, once nothing is out any more.
     fn exhausted(&mut self) -> Vec<Command> {
-        self.gathering.clear();
+        for ask in std::mem::take(&mut self.gathering).into_values() {
+            self.book.missing(ask.seat);
+        }
         if !self.out.is_empty() {
             return Vec::new();
         }
         let because = "the run's budget is spent before its members have answered";
-        let also = self.mode.cut_short(&self.case, &mut self.book);
-        self.end(Ending { also, ..Ending::without_artifact(Stand::Incomplete, "budget_exhausted", because) })
+        let ending = Ending::without_artifact(Stand::Incomplete, "budget_exhausted", because);
+        let ending = self.mode.cut_short(&self.case, &mut self.book, ending);
+        self.end(ending)
     }
 
     /// Does what a mode wants, and what it wants because of that.

@@ -21,7 +21,7 @@ pub use cross_read::TEXT_CAP;
 pub use setup::{CrossRead, FailFast, Rounds, Setup};
 
 /// The mode and its version.
-pub const VERSION: &str = "council/1";
+pub const VERSION: &str = "council/2";
 /// The step of the first answers.
 pub const FIRST: &str = "r1";
 /// The step of the second answers.
@@ -122,8 +122,15 @@ impl Council {
     }
 
     fn heard(&mut self, id: &str, result: &Consultation) -> Vec<Command> {
+        let form = match self.stage {
+            Stage::First => Schema::FirstAnswer,
+            Stage::Second => Schema::SecondAnswer,
+            _ => Schema::Adjudication,
+        };
         let heard = match result {
-            Consultation::Answered(answer) => Heard::Answer(answer.clone()),
+            Consultation::Answered(answer) if form.reads(answer) => Heard::Answer(answer.clone()),
+            // X5: an answer that cannot be read is none.
+            Consultation::Answered(_) => Heard::Absent(Absent::SchemaFailed),
             Consultation::Absent(absent) => Heard::Absent(*absent),
         };
         let Some(slot) = self.slot(id) else { return Vec::new() };

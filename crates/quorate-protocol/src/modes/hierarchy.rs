@@ -5,7 +5,7 @@ mod outcome;
 
 use serde_json::json;
 
-use super::assembly::{Ask, Book, Candidate, Case, Mode, Text, Want};
+use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Text, Want};
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
 use crate::rules::{self, escalate_on_severity};
@@ -233,8 +233,12 @@ impl Mode for Hierarchy {
         leaves.map(|seat| self.ask(case, seat)).collect()
     }
 
-    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
+    fn store(&mut self, seat: usize, answer: Option<&Json>) {
         self.nodes[seat].own = answer.and_then(Advice::read);
+    }
+
+    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
+        self.store(seat, answer);
         self.roll(case, book, seat, 0)
     }
 
@@ -273,5 +277,12 @@ impl Mode for Hierarchy {
         let Some(seat) = member.and_then(|member| case.seats.get(member).copied()) else { return Vec::new() };
         self.nodes[seat].state = if clean { State::Passed } else { State::Refused };
         self.ended(case, book, seat)
+    }
+
+    /// Every node would have been asked, so each without an answer is missing.
+    fn cut_short(&mut self, case: &Case, book: &mut Book, ending: Ending) -> Ending {
+        let unheard = (0..self.nodes.len()).filter(|seat| self.nodes[*seat].own.is_none());
+        unheard.for_each(|seat| book.missing(seat));
+        outcome::unfinished(self, case, book, ending)
     }
 }

@@ -202,9 +202,13 @@ impl Mode for Peer {
         self.next_round(case)
     }
 
+    fn store(&mut self, seat: usize, answer: Option<&Json>) {
+        self.heard[seat] = answer.and_then(Message::read);
+    }
+
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
         self.waiting -= 1;
-        self.heard[seat] = answer.and_then(Message::read);
+        self.store(seat, answer);
         if self.waiting > 0 { Vec::new() } else { self.deliver(case, book) }
     }
 
@@ -217,10 +221,10 @@ impl Mode for Peer {
     ) -> Vec<Want> {
         let Some(id) = ticket.strip_prefix("log/") else {
             // A termination rule: one that fails leaves the end to the number of rounds.
-            if let Err(why) = result {
+            let ends = result.map_err(str::to_owned).and_then(ends).unwrap_or_else(|why| {
                 book.note(format!("the termination rule could not be applied: {why}"));
-            }
-            let ends = result.is_ok_and(|output| output.get("end") == Some(&json!(true)));
+                false
+            });
             return if ends { self.close(case, book, "termination-rule") } else { self.next_round(case) };
         };
         let at = self.closing.unwrap_or_default();
@@ -280,6 +284,26 @@ impl Mode for Peer {
             }
         }
         if self.unchecked.is_empty() { self.close_round(case, book) } else { Vec::new() }
+    }
+
+    /// What was delivered in earlier rounds stays said; what no lock was held against does not get into an outcome.
+    fn cut_short(&mut self, case: &Case, _: &mut Book, mut ending: Ending) -> Ending {
+        self.ended_by = "budget";
+        self.log.write(case, &mut ending);
+        self.also(&mut ending);
+        ending
+    }
+}
+
+/// Whether a termination rule of the host's own ends the talk: `{end: true}`. Null and an absent `end` do not.
+///
+/// # Errors
+/// What it says in place of that.
+fn ends(output: &Json) -> Result<bool, String> {
+    match (output, output.get("end")) {
+        (Json::Null, _) | (Json::Object(_), None | Some(Json::Null)) => Ok(false),
+        (Json::Object(_), Some(Json::Bool(ends))) => Ok(*ends),
+        (other, _) => Err(format!("it says {other}, which has no boolean `end`")),
     }
 }
 

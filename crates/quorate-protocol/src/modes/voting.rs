@@ -5,7 +5,7 @@ mod decision;
 
 use serde_json::json;
 
-use super::assembly::{Ask, Book, Case, Mode, Stand, Want};
+use super::assembly::{Ask, Book, Case, Ending, Mode, Stand, Want};
 use crate::answers::vote::{Ballot, Vote};
 use crate::assembly::{Request, Rule, Setup};
 use crate::rules::{self, majority};
@@ -287,13 +287,19 @@ impl Mode for Voting {
         self.chairs.iter().map(ask).collect()
     }
 
+    fn store(&mut self, seat: usize, answer: Option<&Json>) {
+        let chair = self.chairs.iter_mut().find(|one| one.seat == seat && one.state == State::Out);
+        if let Some(chair) = chair {
+            chair.ballot = answer.and_then(Ballot::read);
+            chair.state = State::Ended;
+        }
+    }
+
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
-        let Some(chair) = self.chairs.iter_mut().find(|one| one.seat == seat && one.state == State::Out)
-        else {
+        if !self.chairs.iter().any(|one| one.seat == seat && one.state == State::Out) {
             return Vec::new();
-        };
-        chair.ballot = answer.and_then(Ballot::read);
-        chair.state = State::Ended;
+        }
+        self.store(seat, answer);
         let mut wants = Vec::new();
         if self.chairs.iter().any(|one| one.state == State::Out) {
             if !case.setup.early_decision || !self.settled(case) {
@@ -313,32 +319,44 @@ impl Mode for Voting {
 
     fn ruled(&mut self, case: &Case, book: &mut Book, _: &str, result: Result<&Json, &str>) -> Vec<Want> {
         let rule = &case.setup.rules[self.count.at];
-        let pass = match result {
-            Ok(output) => match output.get("decision").and_then(Json::as_str) {
-                Some("pass") => Some(true),
-                Some("fail") => Some(false),
-                Some(other) => {
-                    book.note(format!("rule `{}` says `{other}`, which is neither pass nor fail", rule.id));
-                    return self.undecidable(case, rule);
-                }
-                None => None,
-            },
-            Err(why) => {
-                book.note(format!("rule `{}` could not be applied: {why}", rule.id));
-                return self.undecidable(case, rule);
-            }
-        };
-        match pass {
-            Some(pass) => self.counted(case, book, Ruling::alone(pass), Some(self.count.at)),
-            None => {
+        match result.map_err(str::to_owned).and_then(decided) {
+            Ok(Some(pass)) => self.counted(case, book, Ruling::alone(pass), Some(self.count.at)),
+            Ok(None) => {
                 self.count.at += 1;
                 self.go_on(case, book)
+            }
+            Err(why) => {
+                book.note(format!("rule `{}` could not be applied: {why}", rule.id));
+                self.undecidable(case, rule)
             }
         }
     }
 
     fn checked(&mut self, case: &Case, book: &mut Book, _: &Name, clean: bool) -> Vec<Want> {
         self.conclude(case, book, clean)
+    }
+
+    fn cut_short(&mut self, case: &Case, _: &mut Book, ending: Ending) -> Ending {
+        decision::undecided(self, case, ending)
+    }
+}
+
+/// What a rule of the host's own says in `decision`; `None` leaves it to the next rule. A rule that is passed over by
+/// mistake could be a veto, so only null, an absent `decision` and a null one leave it.
+///
+/// # Errors
+/// What it says in place of that.
+fn decided(output: &Json) -> Result<Option<bool>, String> {
+    let said = match output {
+        Json::Null => None,
+        Json::Object(object) => object.get("decision").filter(|decision| !decision.is_null()),
+        other => return Err(format!("it says {other}, which has no `decision`")),
+    };
+    match said {
+        None => Ok(None),
+        Some(decision) if decision == "pass" => Ok(Some(true)),
+        Some(decision) if decision == "fail" => Ok(Some(false)),
+        Some(other) => Err(format!("it says {other}, which is neither pass nor fail")),
     }
 }
 

@@ -354,10 +354,23 @@ fn a_rule_of_the_hosts() {
     assert!(notes(&emits, "`zed`"));
     let ends = run(Ok(json!({"fragments": [], "terminal": true})));
     assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![], &json!(true)));
-    for result in [Err("it broke"), Ok(Json::Null), Ok(json!([1, 2]))] {
-        let failed = result.is_err();
-        let sitting = run(result);
-        assert_eq!(fragments(&sitting), [told("a1", 50, "rest"), told("a0", 49, "rest")]);
-        assert_eq!(sitting.outcome()["shouldEscalate"], failed);
+    // What cannot be read has failed like what broke: it may have meant to end the run.
+    for (result, failed) in [
+        (Err("it broke"), true),
+        (Ok(Json::Null), false),
+        (Ok(json!({})), false),
+        (Ok(json!({"fragments": null, "terminal": null})), false),
+        (Ok(json!([1, 2])), true),
+        (Ok(json!([null, true])), true),
+        (Ok(json!("stop")), true),
+        (Ok(json!({"terminal": "true"})), true),
+        (Ok(json!({"fragments": "a0"})), true),
+        (Ok(json!({"fragments": [{"priority": 3}]})), true),
+        (Ok(json!({"fragments": [{"member": "a0", "priority": "high"}]})), true),
+    ] {
+        let sitting = run(result.clone());
+        assert_eq!(fragments(&sitting), [told("a1", 50, "rest"), told("a0", 49, "rest")], "{result:?}");
+        assert_eq!(sitting.outcome()["shouldEscalate"], failed, "{result:?}");
+        assert_eq!(notes(&sitting, "could not be applied"), failed, "{result:?}");
     }
 }

@@ -200,9 +200,16 @@ fn a_rule_of_the_host_that_fails_decides_nothing() {
     for (result, verdict) in [
         (Ok(json!({"decision": "pass"})), "pass"),
         (Ok(json!({"decision": "fail"})), "fail"),
+        // Nothing said leaves it to the majority; anything else that is said and not understood could be a veto.
         (Ok(json!({"decision": null})), "pass"),
+        (Ok(json!({})), "pass"),
+        (Ok(json!(null)), "pass"),
         (Ok(json!({"decision": "perhaps"})), "incomplete"),
-        (Ok(json!("pass")), "pass"),
+        (Ok(json!({"decision": false})), "incomplete"),
+        (Ok(json!({"decision": ["fail"]})), "incomplete"),
+        (Ok(json!("fail")), "incomplete"),
+        (Ok(json!(["fail"])), "incomplete"),
+        (Ok(json!(false)), "incomplete"),
         (Err("it broke"), "incomplete"),
     ] {
         let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);

@@ -2,10 +2,18 @@
 //! again after a crash says the same.
 
 use quorate_kernel::ports::executor::Invocation;
+use quorate_protocol::Json;
 use serde_json::json;
 
 use crate::chance::Chance;
 use crate::member::Act;
+
+/// An integer from 1 to `most`, as people and models write it: also with a point, which is the same number to JSON Schema
+/// and another kind of number to whoever reads it before it is recorded (X10).
+pub(super) fn number(chance: &mut Chance, most: u32) -> Json {
+    let number = u32::try_from(chance.below(u64::from(most))).unwrap_or(0) + 1;
+    if chance.percent(40) { json!(f64::from(number)) } else { json!(number) }
+}
 
 /// What the member does.
 pub(super) fn act(seed: u64, invocation: &Invocation) -> Act {
@@ -32,8 +40,8 @@ fn answer(chance: &mut Chance, invocation: &Invocation) -> String {
     let answer = json!({
         "would_block": block,
         "irreducible": block && chance.percent(50),
-        "score": chance.below(5) + 1,
-        "findings": [{"quote": quote, "issue": "says too much", "fix": "say less"}],
+        "score": number(chance, 5),
+        "findings": [{"quote": quote, "issue": "says too much", "fix": "say less", "line": number(chance, 5)}],
     });
     if chance.percent(30) { format!("Here it is:\n```json\n{answer}\n```") } else { answer.to_string() }
 }

@@ -194,6 +194,10 @@ impl quorate_manifest::Host for Host {
         self.gathers.iter().map(String::as_str).collect()
     }
 
+    fn gather_params(&self, strategy: &str) -> Option<serde_json::Value> {
+        gather::params(strategy)
+    }
+
     fn pattern(&self, pattern: &str) -> Result<(), String> {
         let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES).build();
         built.map(|_| ()).map_err(|error| match error {

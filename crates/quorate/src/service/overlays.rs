@@ -3,6 +3,7 @@
 
 use quorate_diagnostics::text::turns_direction;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
@@ -96,7 +97,7 @@ pub async fn add(desk: &Desk, history: &History) -> Result<(), Stop> {
 
 /// The setup of an assembly's run; `None` for other runs.
 pub fn setup(history: &History) -> Option<Setup> {
-    serde_json::from_value(history.opened.get("setup")?.clone()).ok()
+    serde_json::from_value(canonical::normal(history.opened.get("setup")?.clone())).ok()
 }
 
 fn overlay(

@@ -120,14 +120,11 @@ impl<'d> Field<'d> {
     /// The value as a whole number between two bounds, both included.
     pub fn whole(&self, least: i64, most: i64) -> Option<i64> {
         let value = match &self.node.kind {
-            Kind::Int(value) => *value,
-            // As JSON Schema has it, 1.0 is a whole number.
-            #[expect(clippy::cast_possible_truncation, reason = "whole, and far from the bounds of a double")]
-            Kind::Float(float) if float.value.fract() == 0.0 && float.value.abs() < 9e15 => {
-                float.value as i64
-            }
-            _ => return self.unfit("a whole number", None),
+            Kind::Int(value) => Some(*value),
+            Kind::Float(float) => float.whole(),
+            _ => None,
         };
+        let Some(value) = value else { return self.unfit("a whole number", None) };
         if (least..=most).contains(&value) {
             return Some(value);
         }

@@ -47,8 +47,7 @@ fn expires_ms(case: &Case, book: &mut Book, rule: &Rule) -> i64 {
 pub(super) fn also(advisory: &Advisory, case: &Case, book: &mut Book) -> Map<String, Json> {
     let severity = advisory.advice.iter().flatten().map(|one| one.severity).max();
     let members = case.setup.members.iter().enumerate();
-    let lacking: Vec<usize> =
-        members.map(|(seat, _)| seat).filter(|seat| advisory.asked[*seat] && book.lacks(*seat)).collect();
+    let lacking: Vec<usize> = members.map(|(seat, _)| seat).filter(|seat| book.lacks(*seat)).collect();
     let sentinel_lacks = lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
     let (risk, mut escalates) = risk_of(case, book, severity, !lacking.is_empty());
     if sentinel_lacks {

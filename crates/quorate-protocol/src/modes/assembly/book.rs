@@ -20,7 +20,7 @@ impl Book {
         Book { missing: vec![false; members], notes: Vec::new(), rules: Vec::new(), violations: 0 }
     }
 
-    /// A member was asked and gave no output.
+    /// A member gave no output: it was asked, or the run's budget was spent before it could be.
     pub(crate) fn missing(&mut self, seat: usize) {
         self.missing[seat] = true;
     }

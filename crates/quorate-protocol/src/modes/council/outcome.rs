@@ -83,10 +83,13 @@ fn because(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
     }
 }
 
-/// Who lacks output in a step that it was asked in (X12).
+/// Who lacks output in a step that it was asked in (X12), also where a review that ends at the first failure took the
+/// question back. In a round that was asked somebody has ended.
 fn missing(council: &Council) -> Vec<String> {
     let rounds = [&council.first, &council.second];
-    let lacking = |seat: usize| rounds.iter().any(|round| matches!(round[seat], Heard::Absent(_)));
+    let asked: Vec<_> =
+        rounds.into_iter().filter(|round| round.iter().any(|heard| *heard != Heard::Nothing)).collect();
+    let lacking = |seat: usize| asked.iter().any(|round| round[seat].answer().is_none());
     let seats = council.setup.deliberators.iter().enumerate().filter(|(seat, _)| lacking(*seat));
     let mut missing: Vec<String> = seats.map(|(_, member)| member.to_string()).collect();
     if matches!(council.adjudication, Heard::Absent(_)) {

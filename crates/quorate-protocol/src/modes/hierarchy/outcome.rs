@@ -65,8 +65,26 @@ pub(super) fn ending(hierarchy: &Hierarchy, case: &Case, book: &mut Book, root: 
     if let Some(rolled) = passed {
         ending.artifact.insert("rollup".into(), json!(rolled.advice));
     }
-    ending.artifact.insert("nodes".into(), json!(nodes(hierarchy, case)));
     let severity = passed.map(|rolled| rolled.advice.severity);
+    also(hierarchy, case, book, severity, &mut ending);
+    ending
+}
+
+/// The run's budget is spent before the root has ended: the risk is that of the gravest answer, wherever it stands, since
+/// there is nobody above it who could have weighed it.
+pub(super) fn unfinished(hierarchy: &Hierarchy, case: &Case, book: &mut Book, mut ending: Ending) -> Ending {
+    let of_node = |node: &super::Node| {
+        let rolled = node.rolled.as_ref().map(|rolled| rolled.advice.severity);
+        rolled.max(node.own.as_ref().map(|own| own.severity))
+    };
+    let severity = hierarchy.nodes.iter().filter_map(of_node).max();
+    also(hierarchy, case, book, severity, &mut ending);
+    ending
+}
+
+/// The nodes, the level of risk, and whether to get somebody (X12).
+fn also(hierarchy: &Hierarchy, case: &Case, book: &mut Book, severity: Option<u8>, ending: &mut Ending) {
+    ending.artifact.insert("nodes".into(), json!(nodes(hierarchy, case)));
     let lacking = (0..hierarchy.nodes.len()).any(|seat| book.lacks(seat));
     // What a lock keeps from going up may have had something grave below it.
     let refused: Vec<&str> = (0..hierarchy.nodes.len())
@@ -80,7 +98,6 @@ pub(super) fn ending(hierarchy: &Hierarchy, case: &Case, book: &mut Book, root: 
     escalates |= !refused.is_empty();
     ending.also.insert("risk".into(), risk);
     ending.also.insert("shouldEscalate".into(), json!(escalates));
-    ending
 }
 
 fn nodes(hierarchy: &Hierarchy, case: &Case) -> Vec<Json> {
@@ -102,7 +119,8 @@ fn nodes(hierarchy: &Hierarchy, case: &Case) -> Vec<Json> {
     (0..hierarchy.nodes.len()).map(node).collect()
 }
 
-/// `passed`, `passed_up` where the node itself gave nothing, `silent`, `refused`; `not_asked` where the run ended before.
+/// `passed`, `passed_up` where the node itself gave nothing, `silent`, `refused`; where the run ended before it could pass
+/// something up `answered` or `not_asked`.
 fn status(hierarchy: &Hierarchy, seat: usize) -> &'static str {
     let node = &hierarchy.nodes[seat];
     match node.state {
@@ -110,6 +128,7 @@ fn status(hierarchy: &Hierarchy, seat: usize) -> &'static str {
         State::Passed => "passed",
         State::Silent => "silent",
         State::Refused => "refused",
+        State::Waiting if node.own.is_some() => "answered",
         State::Waiting => "not_asked",
     }
 }

@@ -33,11 +33,13 @@ pub(super) fn none(
     code: &'static str,
     because: String,
 ) -> Ending {
-    let poll = voting.poll(case, &[], None);
-    let mut ending = Ending::without_artifact(stand, code, because);
-    ending
-        .artifact
-        .insert(DECISION.into(), told(voting, case, stand.word(), &poll.tally(&unwritten()), None));
+    undecided(voting, case, Ending::without_artifact(stand, code, because))
+}
+
+/// An outcome that comes to nothing, with the votes that were cast.
+pub(super) fn undecided(voting: &Voting, case: &Case, mut ending: Ending) -> Ending {
+    let tally = voting.poll(case, &[], None).tally(&unwritten());
+    ending.artifact.insert(DECISION.into(), told(voting, case, ending.word, &tally, None));
     ending.also.insert("class".into(), json!(voting.class));
     ending
 }

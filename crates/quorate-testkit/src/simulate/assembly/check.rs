@@ -34,6 +34,7 @@ pub(super) fn all(simulated: &Simulated, world: &World, records: &[Record]) -> R
         who_lacks_output_is_named(simulated, world),
         a_missing_sentinel_escalates(simulated, world),
         a_spent_budget_is_said(simulated, world),
+        a_spent_budget_hides_no_severity(simulated, world),
         locked_messages_reach_nobody(simulated, world),
     ];
     let first = checks.into_iter().collect::<Result<(), String>>();
@@ -236,9 +237,12 @@ fn a_pass_rests_on_a_yes(simulated: &Simulated, world: &World) -> Result<(), Str
 /// X12: whoever was to be asked and gave no output is named, and nobody else.
 fn who_lacks_output_is_named(simulated: &Simulated, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
-    let mut lacking = BTreeSet::new();
+    let (mut lacking, mut answered) = (BTreeSet::new(), BTreeSet::new());
     for one in &simulated.history.fed {
         match &one.stamped.event {
+            Event::Consulted { id, result: Consultation::Answered(_) } => {
+                answered.insert(member_of(id));
+            }
             Event::Consulted { id, result: Consultation::Absent(why) } if *why != Absent::Cancelled => {
                 lacking.insert(member_of(id));
             }
@@ -251,9 +255,18 @@ fn who_lacks_output_is_named(simulated: &Simulated, world: &World) -> Result<(),
     let told: BTreeSet<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
     let partial = outcome["partial"] == json!(true);
     let exhausted = outcome.get("code") == Some(&json!("budget_exhausted"));
-    // Whom the host found nothing for after the budget was spent, or after a vote was decided, has not been waited for.
-    let loose = exhausted || world.setup.early_decision;
-    if partial == told.is_empty() || !told.is_subset(&lacking) || (told != lacking && !loose) {
+    // Nobody has waited for whom the host found nothing for after a vote was decided. Where the budget was spent, whoever
+    // would still have been asked is named, too, and never somebody whose last question was answered.
+    // A peer that has answered may lack output in a later round.
+    let has_rounds = world.setup.mode == Mode::Peer;
+    let named = match exhausted {
+        true => {
+            told.is_superset(&lacking)
+                && (has_rounds || told.iter().all(|one| lacking.contains(one) || !answered.contains(one)))
+        }
+        false => told.is_subset(&lacking) && (told == lacking || world.setup.early_decision),
+    };
+    if partial == told.is_empty() || !named {
         return Err(format!("{lacking:?} lack output, and {told:?} are named (partial: {partial})"));
     }
     if partial && outcome.get("risk").is_some_and(|risk| risk["level"] == "ok") {
@@ -295,6 +308,23 @@ fn a_spent_budget_is_said(simulated: &Simulated, world: &World) -> Result<(), St
     match (spent == said || may_differ) && (!said || outcome["stand"] == "incomplete") {
         true => Ok(()),
         false => Err(format!("the budget is spent: {spent}; the outcome says so: {said}")),
+    }
+}
+
+/// X8, A6: the risk of a run whose budget is spent is that of the gravest answer, whenever it came.
+fn a_spent_budget_hides_no_severity(simulated: &Simulated, world: &World) -> Result<(), String> {
+    let outcome = outcome(simulated);
+    let assesses = matches!(world.setup.mode, Mode::Advisory | Mode::Hierarchy);
+    if !assesses || outcome.get("code") != Some(&json!("budget_exhausted")) {
+        return Ok(());
+    }
+    let answers = fed(simulated).into_iter().filter_map(|(_, answer)| answer.ok());
+    let gravest = answers.filter_map(|answer| answer.get("severity")?.as_u64()).max();
+    let said = outcome["risk"]["severity"].as_u64();
+    // A rule of the host's own may say more than the nodes below it do.
+    match said == gravest || (world.setup.mode == Mode::Hierarchy && said > gravest) {
+        true => Ok(()),
+        false => Err(format!("the gravest answer has severity {gravest:?}, and the outcome says {said:?}")),
     }
 }
 

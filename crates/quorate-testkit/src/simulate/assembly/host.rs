@@ -13,6 +13,7 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use crate::chance::Chance;
+use crate::simulate::script::number;
 
 /// The kind of the host's own rule.
 pub(super) const RULE: &str = "custom:own";
@@ -56,7 +57,7 @@ impl Rule for Own {
             "advisory" => {
                 let members = input["outputs"].as_array().into_iter().flatten();
                 let fragments: Vec<Json> = members
-                    .map(|one| json!({"member": one["member"], "priority": chance.below(120)}))
+                    .map(|one| json!({"member": one["member"], "priority": number(&mut chance, 120)}))
                     .collect();
                 json!({"fragments": fragments, "terminal": chance.percent(20)})
             }
@@ -66,8 +67,10 @@ impl Rule for Own {
                 _ => json!({"decision": null}),
             },
             "peer" if input.get("rule").is_none() => json!({"end": chance.percent(40)}),
-            "peer" => json!({"summary": says, "points": [{says: 1}]}),
-            _ => json!({"severity": chance.below(11), "concern": says, "evidence": [says], "suggestion": ""}),
+            "peer" => json!({"summary": says, "points": [{says: number(&mut chance, 4)}, 0.1, 1e17, -0.0]}),
+            _ => {
+                json!({"severity": number(&mut chance, 10), "concern": says, "evidence": [says], "suggestion": ""})
+            }
         })
     }
 }

@@ -9,6 +9,7 @@ use super::host::NEAR;
 use super::world::pick;
 use crate::chance::Chance;
 use crate::member::Act;
+use crate::simulate::script::number;
 
 /// A member who says something else than it would, whatever it is asked. `None` is that it fails.
 #[derive(Debug, Clone)]
@@ -79,8 +80,7 @@ fn answer(chance: &mut Chance, form: Schema) -> Json {
             })
         }
         _ => {
-            let severity = chance.below(11);
-            let severity = if chance.percent(10) { json!(severity as f64) } else { json!(severity) };
+            let severity = number(chance, 10);
             let evidence: Vec<String> = (0..chance.below(3)).map(|_| text(chance)).collect();
             json!({"severity": severity, "concern": text(chance), "evidence": evidence, "suggestion": text(chance)})
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
+use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
 use quorate_kernel::driver::{Convening, Opening};
 use quorate_kernel::entropy;
@@ -68,7 +69,7 @@ impl Sitting {
         let redaction = workspace.redaction.clone();
         let mut report = Report::new();
         let (setup, in_setup) =
-            clean_setup(Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
+            clean_setup(&Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
         Ok(Sitting {
             setup,
             in_setup,
@@ -261,24 +262,18 @@ impl Sitting {
     }
 }
 
-/// A setup without secrets, and how many there were: it is recorded, and a replay has to have the one that was used.
+/// A setup without secrets, as it will be read from the record, and how many secrets there were: a replay has to have the
+/// one that was used.
 ///
 /// # Errors
 /// When it makes no sense any more without them.
-fn clean_setup(setup: Setup, redaction: &Redaction) -> Result<(Setup, usize), Stop> {
-    match redaction.redactor.redact_json(json!(setup)) {
-        (_, 0) => Ok((setup, 0)),
-        (clean, found) => {
-            let unreadable = |error: serde_json::Error| {
-                let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
-                Stop::configuration(
-                    codes::ASSEMBLY_WORKSPACE_INVALID,
-                    body.help("take it out of the manifest"),
-                )
-            };
-            Ok((serde_json::from_value(clean).map_err(unreadable)?, found))
-        }
-    }
+fn clean_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), Stop> {
+    let (clean, found) = redaction.redactor.redact_json(json!(setup));
+    let unreadable = |error: serde_json::Error| {
+        let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
+        Stop::configuration(codes::ASSEMBLY_WORKSPACE_INVALID, body.help("take it out of the manifest"))
+    };
+    Ok((serde_json::from_value(canonical::normal(clean)).map_err(unreadable)?, found))
 }
 
 /// The protocol of a setup.

@@ -76,8 +76,13 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
     let mut kept = !orphans.is_empty();
     for book in books {
         report.source(book.layer.shown.clone(), book.layer.text.clone());
-        kept |= of_history(environment, library, book, &mut report);
-        of_prompts(library, book, &standing, now_ms, &mut report);
+        let has_history = of_history(environment, library, book, &mut report);
+        kept |= has_history;
+        let trial = match has_history && book.playbook.status == Status::Shadow {
+            true => Trial::Accepted,
+            false => Trial::None,
+        };
+        of_prompts(library, book, trial, &standing, now_ms, &mut report);
         of_gates(book, &mut report);
     }
     for (operator, all) in &standing {
@@ -119,10 +124,20 @@ fn of_history(environment: &Environment, library: &Library, book: &Book, report:
     }
 }
 
+/// Whether a playbook is on trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// It was accepted, and is in shadow.
+    Accepted,
+    /// It is not, or nobody has accepted it.
+    None,
+}
+
 /// What it does, or would do, to prompts.
 fn of_prompts(
     library: &Library,
     book: &Book,
+    trial: Trial,
     standing: &[(String, Vec<Candidate>)],
     now_ms: i64,
     report: &mut Report,
@@ -132,6 +147,9 @@ fn of_prompts(
     }
     for objection in curate(&library.affected(&book.playbook, book.text(), standing), now_ms) {
         let place = match &objection {
+            // It takes nothing away yet, and what is active beside it may have changed since it was accepted: its gate
+            // holds it against that.
+            Objection::Collapse { .. } if trial == Trial::Accepted => continue,
             Objection::Locked { .. } => book.layer.value_place("lock_check"),
             Objection::NoBlock { .. } => book.layer.value_place("block"),
             Objection::Collapse { .. } => book.layer.value_place("kind"),

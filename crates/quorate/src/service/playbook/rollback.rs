@@ -67,13 +67,16 @@ pub async fn rollback(
             let names =
                 |book: &Book, named: &str| book.playbook.supersedes.iter().flatten().any(|one| one == named);
             let replaces = names(&other, slug) || names(&book, &other.playbook.slug);
-            if replaces && other.playbook.status == Status::Active && !others.contains(&other.playbook.slug) {
+            if !replaces || others.contains(&other.playbook.slug) {
+                continue;
+            }
+            let record = Record::read(&environment, &keeping.library.root, &other)?;
+            if in_force(keeping, &other, &record, host)? {
                 put_aside(keeping, &other, slug, &me, &mut change)?;
                 others.push(other.playbook.slug.clone());
                 // What else it had taken the place of comes back with this one.
-                let other = Record::read(&environment, &keeping.library.root, &other)?;
-                let in_force = named_after(&other, 0);
-                woven.extend(give_room(keeping, slug, in_force, &me, &mut change, &mut others, host)?);
+                let had_taken = named_after(&record, 0);
+                woven.extend(give_room(keeping, slug, had_taken, &me, &mut change, &mut others, host)?);
             }
         }
         woven.push(version);
@@ -159,6 +162,15 @@ fn restore(
     });
     change.events.push(Happened::new(event, &record.slug, summary.clone(), data));
     Ok((status, new.n))
+}
+
+/// Whether a playbook is active by its history. A file that somebody has made active by hand passed no gate: it is not woven,
+/// and a repair takes it back into shadow, so that there is nothing to put aside.
+fn in_force(keeping: &Keeping, book: &Book, record: &Record, host: &Host) -> Result<bool, Stop> {
+    match record.last().filter(|_| record.drifted()) {
+        Some(last) => Ok(as_playbook(keeping, &last.text, host)?.0.status == Status::Active),
+        None => Ok(book.playbook.status == Status::Active),
+    }
 }
 
 fn put_aside(keeping: &Keeping, book: &Book, slug: &str, me: &str, change: &mut Change) -> Result<(), Stop> {

@@ -151,7 +151,7 @@ impl<'r> Forest<'r> {
             let node = self.twigs[at].node;
             (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))
         };
-        let plain = matches!(told(at).0, None | Some("passed" | "not_asked"));
+        let plain = matches!(told(at).0, None | Some("passed" | "answered" | "not_asked"));
         plain && self.twigs[at].children.len() == 1 && told(at) == told(as_one)
     }
 }

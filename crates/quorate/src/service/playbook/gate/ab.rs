@@ -1,30 +1,28 @@
 //! `a-b`: outcomes of what an operator made with a playbook in its prompt, against those of what it made without.
 //!
 //! Which is which says whoever hands in what was made: `quorate review draft.md --made-by alice --trying SLUG`, with the
-//! prompt of `quorate weave alice --trying SLUG`. Both kinds count from when the playbook has said what it says
-//! now, in the order in which they were handed in. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD), and what a person decided beside it counts in
-//! its place; advice is worth the less the more severe it is. What came to nothing does
-//! not count, and a text counts once on each side.
+//! prompt of `quorate weave alice --trying SLUG`. Both kinds count from when the playbook has said what it says now, in the
+//! order in which they ended. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth the less the more severe it
+//! is. Only outcomes of one operator, one kind of text and one council or assembly as it was set up are compared with each
+//! other. What came to nothing, lacks somebody's answer, or had another playbook on trial with it does not count, and a text
+//! counts once on each side.
 
 use std::collections::BTreeSet;
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
-use quorate_ledger::runs::Run;
 use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_manifest::timestamp;
-use quorate_playbook::gate::{Finding, Terms, compare};
+use quorate_playbook::gate::{Finding, Outcome, Side, Terms, compare};
 use quorate_protocol::Json;
+use serde_json::{Map, json};
 
 use super::super::change::Keeping;
 use super::super::versions::Record;
 use super::{Passed, Shut};
 use crate::service::stop::Stop;
-
-/// How many runs are looked at.
-const RUNS: u32 = 10_000;
 
 /// Tries the gate.
 ///
@@ -57,34 +55,43 @@ pub async fn find(keeping: &Keeping, book: &Book, terms: Terms) -> Result<(Findi
     let operators: Vec<&str> =
         keeping.library.matched(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
     let since = since(keeping, book)?;
-    let mut runs = keeping.desk.store.runs(RUNS).await?;
-    runs.retain(|run| run.opened_ms >= since && run.verdict.is_some());
-    runs.reverse();
-    let (mut with, mut without, mut last) = (Vec::new(), Vec::new(), None);
-    let mut seen = BTreeSet::new();
-    for run in runs {
-        let records = keeping.desk.store.records(&run.run).await?;
-        let Ok(history) = History::of_what_is_left(&run.run, records) else { continue };
-        let Some(producer) = history.opened.get("producer").and_then(Json::as_object) else { continue };
-        let made_by = producer.get("operator").and_then(Json::as_str).unwrap_or_default();
-        let Some(worth) = worth(&run, &history).filter(|_| operators.contains(&made_by)) else { continue };
-        let trying: Vec<&str> = producer
-            .get("trying")
-            .and_then(Json::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str)
-            .collect();
-        let is_with = trying.contains(&&**slug);
+    let (mut outcomes, mut last, mut seen) = (Vec::new(), None, BTreeSet::new());
+    for run in keeping.desk.store.decided_since(since).await? {
+        let records = keeping.desk.store.records(&run).await?;
+        let Ok(history) = History::of_what_is_left(&run, records) else { continue };
+        let Some(outcome) = counted(&history, slug, &operators) else { continue };
         // The same text judged twice is no second outcome.
-        let artifact = history.opened.get("artifact_sha256").and_then(Json::as_str).unwrap_or_default();
-        if (!is_with && !trying.is_empty()) || !seen.insert((is_with, artifact.to_owned())) {
-            continue;
+        let artifact = text(&history.opened, "artifact_sha256").to_owned();
+        if seen.insert((outcome.like.clone(), outcome.side, artifact)) {
+            outcomes.push(outcome);
+            last = Some(run.to_string());
         }
-        (if is_with { &mut with } else { &mut without }).push(worth);
-        last = Some(run.run.to_string());
     }
-    Ok((compare(&with, &without, terms), last))
+    Ok((compare(&outcomes, terms), last))
+}
+
+fn text<'j>(object: &'j Map<String, Json>, key: &str) -> &'j str {
+    object.get(key).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The outcome of a run as the gate counts it; `None` where it says nothing of this playbook alone.
+fn counted(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
+    let producer = history.opened.get("producer")?.as_object()?;
+    let made_by = Some(text(producer, "operator")).filter(|one| operators.contains(one))?;
+    let trying: Vec<&str> =
+        producer.get("trying").and_then(Json::as_array)?.iter().filter_map(Json::as_str).collect();
+    let side = match trying[..] {
+        [] => Side::Without,
+        [one] if one == slug => Side::With,
+        // What several playbooks did together is the merit of none of them.
+        _ => return None,
+    };
+    let worth = worth(history.outcome()?)?;
+    // Who judges, how, and what sort of text: everything that the run was set up with but the text itself.
+    let fingerprint = history.opened.get("fingerprint")?.as_object()?;
+    let instrument = ["council", "assembly"].into_iter().find_map(|one| fingerprint.get(one)?.as_str())?;
+    let sort = text(&history.opened, "artifact_type");
+    Some(Outcome { like: format!("{made_by} {instrument} {sort}"), side, worth })
 }
 
 /// From when on the playbook has said what it says now.
@@ -97,16 +104,20 @@ fn since(keeping: &Keeping, book: &Book) -> Result<i64, Stop> {
     Ok(at.and_then(timestamp::read).unwrap_or(i64::MIN))
 }
 
-/// What an outcome is worth; `None` of one that came to nothing.
-fn worth(run: &Run, history: &History) -> Option<f64> {
-    let verdict = run.overridden.as_deref().or(run.verdict.as_deref())?.to_ascii_lowercase();
-    match verdict.as_str() {
-        "ship" => Some(2.0),
-        "revise" => Some(1.0),
-        "hold" => Some(0.0),
-        _ => {
-            let severity = history.outcome()?.get("risk")?.get("severity")?.as_u64()?;
+/// What an outcome is worth to its instrument; `None` of one that came to nothing, or rests on fewer answers than were asked
+/// for. What a person decided beside it later does not count: it would change what an earlier look has counted.
+fn worth(outcome: &Map<String, Json>) -> Option<f64> {
+    if outcome.get("partial") != Some(&json!(false)) {
+        return None;
+    }
+    match (text(outcome, "verdict"), text(outcome, "stand")) {
+        ("SHIP", _) => Some(2.0),
+        ("REVISE", _) => Some(1.0),
+        ("HOLD", _) => Some(0.0),
+        (_, "done") => {
+            let severity = outcome.get("risk")?.get("severity")?.as_u64()?;
             Some(10.0 - f64::from(u8::try_from(severity).ok()?))
         }
+        _ => None,
     }
 }

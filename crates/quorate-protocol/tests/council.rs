@@ -1,0 +1,82 @@
+//! A council that ends before everybody has answered: whom its outcome names (X5, X12).
+
+use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup};
+use quorate_protocol::policy::Policy;
+use quorate_protocol::{
+    Absent, Command, Consultation, Event, FactKind, Json, Part, PartKind, Protocol as _, Stamped,
+};
+use serde_json::json;
+
+const MEMBERS: [&str; 4] = ["skeptic", "voice", "evidence", "strategy"];
+
+fn council(fail_fast: FailFast) -> Council {
+    let mut council = Council::new(Setup {
+        deliberators: MEMBERS.map(Into::into).to_vec(),
+        rounds: Rounds::Two,
+        cross_read: CrossRead::Verdicts,
+        fail_fast,
+        min_deliberators: 3,
+        policy: Policy::Seed,
+    });
+    let inputs = vec![Part::new(PartKind::Artifact, "draft.md", "A draft.")];
+    let opened = Event::Opened { run: "r".into(), inputs, priors: Vec::new(), overlays: Vec::new() };
+    assert_eq!(council.advance(&Stamped { at_ms: 0, event: opened }).len(), MEMBERS.len());
+    council
+}
+
+fn feed(council: &mut Council, id: &str, result: Consultation) -> Vec<Command> {
+    council.advance(&Stamped { at_ms: 0, event: Event::Consulted { id: id.into(), result } })
+}
+
+fn ships(council: &mut Council, id: &str) -> Vec<Command> {
+    let irreducible = json!({"verdict": "ship", "would_block": false, "irreducible": false, "score": 4});
+    feed(council, id, Consultation::Answered(irreducible))
+}
+
+fn outcome(commands: &[Command]) -> Option<&Json> {
+    commands.iter().find_map(|command| match command {
+        Command::Record(fact) if fact.kind == FactKind::Outcome => Some(&fact.data),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_review_that_ends_at_the_first_failure_names_whom_it_did_not_wait_for() {
+    for (answered, round) in [(0, "r1"), (2, "r1"), (0, "r2"), (3, "r2")] {
+        let mut council = council(FailFast::Yes);
+        if round == "r2" {
+            for member in MEMBERS {
+                ships(&mut council, &format!("r1/{member}"));
+            }
+        }
+        for member in &MEMBERS[..answered] {
+            assert!(ships(&mut council, &format!("{round}/{member}")).is_empty());
+        }
+        let failed = feed(
+            &mut council,
+            &format!("{round}/{}", MEMBERS[answered]),
+            Consultation::Absent(Absent::Failed),
+        );
+        let outcome = outcome(&failed).expect("it has ended");
+        assert_eq!((&outcome["incomplete"], &outcome["partial"]), (&json!("fail_fast"), &json!(true)));
+        assert_eq!(outcome["missing"], json!(MEMBERS[answered..]), "{answered} answered in {round}");
+        let cancelled = failed.iter().filter(|one| matches!(one, Command::Cancel(_))).count();
+        assert_eq!(cancelled, MEMBERS.len() - answered - 1);
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_missing() {
+    let mut council = council(FailFast::No);
+    for member in MEMBERS {
+        ships(&mut council, &format!("r1/{member}"));
+    }
+    for member in &MEMBERS[..2] {
+        ships(&mut council, &format!("r2/{member}"));
+    }
+    feed(&mut council, "r2/evidence", Consultation::Answered(json!({"verdict": "ship"})));
+    let last = feed(&mut council, "r2/strategy", Consultation::Absent(Absent::TimedOut));
+    let outcome = outcome(&last).expect("two valid second answers are too few");
+    assert_eq!(outcome["missing"], json!(["evidence", "strategy"]));
+    assert_eq!(outcome["incomplete"], json!("second_round"));
+}
