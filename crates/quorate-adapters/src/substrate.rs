@@ -13,7 +13,7 @@ use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::ports::substrate::Error;
 use quorate_kernel::registry::Build;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::{Json, Name, nesting};
 use sha2::{Digest, Sha256};
 
 use crate::block::Block;
@@ -49,6 +49,15 @@ fn admit(turn: &NewTurn) -> Result<(), Error> {
     }
     if turn.content.is_empty() {
         return Err(Error::Refused(format!("the turn of `{participant}` is empty; a turn says something")));
+    }
+    let state = turn.stamp.as_ref().and_then(|stamp| stamp.state.as_ref());
+    for (what, object) in [("metadata", Some(&turn.meta)), ("state", state)] {
+        if object.is_some_and(|object| nesting::is_object_deeper(object, nesting::DEEPEST)) {
+            let most = nesting::DEEPEST;
+            return Err(Error::Refused(format!(
+                "the {what} of the turn of `{participant}` nests deeper than {most} levels"
+            )));
+        }
     }
     Ok(())
 }

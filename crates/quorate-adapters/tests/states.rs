@@ -41,6 +41,16 @@ async fn files_do_what_a_store_must() {
     assert!(left.is_empty(), "nothing half-written is left: {left:?}");
 }
 
+#[tokio::test]
+async fn a_file_of_another_writer_that_nests_too_deep_is_an_error_that_names_the_participant() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "{\"a\":".repeat(70) + "1" + &"}".repeat(70);
+    std::fs::write(dir.path().join("ann.json"), text).unwrap();
+    let store = open("fs", dir.path(), json!({"kind": "fs", "dir": "."}));
+    let error = store.read("ann").await.unwrap_err();
+    assert!(error.what.contains("the state of `ann` nests deeper than 64 levels"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_does_what_a_store_must() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_protocol::nesting;
 use quorate_protocol::{Apply, Command, Event, Gather, Json, Match, Name, Near};
 use serde_json::{Map, json};
 
@@ -120,12 +121,20 @@ impl Hosted {
             Errand::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
                     None => Err(format!("there is no rule of kind `{}` here", apply.kind)),
-                    Some(rule) => rule.apply(apply.input.clone()).await,
+                    Some(rule) => rule.apply(apply.input.clone()).await.and_then(shallow),
                 };
                 let clean = |text: String| redactor.redact(&text).0;
                 ruled(apply, result.map(|output| redactor.redact_json(output).0).map_err(clean))
             }
         }
+    }
+}
+
+/// The output of a rule, where it can be recorded.
+fn shallow(output: Json) -> Result<Json, String> {
+    match nesting::is_deeper(&output, nesting::DEEPEST) {
+        true => Err(format!("its output nests deeper than {} levels", nesting::DEEPEST)),
+        false => Ok(output),
     }
 }
 

@@ -1,18 +1,23 @@
 //! JSON in which no key stands twice. `{"would_block": true, "would_block": false}` says nothing, and a reader that
 //! takes the last of two would turn it into agreement. Nor is there an integer past 2^53: the ledger's canonical form
-//! would round it, so that an answer with one could not be recorded as it was given.
+//! would round it, so that an answer with one could not be recorded as it was given. Nor does it nest deeper than
+//! [`nesting::DEEPEST`], so that it can be read wherever it is kept.
 
+use quorate_protocol::nesting;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Reads one JSON value that is the whole text.
 ///
 /// # Errors
-/// When it is not JSON, an object names a key twice, or an integer is past 2^53.
+/// When it is not JSON, an object names a key twice, an integer is past 2^53, or it nests too deep.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader)?;
     reader.end()?;
+    if nesting::is_deeper(&value, nesting::DEEPEST) {
+        return Err(Error::custom(format_args!("it nests deeper than {} levels", nesting::DEEPEST)));
+    }
     Ok(value)
 }
 
@@ -99,6 +104,15 @@ mod tests {
             Some(serde_json::json!({"a": [1, -2, 0.5, "x", null]}))
         );
         assert!(parse("{} {}").is_err());
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(parse(&nested(nesting::DEEPEST)).is_ok());
+        for levels in [nesting::DEEPEST + 1, 125, 126, 127, 128, 100_000] {
+            assert!(parse(&nested(levels)).is_err(), "{levels}");
+        }
     }
 
     #[test]

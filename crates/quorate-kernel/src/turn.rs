@@ -40,6 +40,8 @@ use recorder::Records;
 
 /// How many turns are read at once.
 const PAGE: usize = 128;
+/// How many times as long as a hook the ledger may take at the end: it is behind the conversation by design.
+const RECORDING: u32 = 5;
 
 /// One manifest, with an adapter in each port.
 pub struct Swarm {
@@ -312,8 +314,8 @@ impl Runner {
         Ok(self.swarm.substrate.changed().await?)
     }
 
-    /// Appends and writes what is still to be, and waits for hooks, at most for `limit` each. Gives what a cycle that
-    /// was interrupted has left.
+    /// Appends and writes what is still to be, and waits for hooks, at most for `limit` each, and for the ledger at most
+    /// for five times as long. Gives what a cycle that was interrupted has left.
     ///
     /// # Errors
     /// When a record could not be written.
@@ -331,6 +333,16 @@ impl Runner {
             Left { trigger, appended, unheard }
         });
         self.hooks.settle(limit).await;
+        let recorded = tokio::time::timeout(limit * RECORDING, self.record_rest()).await;
+        recorded.unwrap_or_else(|_| {
+            let what = "the ledger did not take the last records in time; the next run records what the conversation has";
+            Err(ledger::Error::Unavailable { what: what.into(), source: None }.into())
+        })?;
+        Ok(left)
+    }
+
+    /// Records what is still to be recorded.
+    async fn record_rest(mut self) -> Result<(), Error> {
         if self.open.is_some() {
             self.record_open(false).await?;
         } else if let Some(cursor) =
@@ -339,8 +351,7 @@ impl Runner {
             let entry = self.passed(&cursor, None);
             self.records.put(vec![entry]).await?;
         }
-        self.records.close().await?;
-        Ok(left)
+        Ok(self.records.close().await?)
     }
 
     fn emit(&self, what: What) {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
-use quorate_protocol::Name;
+use quorate_protocol::{Name, nesting};
 use serde_json::json;
 
 use crate::Store;
@@ -380,6 +380,10 @@ fn fits(record: &Checked) -> Result<(), String> {
     }
     if [Kind::Checkpoint, Kind::Held, Kind::Released, Kind::Erased, Kind::Imported].into_iter().any(is) {
         return Err(format!("a record of kind {} is the ledger's own, and no run's", record.head.kind));
+    }
+    let deep = |data| nesting::is_object_deeper(data, nesting::DEEPEST_RECORD);
+    if record.data.as_ref().is_some_and(deep) {
+        return Err(format!("its data nests deeper than {} levels", nesting::DEEPEST_RECORD));
     }
     let needed = [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override].into_iter().any(is);
     if needed && record.data.is_none() {

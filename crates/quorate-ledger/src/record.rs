@@ -6,7 +6,7 @@ use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{hex, salt};
 use quorate_kernel::ports::ledger::{Entry, Error, Record};
-use quorate_protocol::{Json, Name};
+use quorate_protocol::{Json, Name, nesting};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use sha2::{Digest, Sha256};
@@ -68,7 +68,8 @@ impl Prepared {
     /// Salts, writes and hashes an entry's data.
     ///
     /// # Errors
-    /// When the data has a number that canonical JSON would change: an integer past 2^53.
+    /// When the data has a number that canonical JSON would change: an integer past 2^53. When it nests so deep that a
+    /// reader might stop before its end.
     pub fn of(entry: Entry) -> Result<Prepared, Unwritable> {
         let kind = entry.kind.as_str();
         let unwritable = |why: String| Unwritable { kind, why };
@@ -77,6 +78,9 @@ impl Prepared {
         let data = Json::Object(data);
         if let Some(number) = inexact(&data) {
             return Err(unwritable(format!("the integer {number} is past 2^53")));
+        }
+        if nesting::is_deeper(&data, nesting::DEEPEST_RECORD) {
+            return Err(unwritable(format!("it nests deeper than {} levels", nesting::DEEPEST_RECORD)));
         }
         let data = canonical::text(&data).map_err(|error| unwritable(error.to_string()))?;
         let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
@@ -254,6 +258,19 @@ mod tests {
             .take(&first.head.replace("outcome", "rule"), None)
             .expect("an erased body hides its kind's change here");
         assert!(rewritten.take(&second.head, Some(&second.data)).is_err(), "and the successor shows it");
+    }
+
+    #[test]
+    fn data_that_nests_too_deep_to_be_read_back_is_refused() {
+        let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
+        let seal = |levels| seal("r1", 0, None, entry(nested(levels)), &mut Times::default());
+        let run: Name = "r1".into();
+        let stored = seal(nesting::DEEPEST_RECORD).unwrap();
+        Chain::new(&run).take(&stored.head, Some(&stored.data)).unwrap();
+        for levels in [nesting::DEEPEST_RECORD + 1, 125, 126, 127, 200] {
+            let why = seal(levels).unwrap_err().to_string();
+            assert!(why.contains("nests deeper than 96 levels"), "{why}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod row;
 mod runs;
 mod seals;
 mod signatures;
+mod skim;
 mod tables;
 mod tree;
 mod walk;

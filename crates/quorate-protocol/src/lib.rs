@@ -13,6 +13,7 @@ pub mod gather;
 pub mod locks;
 pub mod material;
 pub mod modes;
+pub mod nesting;
 pub mod overlay;
 pub mod policy;
 pub mod rules;

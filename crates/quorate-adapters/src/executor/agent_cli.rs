@@ -24,6 +24,7 @@ mod presets;
 #[cfg(target_os = "linux")]
 mod proc;
 mod recipe;
+mod room;
 mod spawn;
 
 use std::sync::Arc;
@@ -46,6 +47,19 @@ pub const KIND: &str = "agent-cli";
 /// When the block has an unknown key, a value of the wrong type, or neither `command` nor `preset`.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
     Ok(Arc::new(AgentCli { recipe: Recipe::read(settings)? }))
+}
+
+/// Ends at once everything that members of this process had started.
+#[cfg(target_os = "linux")]
+pub fn end_members() {
+    let mark = mark::Scope::Process(mark::ProcessMark::own());
+    family::extinguish(|| proc::relatives(mark, None, 0));
+}
+
+/// Waits for what members had started, which is being ended since they were dropped.
+#[cfg(not(target_os = "linux"))]
+pub fn end_members() {
+    settle(std::time::Duration::from_secs(2));
 }
 
 /// Makes this process adopt the orphans of what it starts, so that a process that left its parent is still found as

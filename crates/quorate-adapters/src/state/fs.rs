@@ -9,6 +9,7 @@ mod name;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::Refused;
@@ -17,6 +18,7 @@ use quorate_kernel::registry::Build;
 use quorate_protocol::Json;
 use serde_json::Map;
 
+use super::admit;
 use crate::block::Block;
 
 /// The kind that manifests name.
@@ -38,6 +40,15 @@ pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
     Ok(Arc::new(Files { dir }))
 }
 
+/// How often a file is tried to be read while no descriptor is left, and the pause before the next time.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Whether no descriptor was left: `EMFILE` or `ENFILE`, which have no kind of their own.
+fn is_short(error: &std::io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
+}
+
 struct Files {
     dir: PathBuf,
 }
@@ -57,20 +68,34 @@ impl State for Files {
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
         // A small file is read faster here than it is handed to another thread.
         let path = self.path(participant);
-        match read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| {
-                let what = format!(
-                    "the state of `{participant}`, {}, is not a JSON object; mend it, or move it away to begin anew",
-                    path.display()
-                );
-                Error::new(what, error)
-            }),
+        let mut tries = 1;
+        let text = loop {
+            match read(&path) {
+                // Others give descriptors back, hooks for example; a participant without its state would lose its turn.
+                Err(error) if is_short(&error) && tries < TRIES => tokio::time::sleep(PAUSE).await,
+                read => break read,
+            }
+            tries += 1;
+        };
+        match text {
+            Ok(text) => {
+                let state = serde_json::from_slice(&text).map_err(|error| {
+                    let what = format!(
+                        "the state of `{participant}`, {}, is not a JSON object; mend it, or move it away to begin anew",
+                        path.display()
+                    );
+                    Error::new(what, error)
+                })?;
+                admit(participant, &state)?;
+                Ok(state)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
             Err(error) => Err(Error::new(format!("cannot read {}", path.display()), error)),
         }
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        admit(participant, state)?;
         let (dir, path) = (self.dir.clone(), self.path(participant));
         let cannot = format!("cannot write {}", path.display());
         let mut text = match serde_json::to_vec_pretty(state) {

@@ -10,6 +10,7 @@ use quorate_kernel::registry::Build;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
+use super::admit;
 use crate::block::Block;
 use crate::mcp::{self, Arguments, Connection, Repeat, Trouble, Until};
 
@@ -101,12 +102,16 @@ impl State for Store {
         }
         match value {
             Json::Null => Ok(Map::new()),
-            Json::Object(state) => Ok(state),
+            Json::Object(state) => {
+                admit(participant, &state)?;
+                Ok(state)
+            }
             _ => Err(self.unreadable(participant, "has a `value` that is no object".to_owned())),
         }
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        admit(participant, state)?;
         let unwritten =
             |trouble| Error::new(format!("the state of `{participant}` cannot be written"), trouble);
         let offer = self.connection.offer(Until::Timeout).await.map_err(unwritten)?;

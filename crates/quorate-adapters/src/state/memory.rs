@@ -10,6 +10,7 @@ use quorate_kernel::registry::Build;
 use quorate_protocol::Json;
 use serde_json::Map;
 
+use super::admit;
 use crate::block::Block;
 
 /// The kind that manifests name.
@@ -47,6 +48,7 @@ impl State for Memory {
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        admit(participant, state)?;
         self.objects().insert(participant.to_owned(), state.clone());
         Ok(())
     }

@@ -11,6 +11,7 @@ use quorate_protocol::Json;
 use serde_json::Map;
 use sqlx::Row as _;
 
+use super::admit;
 use crate::block::Block;
 use crate::database::{Database, Failure};
 
@@ -58,13 +59,16 @@ impl State for Store {
             .await
             .map_err(|error| self.database.failure(error))?;
         let Some(row) = row else { return Ok(Map::new()) };
-        serde_json::from_str(row.get(0)).map_err(|error| {
+        let state = serde_json::from_str(row.get(0)).map_err(|error| {
             let path = self.database.path().display();
             Error::new(format!("the state of `{participant}` in {path} is not a JSON object"), error)
-        })
+        })?;
+        admit(participant, &state)?;
+        Ok(state)
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+        admit(participant, state)?;
         let object = serde_json::to_string(state)
             .map_err(|error| Error::new(format!("the state of `{participant}` cannot be written"), error))?;
         let mut connection = self.database.connection().await?;

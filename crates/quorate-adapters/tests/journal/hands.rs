@@ -201,3 +201,49 @@ async fn a_journal_in_a_folder_that_is_read_only_can_be_read() {
     // A superuser may write everywhere.
     assert_eq!(appended.is_ok(), may_write, "{appended:?}");
 }
+
+/// A note that is whole and cannot be read may hold what a participant keeps to itself: it is never shown as words.
+#[tokio::test]
+async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
+    let journal = Journal::new();
+    let substrate = journal.open();
+    let first = append(&substrate, said("ann", "@bea how?")).await;
+    append(&substrate, answer("bea", "so", &first.id)).await;
+    let sound = journal.text();
+    // An earlier version took states that no reader takes apart again.
+    let deep = format!("\"count\":{}3{}", "[".repeat(126), "]".repeat(126));
+    let text = sound.replace("\"count\":3", &deep);
+    for behind in ["", "=== TURN id=t_1 participant=ann ts=2026-05-18T18:23:12Z ===\nthanks\n"] {
+        for text in [text.clone(), sound.replace("\"runtime\":\"conformance\"", "\"runtime\":4")] {
+            journal.write(format!("{text}{behind}"));
+            let error = journal.open().read(None, 10).await.unwrap_err().to_string();
+            assert!(
+                error.contains("cannot read the note of turn t_") && error.contains("at byte"),
+                "{error}"
+            );
+        }
+    }
+    // Content that looks like a note, of a program that writes none, is proven by the turn's id.
+    let words = "<!-- quorate: mine -->";
+    let id = quorate_kernel::entropy::sha256_hex(b"x\02026-05-18T18:23:12Z\0<!-- quorate: mine -->");
+    let header = format!("=== TURN id=t_{} participant=x ts=2026-05-18T18:23:12Z ===", &id[..12]);
+    journal.write(format!("{header}\n{words}\n"));
+    assert_eq!(&*journal.afresh().await[0].content, words);
+}
+
+/// A note of which only the beginning is there is no content either, whoever has written behind it.
+#[tokio::test]
+async fn the_beginning_of_a_note_is_never_content() {
+    let journal = Journal::new();
+    let substrate = journal.open();
+    let first = append(&substrate, said("ann", "@bea how?")).await;
+    append(&substrate, answer("bea", "so", &first.id)).await;
+    let text = journal.text();
+    let at = text.rfind("\"state\"").unwrap() + 12;
+    for behind in ["\n", "\n=== TURN id=t_1 participant=ann ts=2026-05-18T18:23:12Z ===\nthanks\n"] {
+        journal.write(format!("{}{behind}", &text[..at]));
+        let turns = journal.afresh().await;
+        assert!(turns.iter().all(|turn| !turn.content.contains("quorate")), "{turns:?}");
+        assert!(turns.iter().all(|turn| turn.stamp.is_none()), "{turns:?}");
+    }
+}

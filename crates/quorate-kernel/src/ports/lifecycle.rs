@@ -3,7 +3,8 @@
 //! # For adapter authors
 //!
 //! Hooks are advisory. The kernel starts them in the order of what happens and waits for none of them: a hook that
-//! fails, hangs or panics is recorded, and the conversation goes on. Each has [`DEADLINE`] to end.
+//! fails, hangs or panics is recorded, and the conversation goes on. Each has [`DEADLINE`] to end. A few run at once and
+//! some hundred wait; where a conversation is faster than its hooks for long, calls are dropped, which is recorded too.
 //!
 //! `quorate_testkit::conformance::lifecycle` checks that a hook's trouble stays its own.
 

@@ -2,7 +2,7 @@
 //!
 //! # For adapter authors
 //!
-//! A sink must not block and cannot fail: what it cannot pass on at once, it keeps. Every event has its cycle, so that
+//! A sink must not block and cannot fail: what it cannot pass on at once, it keeps, up to a limit. Every event has its cycle, so that
 //! spans can be rebuilt from the events alone.
 
 use quorate_protocol::Name;
@@ -141,6 +141,12 @@ pub enum What {
         failed: usize,
         /// How long it took.
         ms: u64,
+    },
+    /// A sink did not take events fast enough. The sink itself says so, once it takes some again.
+    #[serde(rename = "events.dropped")]
+    EventsDropped {
+        /// How many are missing before this one.
+        count: usize,
     },
     /// The ledger and the conversation differed; the conversation holds.
     #[serde(rename = "ledger.differs")]

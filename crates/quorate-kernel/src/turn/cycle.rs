@@ -8,7 +8,7 @@ use quorate_protocol::{Name, Part, PartKind};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::dispatch::Selected;
+use super::dispatch::{Cost, Selected};
 use super::{Answering, Cycled, Error, Open, PAGE, Runner, Scene, Settled, Spoken, Underway};
 use crate::clock::rfc3339;
 use crate::consultation::{millis, object};
@@ -46,30 +46,30 @@ impl Runner {
                 "{turns} of participants without a person's between, and `maxAgentTurns` is {most}; what a person says \
                  next is answered"
             );
-            return self.nobody(trigger, Some(why), started).await;
+            return self.nobody(trigger, Some(why), Cost::Nothing, started).await;
         }
         let window = self.window(&trigger);
         let selected = match self.select(&window, &trigger).await? {
-            Selected::Named(selected) => selected,
-            Selected::Undecided(why) => {
+            Selected::Named(selected, cost) if selected.is_empty() => {
+                let cycle = self.cycles;
+                if self.swarm.flags.on_idle {
+                    self.hooks.idle(cycle);
+                }
+                return self.nobody(trigger, None, cost, started).await;
+            }
+            Selected::Named(selected, _) => selected,
+            Selected::Undecided(why, cost) => {
                 let id = trigger.id.clone();
-                self.nobody(trigger, Some(why.clone()), started).await?;
+                self.nobody(trigger, Some(why.clone()), cost, started).await?;
                 return Ok(Cycled::Undecided { trigger: id, why });
             }
             Selected::Spent => return Ok(Cycled::Spent { trigger: trigger.id }),
         };
-        if selected.is_empty() {
-            let cycle = self.cycles;
-            if self.swarm.flags.on_idle {
-                self.hooks.idle(cycle);
-            }
-            return self.nobody(trigger, None, started).await;
-        }
         let answered = self.answered(&trigger);
         let asked: Vec<Name> = selected.iter().filter(|id| !answered.contains(*id)).cloned().collect();
         if asked.is_empty() {
             // All of them have answered, before this process or in another one.
-            return self.nobody(trigger, None, started).await;
+            return self.nobody(trigger, None, Cost::Nothing, started).await;
         }
         if !self.table.calls.has(asked.len()) {
             return Ok(Cycled::Spent { trigger: trigger.id });
@@ -239,11 +239,13 @@ impl Runner {
         Some(trigger)
     }
 
-    /// Nobody answers the trigger. That is recorded now and then: to dispatch it again after a crash costs nothing.
+    /// Nobody answers the trigger. That is recorded now and then where to dispatch it again after a crash costs nothing,
+    /// and is durable before the next trigger where it does.
     async fn nobody(
         &mut self,
         trigger: Turn,
         why: Option<String>,
+        cost: Cost,
         started: Instant,
     ) -> Result<Cycled, Error> {
         self.resumed = None;
@@ -253,9 +255,12 @@ impl Runner {
         self.passed_over += 1;
         let due =
             why.is_some() || self.passed_over >= PAGE || self.swarm.substrate.about().keeps == Keeps::Turns;
-        if due && self.is_remembered() {
+        if (due || cost == Cost::Calls) && self.is_remembered() {
             let entry = self.passed(&id, why.as_deref());
-            self.record(vec![entry]).await?;
+            match cost {
+                Cost::Nothing => self.record(vec![entry]).await?,
+                Cost::Calls => self.records.put_durably(vec![entry]).await?,
+            }
         }
         self.emit(What::CycleIdle { trigger: id.clone() });
         self.emit(What::CycleFinished { appended: 0, failed: 0, ms: millis(started.elapsed()) });

@@ -20,11 +20,20 @@ use crate::seat::Seat;
 /// What the dispatcher came to.
 pub(super) enum Selected {
     /// These are to speak, in order.
-    Named(Vec<Name>),
+    Named(Vec<Name>, Cost),
     /// It could not say who, and why.
-    Undecided(String),
+    Undecided(String, Cost),
     /// It has somebody asked, and no call is left.
     Spent,
+}
+
+/// What a decision has cost: whether it may be made again after a crash, or has to be durable before the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// Nobody was asked.
+    Nothing,
+    /// Somebody was, a model for example.
+    Calls,
 }
 
 impl Runner {
@@ -35,7 +44,7 @@ impl Runner {
     pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<Selected, ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
-            return Ok(Selected::Named(before.selected.clone()));
+            return Ok(Selected::Named(before.selected.clone(), Cost::Nothing));
         }
         let started = Instant::now();
         let asking = Asking {
@@ -44,6 +53,7 @@ impl Runner {
             id: format!("dispatch/{}", trigger.id).into(),
             failed: Mutex::default(),
             spent: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
         };
         let capabilities = &self.about.capabilities;
         let input = Input { window, participants: &self.roster, capabilities, ask: &asking };
@@ -52,6 +62,7 @@ impl Runner {
         if let Some(error) = asking.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
+        let cost = if asking.asked.into_inner() { Cost::Calls } else { Cost::Nothing };
         Ok(match named {
             Err(_) if asking.spent.into_inner() => Selected::Spent,
             Ok(named) => {
@@ -65,12 +76,12 @@ impl Runner {
                 }
                 let ms = millis(started.elapsed());
                 self.emit(What::DispatchDecided { dispatcher, selected: selected.clone(), ms });
-                Selected::Named(selected)
+                Selected::Named(selected, cost)
             }
             Err(error) => {
                 let error = self.swarm.redactor.redact(&error.to_string()).0;
                 self.emit(What::DispatchFailed { dispatcher, error: error.clone() });
-                Selected::Undecided(error)
+                Selected::Undecided(error, cost)
             }
         })
     }
@@ -85,6 +96,8 @@ struct Asking {
     failed: Mutex<Option<ledger::Error>>,
     /// Whether there was no call left.
     spent: AtomicBool,
+    /// Whether somebody was asked.
+    asked: AtomicBool,
 }
 
 #[async_trait]
@@ -93,15 +106,18 @@ impl Ask for Asking {
         let (mut invoke, seat) = alone::posed(&self.id, &"dispatcher".into(), "dispatch", question, seat);
         alone::clean(&self.table.redactor, &mut invoke.parts);
         match alone::put(&self.table, &self.recorder, invoke, seat).await {
-            Ok(asked) => match asked.ended.result {
-                Consultation::Answered(answer) => Ok(answer),
-                Consultation::Absent(absent) => {
-                    // Whoever had a first call has been asked, and what it lacks is an answer.
-                    let spent = absent == Absent::RunOverBudget && asked.ended.spent.calls == 0;
-                    self.spent.fetch_or(spent, Ordering::Relaxed);
-                    Err(Unanswered { absent, why: asked.ended.message })
+            Ok(asked) => {
+                self.asked.fetch_or(asked.ended.spent.calls > 0, Ordering::Relaxed);
+                match asked.ended.result {
+                    Consultation::Answered(answer) => Ok(answer),
+                    Consultation::Absent(absent) => {
+                        // Whoever had a first call has been asked, and what it lacks is an answer.
+                        let spent = absent == Absent::RunOverBudget && asked.ended.spent.calls == 0;
+                        self.spent.fetch_or(spent, Ordering::Relaxed);
+                        Err(Unanswered { absent, why: asked.ended.message })
+                    }
                 }
-            },
+            }
             Err(error) => {
                 *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Err(Absent::Failed.into())

@@ -1,4 +1,6 @@
-//! Hooks: started in the order of what happens, waited for by nobody (SEMANTICS K2).
+//! Hooks: started in the order of what happens; the conversation never waits for them (SEMANTICS K2). At most [`MOST`]
+//! run at once and [`WAITING`] wait: a hook that is slower than the conversation cannot use up processes, descriptors or
+//! memory. What does not fit is dropped, and says so.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -6,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::clock::{Clock, rfc3339};
@@ -13,11 +16,18 @@ use crate::conversation::Turn;
 use crate::ports::lifecycle::{DEADLINE, Failed, Lifecycle};
 use crate::ports::telemetry::{Event, Telemetry, What};
 
+/// How many hooks run at once. A command takes a process and some ten descriptors, and members need theirs.
+const MOST: usize = 8;
+/// How many hooks wait for their turn.
+const WAITING: usize = 256;
+
 /// The hooks of a swarm, and those that are under way.
 pub(super) struct Hooks {
     lifecycles: Vec<Arc<dyn Lifecycle>>,
     telemetry: Arc<dyn Telemetry>,
     clock: Arc<dyn Clock>,
+    /// Its permits are given in the order in which they were asked for.
+    room: Arc<Semaphore>,
     under_way: JoinSet<()>,
 }
 
@@ -27,54 +37,191 @@ impl Hooks {
         telemetry: Arc<dyn Telemetry>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Hooks { lifecycles, telemetry, clock, under_way: JoinSet::new() }
+        Hooks {
+            lifecycles,
+            telemetry,
+            clock,
+            room: Arc::new(Semaphore::new(MOST)),
+            under_way: JoinSet::new(),
+        }
     }
 
     pub(super) fn turn_end(&mut self, cycle: u64, turn: &Turn) {
-        for one in self.lifecycles.clone() {
-            let turn = turn.clone();
-            self.start(cycle, "onTurnEnd", async move { one.on_turn_end(&turn).await });
+        for lifecycle in self.lifecycles.clone() {
+            let (kind, turn) = (lifecycle.kind(), turn.clone());
+            self.start(cycle, "onTurnEnd", kind, async move { lifecycle.on_turn_end(&turn).await });
         }
     }
 
     pub(super) fn mention(&mut self, cycle: u64, target: &str, by: &Turn) {
-        for one in self.lifecycles.clone() {
-            let (target, by) = (target.to_owned(), by.clone());
-            self.start(cycle, "onMention", async move { one.on_mention(&target, &by).await });
+        for lifecycle in self.lifecycles.clone() {
+            let (kind, target, by) = (lifecycle.kind(), target.to_owned(), by.clone());
+            self.start(cycle, "onMention", kind, async move { lifecycle.on_mention(&target, &by).await });
         }
     }
 
     pub(super) fn idle(&mut self, cycle: u64) {
-        for one in self.lifecycles.clone() {
-            self.start(cycle, "onIdle", async move { one.on_idle().await });
+        for lifecycle in self.lifecycles.clone() {
+            let kind = lifecycle.kind();
+            self.start(cycle, "onIdle", kind, async move { lifecycle.on_idle().await });
         }
     }
 
-    /// Waits for those under way; what is left then is dropped.
+    /// Waits for those under way; each that has not ended by then is dropped and says so.
     pub(super) async fn settle(&mut self, limit: Duration) {
         let all = async { while self.under_way.join_next().await.is_some() {} };
-        // Each has its own deadline; whoever is in more of a hurry goes without.
         let _ = tokio::time::timeout(limit, all).await;
-        self.under_way.abort_all();
+        self.under_way.shutdown().await;
     }
 
     fn start(
         &mut self,
         cycle: u64,
         hook: &'static str,
+        kind: &'static str,
         runs: impl Future<Output = Result<(), Failed>> + Send + 'static,
     ) {
         while self.under_way.try_join_next().is_some() {}
         let (telemetry, clock) = (self.telemetry.clone(), self.clock.clone());
+        let mut ending = Ending { telemetry, clock, cycle, hook, failed: None };
+        if self.under_way.len() >= MOST + WAITING {
+            ending.failed = Some(format!(
+                "the `{kind}` lifecycle was not called: {MOST} hooks run and {WAITING} wait already"
+            ));
+            return;
+        }
+        ending.failed = Some(format!("the `{kind}` lifecycle had not ended when the run did"));
+        let room = self.room.clone();
         self.under_way.spawn(async move {
-            let error = match tokio::time::timeout(DEADLINE, AssertUnwindSafe(runs).catch_unwind()).await {
-                Ok(Ok(Ok(()))) => return,
-                Ok(Ok(Err(error))) => error,
-                Ok(Err(_)) => "it panicked".to_owned(),
-                Err(_) => format!("it did not end within {} s", DEADLINE.as_secs()),
-            };
-            let what = What::HookFailed { hook, error };
-            telemetry.emit(&Event { cycle, at: rfc3339(clock.now_ms()), what });
+            let Ok(_permit) = room.acquire().await else { return };
+            let ended = tokio::time::timeout(DEADLINE, AssertUnwindSafe(runs).catch_unwind()).await;
+            ending.with(match ended {
+                Ok(Ok(Ok(()))) => None,
+                Ok(Ok(Err(error))) => Some(error),
+                Ok(Err(_)) => Some(format!("the `{kind}` lifecycle panicked")),
+                Err(_) => Some(format!("the `{kind}` lifecycle did not end within {} s", DEADLINE.as_secs())),
+            });
         });
+    }
+}
+
+/// Tells of a hook that failed, also where its task is dropped.
+struct Ending {
+    telemetry: Arc<dyn Telemetry>,
+    clock: Arc<dyn Clock>,
+    cycle: u64,
+    hook: &'static str,
+    failed: Option<Failed>,
+}
+
+impl Ending {
+    fn with(mut self, failed: Option<Failed>) {
+        self.failed = failed;
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(error) = self.failed.take() {
+            let what = What::HookFailed { hook: self.hook, error };
+            self.telemetry.emit(&Event { cycle: self.cycle, at: rfc3339(self.clock.now_ms()), what });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// A lifecycle whose idle hook ends when it is let go, and telemetry that counts what failed.
+    #[derive(Default)]
+    struct Slow {
+        running: AtomicUsize,
+        most: AtomicUsize,
+        called: AtomicUsize,
+        go: Option<Arc<Semaphore>>,
+    }
+
+    #[async_trait]
+    impl Lifecycle for Slow {
+        fn kind(&self) -> &'static str {
+            "slow"
+        }
+
+        async fn on_idle(&self) -> Result<(), Failed> {
+            self.called.fetch_add(1, Ordering::SeqCst);
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(running, Ordering::SeqCst);
+            match &self.go {
+                Some(go) => go.acquire().await.unwrap().forget(),
+                None => std::future::pending().await,
+            }
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Telemetry for Told {
+        fn emit(&self, event: &Event) {
+            let What::HookFailed { error, .. } = &event.what else { return };
+            self.0.lock().unwrap().push(error.clone());
+        }
+    }
+
+    struct Now;
+
+    impl Clock for Now {
+        fn now_ms(&self) -> i64 {
+            0
+        }
+    }
+
+    fn hooks(slow: &Arc<Slow>) -> (Hooks, Arc<Told>) {
+        let told = Arc::new(Told::default());
+        (Hooks::new(vec![slow.clone()], told.clone(), Arc::new(Now)), told)
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_hooks_runs_a_few_at_once_and_what_is_dropped_says_so() {
+        // K2
+        let slow = Arc::new(Slow::default());
+        let (mut hooks, told) = hooks(&slow);
+        for cycle in 0..1_000 {
+            hooks.idle(cycle);
+            tokio::task::yield_now().await;
+        }
+        let dropped = told.0.lock().unwrap().clone();
+        assert_eq!(dropped.len(), 1_000 - MOST - WAITING);
+        assert!(
+            dropped.iter().all(|why| why.contains("`slow` lifecycle was not called: 8 hooks run")),
+            "{dropped:?}"
+        );
+        hooks.settle(Duration::from_millis(10)).await;
+        assert_eq!(slow.most.load(Ordering::SeqCst), MOST);
+        let told = told.0.lock().unwrap();
+        assert_eq!(told.len(), 1_000, "each says so");
+        assert!(
+            told[dropped.len()..].iter().all(|why| why.contains("had not ended when the run did")),
+            "{told:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_waits_runs_once_there_is_room() {
+        let go = Arc::new(Semaphore::new(0));
+        let slow = Arc::new(Slow { go: Some(go.clone()), ..Slow::default() });
+        let (mut hooks, told) = hooks(&slow);
+        (0..100).for_each(|cycle| hooks.idle(cycle));
+        go.add_permits(100);
+        hooks.settle(Duration::from_secs(60)).await;
+        assert_eq!((slow.called.load(Ordering::SeqCst), told.0.lock().unwrap().len()), (100, 0));
     }
 }

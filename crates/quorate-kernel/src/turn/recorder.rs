@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use quorate_protocol::Name;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::call::Recorder;
@@ -14,10 +14,16 @@ use crate::ports::ledger::{Durability, Entry, Error, Ledger};
 /// How many cycles the ledger may be behind; then the conversation waits for it.
 const BEHIND: usize = 1_024;
 
+/// Records that are to be written, and who waits until they are durable.
+struct Queued {
+    entries: Vec<Entry>,
+    durable: Option<oneshot::Sender<()>>,
+}
+
 /// Writes records behind the conversation.
 pub(super) struct Records {
     recorder: Arc<Recorder>,
-    queue: mpsc::Sender<Vec<Entry>>,
+    queue: mpsc::Sender<Queued>,
     /// Gone once its error was told.
     writer: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -25,14 +31,21 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn start(ledger: Arc<dyn Ledger>, stream: Name, next: u64) -> Self {
         let recorder = Arc::new(Recorder::new(ledger, stream, next));
-        let (queue, mut queued) = mpsc::channel::<Vec<Entry>>(BEHIND);
+        let (queue, mut queued) = mpsc::channel::<Queued>(BEHIND);
         let writes = recorder.clone();
         let writer = tokio::spawn(async move {
-            while let Some(mut entries) = queued.recv().await {
+            while let Some(Queued { mut entries, durable }) = queued.recv().await {
+                let mut wait = Vec::from_iter(durable);
                 while let Ok(more) = queued.try_recv() {
-                    entries.extend(more);
+                    entries.extend(more.entries);
+                    wait.extend(more.durable);
                 }
-                writes.append(entries, Vec::new(), Durability::Written).await?;
+                let durability = if wait.is_empty() { Durability::Written } else { Durability::Synced };
+                writes.append(entries, Vec::new(), durability).await?;
+                // A caller that was dropped does not wait any more.
+                for durable in wait {
+                    let _ = durable.send(());
+                }
             }
             Ok(())
         });
@@ -49,19 +62,31 @@ impl Records {
     /// # Errors
     /// When the ledger has failed: whoever goes on would do so unrecorded.
     pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        match self.queue.send(entries).await {
+        match self.queue.send(Queued { entries, durable: None }).await {
             Ok(()) => Ok(()),
-            Err(_) => match self.writer.take() {
-                Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).and(Err(gone())),
-                None => Err(gone()),
-            },
+            Err(_) => self.failed().await,
         }
     }
 
-    /// Writes records, and returns when they are durable with everything before them.
+    /// Writes records behind those that are queued, and returns when all of them are durable.
+    ///
+    /// # Errors
+    /// As [`Records::put`].
     pub(super) async fn put_durably(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        // Nothing is queued where every append is awaited, so that the order holds.
-        self.recorder.append(entries, Vec::new(), Durability::Synced).await
+        let (durable, is_durable) = oneshot::channel();
+        let sent = self.queue.send(Queued { entries, durable: Some(durable) }).await;
+        match (sent, is_durable.await) {
+            (Ok(()), Ok(())) => Ok(()),
+            _ => self.failed().await,
+        }
+    }
+
+    /// What the writer ended with.
+    async fn failed(&mut self) -> Result<(), Error> {
+        match self.writer.take() {
+            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).and(Err(gone())),
+            None => Err(gone()),
+        }
     }
 
     /// Writes what is queued.

@@ -16,6 +16,7 @@ use super::row::{self, Expected};
 use super::runs::{Audit, Phase, State, follows};
 use super::seals::Seals;
 use super::signatures;
+use super::skim;
 use super::tree::Growth;
 use crate::merkle::{self, Hash};
 use crate::store::STREAM;
@@ -304,7 +305,18 @@ impl Walk {
                 }
                 data
             }
-            _ => None,
+            Some(data) => {
+                if let Err(error) = skim::object(data) {
+                    let divergence = Divergence::of(
+                        Kind::Changed,
+                        Part::Record,
+                        format!("its data cannot be read: {error}"),
+                    );
+                    self.findings.add(divergence.at(run, n).place(place));
+                }
+                None
+            }
+            None => None,
         };
         let state = self.state(run);
         if stored.data.is_none() {

@@ -381,3 +381,25 @@ async fn what_was_cut_off_only_the_witness_knows() {
     let found = world.first(world.options()).await;
     assert_eq!((found.kind, found.place), (Kind::Cut, Some(15)), "{found}");
 }
+
+/// A record whose data nobody can read is not said to hold, although all its hashes fit: an earlier version wrote such.
+#[tokio::test]
+async fn what_cannot_be_read_does_not_hold() {
+    let world = World::new().await;
+    for (levels, reads) in [(60, true), (126, true), (127, false), (3_000, false)] {
+        let copy = world.copy();
+        let data = format!("{{\"answer\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        let sha256 = quorate_kernel::entropy::sha256_hex(data.as_bytes());
+        let head = format!(
+            "{{\"at\":\"2026-11-15T08:00:00.000Z\",\"data_sha256\":\"{sha256}\",\"kind\":\"consultation\",\"n\":0,\
+             \"prev\":null,\"run\":\"turns/swarm/0\",\"v\":1}}"
+        );
+        copy.sql(&format!(
+            "INSERT INTO record SELECT MAX(seq) + 1, 'turns/swarm/0', 0, 'consultation', '{head}', '{data}' FROM record"
+        ))
+        .await;
+        let found = copy.verify(copy.options()).await.divergences;
+        let unread = found.iter().any(|one| one.what.contains("its data cannot be read: recursion limit"));
+        assert_eq!((unread, found.len()), (!reads, usize::from(!reads)), "{levels}: {found:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_kernel::ports::state::State;
-use quorate_protocol::Json;
+use quorate_protocol::{Json, nesting};
 use serde_json::{Map, json};
 use tokio::task::JoinSet;
 
@@ -58,6 +58,26 @@ pub async fn all(open: &Open) {
     keeps_objects(open).await;
     keeps_ids_apart(open).await;
     shows_no_mixtures(open).await;
+    refuses_what_nests_too_deep(open).await;
+}
+
+/// What could not be read back from everywhere it goes is not taken, and what was there stays.
+///
+/// # Panics
+/// When it is not so.
+pub async fn refuses_what_nests_too_deep(open: &Open) {
+    let store = open();
+    store.write("deep", &nested(nesting::DEEPEST)).await.expect("as deep as it may be");
+    for levels in [nesting::DEEPEST + 1, 126, 127, 200] {
+        let error = store.write("deep", &nested(levels)).await.expect_err("too deep");
+        assert!(error.what.contains("nests deeper than 64 levels"), "{levels}: {error}");
+    }
+    assert_eq!(open().read("deep").await.expect("it can be read"), nested(nesting::DEEPEST));
+}
+
+/// An object of so many levels.
+pub(super) fn nested(levels: usize) -> Map<String, Json> {
+    object((1..levels).fold(json!({}), |inner, _| json!({"a": inner})))
 }
 
 fn object(json: Json) -> Map<String, Json> {

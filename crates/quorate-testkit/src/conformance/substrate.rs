@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn, key};
 use quorate_kernel::ports::substrate::{Error, Keeps, Substrate};
-use quorate_protocol::{Json, Name};
+use quorate_protocol::{Json, Name, nesting};
 use serde_json::json;
 
+use super::state::nested;
 pub use talk::{
     keeps_what_is_said, refuses_or_keeps_odd_authors, shows_windows, tells_what_is_newer, tells_who_it_is,
 };
@@ -31,11 +32,40 @@ pub async fn all(new: impl Fn() -> Box<Open>) {
     tells_who_it_is(&*new()).await;
     keeps_what_is_said(&*new()).await;
     refuses_or_keeps_odd_authors(&*new()).await;
+    refuses_what_nests_too_deep(&*new()).await;
     tells_what_is_newer(&*new()).await;
     shows_windows(&*new()).await;
     takes_a_key_once(&*new()).await;
     takes_many_writers(&*new()).await;
     tells_when_something_changed(&*new()).await;
+}
+
+/// What could not be read back beside a turn is not taken.
+///
+/// # Panics
+/// When it is, or when it spoils the conversation.
+pub async fn refuses_what_nests_too_deep(open: &Open) {
+    let substrate = open();
+    let with = |levels: usize, in_state: bool| {
+        let mut turn = answer("ann", "deep", &format!("t_{levels}").as_str().into());
+        match &mut turn.stamp {
+            Some(stamp) if in_state => stamp.state = Some(nested(levels)),
+            _ => turn.meta = nested(levels),
+        }
+        turn
+    };
+    for in_state in [false, true] {
+        for levels in [nesting::DEEPEST + 1, 124, 126, 127, 200] {
+            let error = substrate.append(with(levels, in_state)).await.expect_err("too deep");
+            assert!(
+                matches!(&error, Error::Refused(why) if why.contains("nests deeper than 64 levels")),
+                "{error}"
+            );
+        }
+    }
+    substrate.append(with(nesting::DEEPEST, true)).await.expect("as deep as it may be");
+    let turns = everything(&*open(), 8).await;
+    assert_eq!(turns.iter().map(|turn| &*turn.content).collect::<Vec<_>>(), ["deep"]);
 }
 
 /// A turn without anything beside what is said.

@@ -26,6 +26,11 @@ impl Exit {
     /// What was checked does not hold.
     pub(super) const REFUSED: Exit = Exit(1);
 
+    /// Its number.
+    pub(super) const fn code(self) -> u8 {
+        self.0
+    }
+
     /// The code of a verdict.
     pub(super) const fn verdict(code: u8) -> Exit {
         Exit(code)

@@ -1,4 +1,6 @@
-//! Ctrl-C and SIGTERM: what is under way is dropped, which ends its members, and the run stays resumable.
+//! Ctrl-C and SIGTERM. The first one drops what is under way, which ends its members, and the run stays resumable; the
+//! command then closes what it has open. The next one, and any that comes while the command opens or closes something,
+//! ends the process at once.
 
 use std::future::Future;
 
@@ -18,15 +20,9 @@ pub(super) async fn or_interrupted<T>(work: impl Future<Output = T>) -> Result<T
 
 #[cfg(unix)]
 async fn signalled() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut both = match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-        (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
-        // Without handlers the default holds: the process ends at once, and the guard ends its members.
-        _ => return std::future::pending().await,
-    };
-    tokio::select! {
-        _ = both.0.recv() => {}
-        _ = both.1.recv() => {}
+    // Dropping the receiver is how the watch learns that the work is over.
+    if watch::listen().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -34,5 +30,68 @@ async fn signalled() {
 async fn signalled() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+/// A thread that hears signals whatever the command is busy with: files that do not answer, a ledger that is locked.
+#[cfg(unix)]
+mod watch {
+    use std::sync::{Mutex, Once, PoisonError};
+
+    use tokio::signal::unix::{SignalKind, signal};
+    use tokio::sync::oneshot;
+
+    use super::super::exit::Exit;
+
+    /// Who wants to be told of the next signal.
+    static LISTENS: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
+
+    /// Tells of the next signal, as long as the receiver is there.
+    pub(super) fn listen() -> oneshot::Receiver<()> {
+        static STARTED: Once = Once::new();
+        let (sender, receiver) = oneshot::channel();
+        *LISTENS.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        STARTED.call_once(start);
+        receiver
+    }
+
+    /// Starts the thread, and returns when signals are heard. Where that fails the default holds: the process ends at
+    /// the first one, and the guard ends its members.
+    fn start() {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
+                return;
+            };
+            runtime.block_on(async {
+                let (Ok(mut interrupts), Ok(mut terminations)) =
+                    (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+                else {
+                    return;
+                };
+                // The receiver waits for exactly this.
+                let _ = ready.send(());
+                loop {
+                    tokio::select! {
+                        _ = interrupts.recv() => {}
+                        _ = terminations.recv() => {}
+                    }
+                    heard();
+                }
+            });
+        });
+        if thread.is_ok() {
+            // An error is a thread that has given up.
+            let _ = is_ready.recv();
+        }
+    }
+
+    /// Tells who listens; where nobody does, the process ends.
+    fn heard() {
+        let listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if listens.is_none_or(|listens| listens.send(()).is_err()) {
+            quorate_adapters::process::end_members();
+            std::process::exit(Exit::INTERRUPTED.code().into());
+        }
     }
 }

@@ -88,7 +88,10 @@ async fn shown(arguments: Arguments, environment: &Environment, terminal: &Termi
         return Ok(());
     }
     loop {
-        reading.changed().await?;
+        tokio::select! {
+            changed = reading.changed() => changed?,
+            () = terminal.reader_left() => return Ok(()),
+        }
         reading.page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
     }
 }

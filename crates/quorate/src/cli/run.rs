@@ -13,7 +13,7 @@ use super::arguments::{AnswerArguments, PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
 use super::progress::swarm::Watching;
-use super::render::conversation::{self, Went};
+use super::render::conversation::{self, Keeps, Went};
 use super::render::{self, Format};
 use super::say::text_of;
 use super::terminal::Terminal;
@@ -134,7 +134,7 @@ async fn drive_it(
             terminal.data(&conversation::turn(&turn, terminal.stdout));
         }
     }
-    let mut went = Went::default();
+    let mut went = Went::new(if arguments.watch { Keeps::Last } else { Keeps::All });
     let watching = &sinks.watching;
     let driven = or_interrupted(drive(&mut runner, arguments.until(), |step| match step {
         Step::Cycled(cycled) => {
@@ -160,7 +160,17 @@ async fn drive_it(
     if let Ok(driven) = driven {
         driven?;
     }
-    if let Some(left) = closed? {
+    let left = match closed {
+        Ok(left) => left,
+        // It was interrupted, and that is how it ends; what was not recorded is said.
+        Err(error) if interrupted => {
+            let stop = Stop::from(error);
+            terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(left) = left {
         if human {
             left.appended.iter().for_each(|turn| terminal.data(&conversation::turn(turn, terminal.stdout)));
         }
@@ -188,10 +198,18 @@ impl Sinks {
     fn open(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Result<Sinks, Stop> {
         let watching = Arc::new(Watching::new(terminal.watched, arguments.verbose, arguments.watch));
         let mut all = Fan(vec![watching.clone()]);
+        let watched = watching.clone();
         let lines = match &arguments.events {
             None => None,
             Some(path) => {
-                let lines = Lines::open(&absolute(&environment.directory, path)).map_err(|error| {
+                let shown = path.display().to_string();
+                let ended = move |error: &std::io::Error| {
+                    watched.say(&format!(
+                        "cannot write events to {shown}: {error}; the run goes on without them"
+                    ));
+                };
+                let file = absolute(&environment.directory, path);
+                let lines = Lines::open(&file, ended).map_err(|error| {
                     let body = Body::new(format!("cannot write {}: {error}", path.display()));
                     Stop::configuration(
                         codes::EVENTS_UNWRITABLE,

@@ -3,10 +3,14 @@
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use quorate_diagnostics::render::{Colour, Look};
 
 use crate::service::redaction::InForce;
+
+/// How often it is looked whether standard output still has a reader.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Both ends.
 pub(super) struct Terminal {
@@ -17,6 +21,8 @@ pub(super) struct Terminal {
     /// Whether somebody watches standard error.
     pub(super) watched: bool,
     failed: Cell<bool>,
+    /// Whether standard output takes nothing any more.
+    left: Cell<bool>,
     redacted: InForce,
 }
 
@@ -32,6 +38,7 @@ impl Terminal {
             stderr: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
             watched: std::io::stderr().is_terminal(),
             failed: Cell::new(false),
+            left: Cell::new(false),
             redacted,
         }
     }
@@ -45,6 +52,7 @@ impl Terminal {
     pub(super) fn verbatim(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
+        self.left.set(true);
         if error.kind() != std::io::ErrorKind::BrokenPipe {
             self.talk(&format!("cannot write to standard output: {error}"));
             self.failed.set(true);
@@ -56,6 +64,13 @@ impl Terminal {
         self.failed.get()
     }
 
+    /// Returns when the reader of standard output has gone away: a command that goes on for it alone ends then.
+    pub(super) async fn reader_left(&self) {
+        while !self.left.get() && is_read() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Writes talk, without secrets.
     pub(super) fn talk(&self, text: &str) {
         let text = &self.redacted.shown(text);
@@ -65,6 +80,23 @@ impl Terminal {
             let _ = out.write_all(b"\n");
         }
     }
+}
+
+/// Whether standard output can still be read by somebody.
+#[cfg(unix)]
+fn is_read() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = std::io::stdout();
+    // A pipe without a reader is in error; nothing else is asked.
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec::default();
+    poll(&mut polled, Some(&now)).is_err() || !polled[0].revents().contains(PollFlags::ERR)
+}
+
+/// Where it cannot be asked, the next write says so.
+#[cfg(not(unix))]
+fn is_read() -> bool {
+    true
 }
 
 /// The terminal's width; 100 where there is none.

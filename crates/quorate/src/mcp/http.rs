@@ -1,6 +1,7 @@
 //! MCP over streamable HTTP, on the loopback interface unless said. `guard` looks at who asks before anything is read.
 
 mod guard;
+mod sessions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use super::{Served, Server};
 use crate::service::stop::{Class, Stop};
 use guard::Guard;
 pub use guard::Origin;
+use sessions::Sessions;
 
 /// Where MCP is served below the address.
 pub const PATH: &str = "/mcp";
@@ -83,7 +85,8 @@ impl Listening {
             .with_allowed_origins(self.request.origins.iter().map(Origin::to_string))
             .enforce_origin_validation();
         let server = Server(served.clone());
-        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::new(sessions), config);
+        let sessions = Arc::new(Sessions::new(sessions));
+        let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
         let guard = Arc::new(Guard::new(self.address, self.request.token.as_deref(), self.request.origins));
         let router = Router::new()
             .route_service(PATH, service)

@@ -24,6 +24,9 @@ const RUNNING: usize = 16;
 /// How many jobs that have ended are remembered; the oldest are forgotten.
 const ENDED: usize = 256;
 
+/// How long a cancellation waits for a job's end: members have two seconds to end.
+const ENDING: Duration = Duration::from_secs(5);
+
 /// How a job stands.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
@@ -115,7 +118,8 @@ impl Jobs {
         standing(&job, waited)
     }
 
-    /// Ends a job, and returns when its work is dropped; false where it had ended by itself.
+    /// Ends a job, and returns when its work is dropped; false where it had ended by itself. An error where the work is
+    /// not dropped soon: it is, when it next waits for something.
     pub(super) async fn cancel(&self, id: &str) -> Result<bool, Failure> {
         let job = self.find(id)?;
         if !job.running() {
@@ -123,8 +127,18 @@ impl Jobs {
         }
         job.task.abort();
         let mut state = job.state.clone();
-        let ended = state.wait_for(|state| state.outcome.is_some()).await.map(|state| state.outcome.clone());
-        Ok(!matches!(ended, Ok(Some(Ok(_)))))
+        // Work is dropped where it waits for something; what it computes until then is not bounded.
+        let ended = tokio::time::timeout(ENDING, state.wait_for(|state| state.outcome.is_some())).await;
+        let Ok(ended) = ended else {
+            let body = Body::new(format!(
+                "cannot end job `{id}` within {} s: it computes something",
+                ENDING.as_secs()
+            ));
+            let help = "it ends when that is done; ask with `job_poll`";
+            return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
+        };
+        let outcome = ended.map(|state| state.outcome.clone());
+        Ok(!matches!(outcome, Ok(Some(Ok(_)))))
     }
 
     /// Ends all jobs.
@@ -308,6 +322,23 @@ mod tests {
         assert!(!jobs.cancel(&job).await.unwrap());
         assert!(jobs.poll(&job, Duration::from_secs(60), &caller).await.is_err());
         assert!(jobs.poll("j1", Duration::ZERO, &caller).await.is_err());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_job_that_computes_and_does_not_end_keeps_a_cancellation_for_a_bounded_time() {
+        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let job = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
+            // The thread that it runs on is not given back.
+            let _ = gone.recv();
+            std::future::pending().await
+        });
+        let job = job.await.unwrap().job;
+        let busy = tokio::time::timeout(ENDING * 3, jobs.cancel(&job)).await.expect("it is bounded");
+        assert!(format!("{:?}", busy.unwrap_err()).contains("cannot end job"));
+        drop(go);
+        assert!(jobs.cancel(&job).await.is_ok());
+        assert!(jobs.poll(&job, Duration::from_secs(60), &caller).await.is_err());
     }
 
     #[tokio::test]

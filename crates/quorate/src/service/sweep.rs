@@ -143,26 +143,28 @@ pub async fn sweep(
     let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").whole()).await?;
     let mut planned = BTreeSet::new();
     for found in files(desk, request)? {
-        match sort(desk, &found, &judged, &mut planned, request.judged) {
+        // An interruption is heard here: reading does not wait for anything else.
+        tokio::task::yield_now().await;
+        match sort(desk, found, &judged, &mut planned, request.judged) {
             Sorted::Now(swept) => all.push(swept),
-            Sorted::Due(swept, docket) => match request.mode {
+            Sorted::Due(swept, draft) => match request.mode {
                 Mode::DryRun => all.push(swept),
-                Mode::Hold => due.push((swept, docket)),
+                Mode::Hold => due.push((swept, draft)),
             },
         }
     }
     watcher.planned(due.len());
     let (desk, options) = (Arc::clone(desk), request.options.clone());
-    let work = Arc::new(Work { desk, sitting, options, undecided, watcher });
+    let work = Arc::new(Work { desk, sitting, options, undecided, judged, watcher });
     let mut due = due.into_iter();
     // One task each, so that the reviews share the processors; dropping the set drops them.
     let mut reviews = JoinSet::new();
     loop {
         while reviews.len() < request.jobs.max(1)
-            && let Some((swept, docket)) = due.next()
+            && let Some((swept, draft)) = due.next()
         {
             let work = Arc::clone(&work);
-            reviews.spawn(async move { work.one(swept, docket).await });
+            reviews.spawn(async move { work.one(swept, draft).await });
         }
         match reviews.join_next().await {
             None => break,
@@ -211,13 +213,19 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
 
 enum Sorted {
     Now(Swept),
-    Due(Swept, Docket),
+    Due(Swept, Draft),
+}
+
+/// A draft that is due. Its text is read again when its review starts: all of them would not fit into memory.
+struct Draft {
+    path: PathBuf,
+    sha256: String,
 }
 
 /// What a file's tier, content and history say.
 fn sort(
     desk: &Desk,
-    found: &Found,
+    found: Found,
     judged: &BTreeSet<String>,
     planned: &mut BTreeSet<String>,
     again: Judged,
@@ -235,23 +243,19 @@ fn sort(
     if classified.tier == Tier::Two {
         return Sorted::Now(swept(Fate::TierSkipped));
     }
-    let artifact = match artifact::read(&Subject::File(found.path.clone()), &desk.environment.directory) {
-        Ok(artifact) => artifact::Artifact { shown: path.clone(), ..artifact },
+    let sha256 = match artifact::read(&Subject::File(found.path.clone()), &desk.environment.directory) {
+        Ok(artifact) => artifact.sha256,
         Err(stop) => {
             return Sorted::Now(swept(Fate::Failed { why: stop.first() }));
         }
     };
-    if !review::due(classified.tier, &relative, &artifact.sha256) {
+    if !review::due(classified.tier, &relative, &sha256) {
         return Sorted::Now(swept(Fate::NotSampled));
     }
-    if judged.contains(&artifact.sha256)
-        || (!planned.insert(artifact.sha256.clone()) && again == Judged::Skipped)
-    {
+    if judged.contains(&sha256) || (!planned.insert(sha256.clone()) && again == Judged::Skipped) {
         return Sorted::Now(swept(Fate::AlreadyJudged));
     }
-    let docket =
-        Docket { artifact, artifact_type: classified.artifact_type.clone(), tier: classified.tier.number() };
-    Sorted::Due(swept(Fate::Due), docket)
+    Sorted::Due(swept(Fate::Due), Draft { path: found.path, sha256 })
 }
 
 /// What all reviews of a sweep share.
@@ -261,19 +265,34 @@ struct Work {
     options: Options,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
+    /// What this council has judged; nothing where it is judged again.
+    judged: BTreeSet<String>,
     watcher: Arc<dyn Watcher>,
 }
 
 impl Work {
     /// Judges one text. What keeps this one from being judged does not keep the others.
-    async fn one(&self, mut swept: Swept, docket: Docket) -> Swept {
+    async fn one(&self, mut swept: Swept, draft: Draft) -> Swept {
         self.watcher.started(&swept.path);
-        swept.fate = match self.judge(&docket).await {
-            Ok((run, Some(verdict))) => Fate::Judged { run, verdict },
-            Ok((run, None)) => Fate::Failed { why: format!("run {run} has no verdict") },
+        swept.fate = match self.fate(&swept, draft).await {
+            Ok(fate) => fate,
             Err(stop) => Fate::Failed { why: stop.first() },
         };
         swept
+    }
+
+    async fn fate(&self, swept: &Swept, draft: Draft) -> Result<Fate, Stop> {
+        let artifact = artifact::read(&Subject::File(draft.path), &self.desk.environment.directory)?;
+        // It may have been edited since it was sorted; what is there now is judged.
+        if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
+            return Ok(Fate::AlreadyJudged);
+        }
+        let artifact = artifact::Artifact { shown: swept.path.clone(), ..artifact };
+        let docket = Docket { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
+        Ok(match self.judge(&docket).await? {
+            (run, Some(verdict)) => Fate::Judged { run, verdict },
+            (run, None) => Fate::Failed { why: format!("run {run} has no verdict") },
+        })
     }
 
     async fn judge(&self, docket: &Docket) -> Result<(String, Option<Verdict>), Stop> {

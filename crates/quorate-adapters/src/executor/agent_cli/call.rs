@@ -17,6 +17,7 @@ use super::clock;
 use super::command;
 use super::ending::Member;
 use super::mark::Mark;
+use super::room;
 use super::spawn::Launch;
 
 /// How an attempt ended and what was printed.
@@ -43,9 +44,16 @@ pub(super) enum Ending {
 
 /// Starts a command, gives it the prompt, and waits for its end.
 pub(super) async fn run(launch: Launch, prompt: Arc<str>, deadline: Instant) -> Result<Ended, Failure> {
-    let no_room = |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
+    let program = launch.program.clone();
+    let no_room = |error: std::io::Error| command::not_started(&program, &error);
     // Dropping `_held` is how the thread learns that nobody waits any more.
-    let (hangup, _held) = std::io::pipe().map_err(no_room)?;
+    let (hangup, _held) = loop {
+        match std::io::pipe() {
+            Ok(pipe) => break pipe,
+            Err(error) if room::may_come(&error, deadline) => room::pause().await,
+            Err(error) => return Err(no_room(error)),
+        }
+    };
     let (report, reported) = oneshot::channel();
     let live = Live::enter();
     std::thread::Builder::new()
@@ -73,9 +81,20 @@ fn attend(
         return Err(Failure::failed(format!("`{}` is not a directory", launch.cwd.display())));
     }
     let mark = Mark::next();
-    let child = launch.start(mark).map_err(|error| command::not_started(&launch.program, &error))?;
-    let broken =
-        |error: std::io::Error| Failure::failed(format!("the command's pipes cannot be used: {error}"));
+    let child = loop {
+        match launch.start(mark) {
+            Ok(child) => break child,
+            Err(error) if room::may_come(&error, deadline) => {
+                if room::hung_up(hangup.as_fd()) {
+                    return Err(Failure::TimedOut);
+                }
+            }
+            Err(error) => return Err(command::not_started(&launch.program, &error)),
+        }
+    };
+    let broken = |error: std::io::Error| {
+        Failure::failed(format!("cannot use the pipes of `{}`: {error}", launch.program.display()))
+    };
     let mut member = Member::new(child, mark, prompt).map_err(broken)?;
     let ending = loop {
         let hung_up = match member.serve(deadline, Some(hangup.as_fd())) {

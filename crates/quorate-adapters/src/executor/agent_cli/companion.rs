@@ -82,7 +82,8 @@ impl Program {
             variables: self.environment.variables(),
             cwd: self.cwd.clone(),
         };
-        let no_room = |error: std::io::Error| format!("no room to start a command: {error}");
+        let program = launch.program.clone();
+        let no_room = |error: std::io::Error| command::not_started(&program, &error).to_string();
         let (mut hangup, held) = std::io::pipe().map_err(no_room)?;
         let (started, ends) = oneshot::channel();
         let (say, last_words) = oneshot::channel();
@@ -140,7 +141,7 @@ fn attend(
     let mut member = match Member::new(child, mark, Arc::from("")) {
         Ok(member) => member,
         Err(error) => {
-            let _ = started.send(Err(format!("the command's pipes cannot be used: {error}")));
+            let _ = started.send(Err(format!("cannot use the command's pipes: {error}")));
             return;
         }
     };

@@ -33,6 +33,8 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 const TURN: &str = "=== TURN";
 const NOTE: &str = "<!-- quorate:";
 const NOTE_OPENING: &str = "<!-- quorate: ";
+/// How every note begins that we write.
+const NOTE_BEGUN: &str = r#"<!-- quorate: {"bytes":"#;
 const NOTE_CLOSING: &str = " -->";
 const TORN: &str = r#"<!-- quorate: {"torn":true} -->"#;
 const CUT: &str = r#"<!-- quorate: {"cut":"#;
@@ -191,8 +193,17 @@ pub(super) struct Body<'a> {
     pub(super) begun: bool,
 }
 
-/// Reads a turn; where it is not UTF-8, the byte in the body.
-pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
+/// Why a turn cannot be read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// It is not UTF-8 at this byte of the body.
+    Text(usize),
+    /// It has a whole note that is none of ours: it may hold a participant's state, so it is not shown as content.
+    Note(serde_json::Error),
+}
+
+/// Reads a turn.
+pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable> {
     let ended = body.text.last().map_or(body.begun, |byte| *byte == b'\n');
     let open = body.last && !ended;
     // What was cut off may end within a character; so may what is marked as such.
@@ -207,7 +218,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
             let lossy = String::from_utf8_lossy(body.text);
             match split || lossy.lines().any(|line| line == TORN || cut(line).is_some()) {
                 true => (lossy, split),
-                false => return Err(error.valid_up_to()),
+                false => return Err(Unreadable::Text(error.valid_up_to())),
             }
         }
     };
@@ -217,13 +228,22 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
     }
     let mut lines: Vec<&str> = text.split('\n').collect();
     let first = lines[0];
-    let note = note(first);
+    let (note, flaw) = match note(first) {
+        Ok(note) => (note, None),
+        Err(error) => (None, Some(error)),
+    };
     // A note that was cut off is neither note nor content.
     let broken = note.is_none() && is_cut_note(first);
+    // Another program's content may begin as a note does. The id proves that it is content.
+    let like_a_note = flaw.is_some() || first.starts_with(NOTE_BEGUN);
+    let is_note = broken && like_a_note && !is_of(header, &content(&lines, None));
     if note.is_some() {
         lines.remove(0);
     }
     let marked = marks(&mut lines);
+    if let Some(error) = flaw.filter(|_| is_note && !marked.torn && !first.contains('\0')) {
+        return Err(Unreadable::Note(error));
+    }
     let mut mend = Mend { line_feed: open, ..Mend::default() };
     let is_whole = |lines: &[&str]| {
         let content = content(lines, note.as_ref());
@@ -267,7 +287,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
             lines.extend(end.flatten());
         }
     }
-    if broken && (marked.torn || (open && lines.len() == 1)) {
+    if is_note || broken && (marked.torn || (open && lines.len() == 1)) {
         lines.retain(|line| !std::ptr::eq(*line, first));
         torn = true;
     }
@@ -297,7 +317,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, usize> {
 /// Reads a turn that has others behind it and nothing unusual in it, as nearly all have.
 fn read_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
     let (first, rest) = text.split_once('\n')?;
-    let note = note(first);
+    let note = note(first).ok()?;
     let rest = if note.is_some() { rest } else { text };
     if body.last || !is_plain(rest) {
         return None;
@@ -355,9 +375,11 @@ fn is_short(content: &str, note: &Note, open: bool) -> bool {
     note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
 }
 
-fn note(line: &str) -> Option<Note> {
-    let json = line.strip_prefix(NOTE_OPENING)?.strip_suffix(NOTE_CLOSING)?;
-    serde_json::from_str::<Note>(json).ok().filter(|_| line != TORN && cut(line).is_none())
+/// The note that a line is; an error where it has the form of one and cannot be read.
+fn note(line: &str) -> Result<Option<Note>, serde_json::Error> {
+    let json = line.strip_prefix(NOTE_OPENING).and_then(|rest| rest.strip_suffix(NOTE_CLOSING));
+    let json = json.filter(|_| line != TORN && cut(line).is_none());
+    json.map(serde_json::from_str).transpose()
 }
 
 /// How many lines before it a mark says to be cut off.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 
-use super::format::{self, Body, Entry, Header};
+use super::format::{self, Body, Entry, Header, Unreadable};
 use super::trouble::Trouble;
 
 /// How much is read at once.
@@ -77,9 +77,13 @@ impl<'a> Scan<'a> {
     fn found(&self, begun: Begun, last: bool) -> Result<Found, Trouble> {
         let body = Body { text: &self.body, last, begun: begun.ended };
         let header = begun.header;
-        let entry = format::read(&header, &body).map_err(|byte| {
+        let entry = format::read(&header, &body).map_err(|unreadable| {
             let end = if last { self.at } else { self.at - self.line.len() as u64 };
-            Trouble::Text(end - self.body.len() as u64 + byte as u64)
+            let begin = end - self.body.len() as u64;
+            match unreadable {
+                Unreadable::Text(byte) => Trouble::Text(begin + byte as u64),
+                Unreadable::Note(error) => Trouble::Note { byte: begin, turn: header.id.clone(), error },
+            }
         })?;
         Ok(Found { offset: begun.offset, entry })
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use quorate_kernel::ports::substrate::Error;
+use quorate_protocol::Name;
 
 /// Why something did not work.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(super) enum Trouble {
     Io(io::Error),
     /// The journal is not UTF-8 at this byte.
     Text(u64),
+    /// The note of a turn, which begins at this byte, cannot be read.
+    Note { byte: u64, turn: Name, error: serde_json::Error },
     /// The index is not the journal's.
     Doubt,
     /// The journal changes faster than it is read.
@@ -39,6 +42,13 @@ impl Trouble {
                 "the journal {journal} is not UTF-8 at byte {byte}; nothing is read past it and nothing is lost: \
                  mend the text there"
             )),
+            Trouble::Note { byte, turn, error } => Error::unavailable(
+                format!(
+                    "cannot read the note of turn {turn} in the journal {journal} at byte {byte}; nothing is read past \
+                     it: correct the line, or remove it if the turn's state and metadata may go"
+                ),
+                error,
+            ),
             Trouble::Doubt | Trouble::Moving => unavailable(format!(
                 "the journal {journal} was changed by another program at the same moment; try again"
             )),

@@ -42,6 +42,12 @@ impl Watching {
         }
     }
 
+    /// Says something on standard error, from any thread.
+    pub fn say(&self, text: &str) {
+        self.clear();
+        let _ = writeln!(std::io::stderr().lock(), "{}", line(text));
+    }
+
     fn with(&self, does: impl FnOnce(&mut State)) {
         does(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -142,6 +148,7 @@ fn told(what: &What) -> String {
         What::CycleFinished { appended, failed, ms } => {
             format!("cycle over: {appended} appended, {failed} failed ({ms} ms)")
         }
+        What::EventsDropped { count } => format!("{count} events were dropped"),
         What::LedgerDiffers { what } => format!("the ledger was made good: {}", line(what)),
     }
 }

@@ -1,5 +1,7 @@
 //! Conversations: turns, coloured by speaker, and what a run of a runtime came to.
 
+use std::collections::VecDeque;
+
 use anstyle::{AnsiColor, Style};
 use quorate_diagnostics::render::{Colour, Look};
 use quorate_kernel::clock::rfc3339;
@@ -22,21 +24,67 @@ const VOICES: [AnsiColor; 6] = [
     AnsiColor::BrightRed,
 ];
 
+/// How much of a run without an end is kept to be shown at its end.
+const WINDOW: usize = 100;
+
+/// The last of what happened, and how much happened. A run that may go on for months keeps no more of it than it shows.
+#[derive(Debug)]
+pub struct Last<T> {
+    most: usize,
+    all: VecDeque<T>,
+    count: usize,
+}
+
+impl<T> Last<T> {
+    fn new(most: usize) -> Self {
+        Last { most, all: VecDeque::new(), count: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn omitted(&self) -> usize {
+        self.count - self.all.len()
+    }
+}
+
+impl<T> Extend<T> for Last<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, more: I) {
+        for one in more {
+            self.count += 1;
+            self.all.push_back(one);
+            if self.all.len() > self.most {
+                self.all.pop_front();
+            }
+        }
+    }
+}
+
+/// What is kept of a run until its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// Everything: it ends when nothing is left to do.
+    All,
+    /// The last of everything: it ends when it is interrupted.
+    Last,
+}
+
 /// What a run of a runtime came to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Went {
     /// How many turns somebody was asked to answer.
     pub asked: usize,
     /// How many turns nobody answers.
     pub idle: usize,
     /// What was appended.
-    pub appended: Vec<Turn>,
+    pub appended: Last<Turn>,
     /// Who has not spoken: the trigger, who, and why.
-    pub failed: Vec<(String, String, String)>,
+    pub failed: Last<(String, String, String)>,
     /// Turns that were passed over, and why.
-    pub passed: Vec<(String, String)>,
+    pub passed: Last<(String, String)>,
     /// Turns of which could not be said who answers them, and why.
-    pub undecided: Vec<(String, String)>,
+    pub undecided: Last<(String, String)>,
     /// The turn for which no calls were left.
     pub spent: Option<String>,
     /// The turn that was being answered when it was interrupted, and who had not answered.
@@ -44,6 +92,24 @@ pub struct Went {
 }
 
 impl Went {
+    /// Nothing so far.
+    pub fn new(keeps: Keeps) -> Self {
+        let most = match keeps {
+            Keeps::All => usize::MAX,
+            Keeps::Last => WINDOW,
+        };
+        Went {
+            asked: 0,
+            idle: 0,
+            appended: Last::new(most),
+            failed: Last::new(most),
+            passed: Last::new(most),
+            undecided: Last::new(most),
+            spent: None,
+            unheard: None,
+        }
+    }
+
     /// Takes a cycle.
     pub fn take(&mut self, cycled: Cycled) {
         match cycled {
@@ -57,7 +123,7 @@ impl Went {
                 self.idle += 1;
                 self.passed.extend(why.map(|why| (trigger.to_string(), why)));
             }
-            Cycled::Undecided { trigger, why } => self.undecided.push((trigger.to_string(), why)),
+            Cycled::Undecided { trigger, why } => self.undecided.extend([(trigger.to_string(), why)]),
             Cycled::Spent { trigger } => self.spent = Some(trigger.to_string()),
             Cycled::Nothing => {}
         }
@@ -181,10 +247,10 @@ pub fn records_json(runtime: &Runtime, records: &[Record]) -> String {
 pub fn went(went: &Went, told: bool) -> String {
     let mut text = String::new();
     if !told {
-        for (trigger, who, why) in &went.failed {
+        for (trigger, who, why) in &went.failed.all {
             text.push_str(&format!("{} has not answered {trigger}: {}\n", line(who), line(why)));
         }
-        for (trigger, why) in went.passed.iter().chain(&went.undecided) {
+        for (trigger, why) in went.passed.all.iter().chain(&went.undecided.all) {
             text.push_str(&format!("nobody answers {trigger}: {}\n", line(why)));
         }
     }
@@ -195,7 +261,7 @@ pub fn went(went: &Went, told: bool) -> String {
         let unheard = line(&unheard.join(", "));
         text.push_str(&format!("interrupted: the next run asks {unheard} again to answer {trigger}\n"));
     }
-    text.push_str(&match (went.asked, went.appended.len()) {
+    text.push_str(&match (went.asked, went.appended.count) {
         (0, _) if went.idle == 0 && went.is_whole() => "nothing is new\n".to_owned(),
         (0, _) if went.passed.is_empty() && went.is_whole() => "nothing is to be answered\n".to_owned(),
         (_, 1) => "1 turn appended\n".to_owned(),
@@ -206,14 +272,25 @@ pub fn went(went: &Went, told: bool) -> String {
 
 /// What a run came to, as one JSON object.
 pub fn went_json(runtime: &Runtime, went: &Went) -> String {
-    let appended: Vec<Value> = went.appended.iter().map(turn_json).collect();
-    let failed = went.failed.iter();
+    let appended: Vec<Value> = went.appended.all.iter().map(turn_json).collect();
+    let failed = went.failed.all.iter();
     let failed = failed.map(|(on, who, why)| json!({"trigger": on, "participant": who, "why": why}));
-    let turns = |all: &[(String, String)]| -> Vec<Value> {
-        all.iter().map(|(on, why)| json!({"trigger": on, "why": why})).collect()
+    let turns = |last: &Last<(String, String)>| -> Vec<Value> {
+        last.all.iter().map(|(on, why)| json!({"trigger": on, "why": why})).collect()
     };
     let unheard = went.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
-    let json = json!({
+    let omitted = [
+        ("appended", went.appended.omitted()),
+        ("failed", went.failed.omitted()),
+        ("passed", went.passed.omitted()),
+        ("undecided", went.undecided.omitted()),
+    ];
+    let omitted: Map<String, Value> = omitted
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(key, count)| (key.to_owned(), json!(count)))
+        .collect();
+    let mut json = json!({
         "runtime": runtime.id,
         "asked": went.asked,
         "idle": went.idle,
@@ -224,5 +301,38 @@ pub fn went_json(runtime: &Runtime, went: &Went) -> String {
         "spent": went.spent,
         "interrupted": unheard,
     });
+    if !omitted.is_empty() {
+        json["omitted"] = Value::Object(omitted);
+    }
     format!("{json:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_an_end_keeps_the_last_of_what_happened_and_counts_all() {
+        let turn = |at: usize| Turn {
+            id: format!("t{at}").into(),
+            participant: "ada".into(),
+            timestamp: "".into(),
+            content: "x".into(),
+            meta: Map::new(),
+            stamp: None,
+        };
+        for (keeps, kept) in [(Keeps::Last, WINDOW), (Keeps::All, 1_000)] {
+            let mut all = Went::new(keeps);
+            for at in 0..1_000 {
+                let failed = vec![("bo".into(), "no".to_owned())];
+                all.take(Cycled::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
+                all.take(Cycled::Idle { trigger: "t".into(), why: Some("guard".to_owned()) });
+                all.take(Cycled::Undecided { trigger: "t".into(), why: "router".to_owned() });
+            }
+            let lengths = [all.failed.all.len(), all.passed.all.len(), all.undecided.all.len()];
+            assert_eq!((all.appended.all.len(), lengths), (kept, [kept; 3]));
+            assert_eq!((all.appended.omitted(), &*all.appended.all[kept - 1].id), (1_000 - kept, "t999"));
+            assert!(went(&all, true).ends_with("1000 turns appended\n") && !all.is_whole());
+        }
+    }
 }

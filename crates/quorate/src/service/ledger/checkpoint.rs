@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
@@ -19,6 +20,11 @@ use crate::service::workspace::{Workspace, shown};
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
 pub const VARIABLE: &str = "QUORATE_LEDGER_KEY";
+
+/// How long a command that is done waits for the ledger to be sealed, and to be closed. Nothing that was recorded depends
+/// on either: the next command seals, and what was written stays without being closed.
+const SEALING: Duration = Duration::from_secs(10);
+const CLOSING: Duration = Duration::from_secs(3);
 
 /// What is done to seal a ledger.
 pub struct Sealing<'a> {
@@ -69,7 +75,12 @@ pub async fn checkpoint_or_say(desk: &Desk) -> Report {
 
 /// Closes a ledger, and keeps the last checkpoint beside the key that signed it once it is on the disk to stay: when the
 /// last process that has the file open closes it, SQLite folds its log into it and syncs both.
+/// A ledger that does not answer is left to the system, which closes its files when the process ends.
 pub async fn close(store: Store) {
+    let _ = tokio::time::timeout(CLOSING, closed(store)).await;
+}
+
+async fn closed(store: Store) {
     let last = match store.closed_to_writers() {
         None => store.last_sealed().await.ok().flatten(),
         Some(_) => None,
@@ -167,16 +178,18 @@ impl Sealing<'_> {
     pub async fn seal_or_say(&self) -> Report {
         // Nobody is shown it but the witness.
         let durability = if self.witness.is_some() { Durability::Synced } else { Durability::Written };
-        match self.seal(durability).await {
-            Ok(done) => done.report,
-            Err(stop) => {
-                let mut report = Report::new();
-                let body = Body::new(format!("the ledger is not sealed: {}", stop.first()));
-                let help = "see what is wrong with `quorate ledger verify`";
-                report.warn(codes::CHECKPOINT_MISSING, body.help(help));
-                report
-            }
-        }
+        let (why, help) = match tokio::time::timeout(SEALING, self.seal(durability)).await {
+            Ok(Ok(done)) => return done.report,
+            Ok(Err(stop)) => (stop.first(), "see what is wrong with `quorate ledger verify`"),
+            Err(_) => (
+                format!("it did not answer within {} s", SEALING.as_secs()),
+                "seal it with `quorate ledger checkpoint` when no other process keeps it busy",
+            ),
+        };
+        let mut report = Report::new();
+        let body = Body::new(format!("the ledger is not sealed: {why}"));
+        report.warn(codes::CHECKPOINT_MISSING, body.help(help));
+        report
     }
 
     /// The ledger's key, where it is the one that signed so far.

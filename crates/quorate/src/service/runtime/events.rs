@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
 use quorate_kernel::redact::Redactor;
@@ -43,18 +44,46 @@ impl Telemetry for Clean {
     }
 }
 
-/// JSON lines in a file. What cannot be written is kept, and written as soon as it can be.
+/// How many events wait while the file does not take them; later ones are dropped and counted.
+const WAITING: usize = 4_096;
+/// How long a file may take at the end to take what waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// JSON lines in a file, written by a thread of their own: a pipe that is not read, or a disk that does not answer, keeps
+/// no turn waiting. What a regular file does not take is kept, and written as soon as it does; a pipe without a reader
+/// ends the events. What does not fit into the queue is counted by an event `events.dropped`.
 pub struct Lines {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     path: PathBuf,
     state: Mutex<State>,
+    /// Rings when there is something to do, and when the writer is done.
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    file: Option<File>,
     waiting: VecDeque<String>,
-    /// Whether the file may end in half a line.
-    torn: bool,
+    /// Whether a line is being written, which does not wait any more.
+    writing: bool,
+    /// How many were dropped, of which no line tells yet.
+    dropped: usize,
+    /// What the last write failed with.
+    failed: Option<io::Error>,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    /// Events come.
+    #[default]
+    Open,
+    /// No more do; the writer writes what waits.
+    Closing,
+    /// The writer is gone.
+    Over,
 }
 
 /// Events that could not be written where they were to go.
@@ -64,19 +93,24 @@ pub struct Kept {
     pub count: usize,
     /// Why.
     pub error: io::Error,
-    /// Where they are instead; `None` where that failed, too.
+    /// Where they are instead; `None` where that failed, too, or where they were dropped.
     pub path: Option<PathBuf>,
 }
 
 impl Lines {
-    /// A file that is appended to, and made where it is not there.
+    /// A file that is appended to, and made where it is not there. `ended` is called where it takes nothing any more,
+    /// from another thread.
     ///
     /// # Errors
     /// When it cannot be opened: somebody who wants events is not left without them from the start.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        let state = State { file: Some(file), ..State::default() };
-        Ok(Lines { path: path.to_owned(), state: Mutex::new(state) })
+    pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> io::Result<Self> {
+        let file = append_to(path)?;
+        let is_regular = file.metadata()?.is_file();
+        let shared =
+            Arc::new(Shared { path: path.to_owned(), state: Mutex::default(), changed: Condvar::new() });
+        let writer = Writer { shared: shared.clone(), file: Some(file), torn: false, is_regular };
+        std::thread::Builder::new().name("events".to_owned()).spawn(move || writer.write_all(ended))?;
+        Ok(Lines { shared })
     }
 
     /// Writes what is waiting. What still cannot be written is put into `dir`.
@@ -84,48 +118,118 @@ impl Lines {
     /// # Errors
     /// What became of it.
     pub fn close(&self, dir: &Path) -> Result<(), Kept> {
-        let mut state = self.lock();
-        let Err(error) = state.write(&self.path) else { return Ok(()) };
-        let count = state.waiting.len();
+        let mut state = self.shared.lock();
+        if state.phase == Phase::Open {
+            state.phase = Phase::Closing;
+            self.shared.changed.notify_all();
+        }
+        let waited =
+            self.shared.changed.wait_timeout_while(state, PATIENCE, |state| state.phase != Phase::Over);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let count = state.waiting.len() + usize::from(state.writing) + state.dropped;
+        if count == 0 {
+            return Ok(());
+        }
+        let slow = || io::Error::new(io::ErrorKind::TimedOut, "its reader does not read");
+        let error = state.failed.take().unwrap_or_else(slow);
         let text: String = state.waiting.drain(..).collect();
-        let kept = aside::keep(dir, "events.jsonl", text.as_bytes());
-        Err(Kept { count, error, path: kept.ok().map(|piece| piece.path) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let kept =
+            if text.is_empty() { None } else { aside::keep(dir, "events.jsonl", text.as_bytes()).ok() };
+        Err(Kept { count, error, path: kept.map(|piece| piece.path) })
     }
 }
 
 impl Telemetry for Lines {
     fn emit(&self, event: &Event) {
-        let Ok(mut line) = serde_json::to_string(event) else { return };
-        line.push('\n');
-        let mut state = self.lock();
-        state.waiting.push_back(line);
-        // Tried again with the next event, and at the end.
-        let _ = state.write(&self.path);
+        let line = |event: &Event| serde_json::to_string(event).map(|line| line + "\n").ok();
+        let mut state = self.shared.lock();
+        if state.phase != Phase::Open || state.waiting.len() >= WAITING {
+            state.dropped += 1;
+            return;
+        }
+        if state.dropped > 0 {
+            let what = What::EventsDropped { count: std::mem::take(&mut state.dropped) };
+            state.waiting.extend(line(&Event { what, ..event.clone() }));
+        }
+        state.waiting.extend(line(event));
+        self.shared.changed.notify_all();
     }
 }
 
-impl State {
-    fn write(&mut self, path: &Path) -> io::Result<()> {
-        while let Some(line) = self.waiting.front() {
-            let mut file = match self.file.take() {
-                Some(file) => file,
-                None => OpenOptions::new().create(true).append(true).open(path)?,
-            };
-            if self.torn {
-                file.write_all(b"\n")?;
-                self.torn = false;
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what waits.
+struct Writer {
+    shared: Arc<Shared>,
+    file: Option<File>,
+    /// Whether the file may end in half a line.
+    torn: bool,
+    /// Whether a file that failed may take more later; a pipe without a reader does not.
+    is_regular: bool,
+}
+
+impl Writer {
+    fn write_all(mut self, ended: impl FnOnce(&io::Error)) {
+        let mut told = Some(ended);
+        while let Some(line) = self.next() {
+            let written = self.write(&line);
+            let mut state = self.shared.lock();
+            state.writing = false;
+            match written {
+                Ok(()) => {
+                    state.failed = None;
+                    continue;
+                }
+                Err(error) => {
+                    if let (Some(told), false) = (told.take(), self.is_regular) {
+                        told(&error);
+                    }
+                    state.failed = Some(error);
+                    state.waiting.push_front(line);
+                }
             }
-            if let Err(error) = file.write_all(line.as_bytes()) {
-                self.torn = true;
-                return Err(error);
+            if !self.is_regular || state.phase == Phase::Closing {
+                break;
             }
-            self.file = Some(file);
-            self.waiting.pop_front();
+            // Tried again with the next event, and at the end.
+            drop(self.shared.changed.wait(state));
         }
+        self.shared.lock().phase = Phase::Over;
+        self.shared.changed.notify_all();
+    }
+
+    /// The next line; none where there is none and no more come.
+    fn next(&self) -> Option<String> {
+        let is_idle = |state: &mut State| state.waiting.is_empty() && state.phase == Phase::Open;
+        let waited = self.shared.changed.wait_while(self.shared.lock(), is_idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let line = state.waiting.pop_front();
+        state.writing = line.is_some();
+        line
+    }
+
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => append_to(&self.shared.path)?,
+        };
+        if self.torn {
+            file.write_all(b"\n")?;
+            self.torn = false;
+        }
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            self.torn = true;
+            return Err(error);
+        }
+        self.file = Some(file);
         Ok(())
     }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }

@@ -1,26 +1,28 @@
 //! Edits of a JSON text: values are replaced, added and removed at their places, and the rest stays byte for byte.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use quorate_manifest::tree::Node;
 
 use super::style::{Style, Written};
 
-/// Edits that are collected, and made all at once. No two of them overlap.
+/// Edits that are collected, and made all at once. No two of them overlap, but that a later one may cover earlier ones.
 pub(super) struct Edits<'t> {
     text: &'t str,
+    /// Where its lines begin.
+    lines: Vec<usize>,
     edits: Vec<(Range<usize>, String)>,
 }
 
 impl<'t> Edits<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Edits { text, edits: Vec::new() }
+        let behind = text.match_indices('\n').map(|(at, newline)| at + newline.len());
+        Edits { text, lines: std::iter::once(0).chain(behind).collect(), edits: Vec::new() }
     }
 
-    /// Puts a text in a place.
+    /// Puts a text in a place. What was put into that place before goes with it.
     pub(super) fn put(&mut self, at: Range<usize>, text: String) {
-        // What lies in there goes with it.
-        self.edits.retain(|(range, _)| range.start < at.start || range.end > at.end);
         self.edits.push((at, text));
     }
 
@@ -71,12 +73,12 @@ impl<'t> Edits<'t> {
         let spans = spans(holder);
         let mut at = 0;
         while at < spans.len() {
-            if !out.contains(&at) {
+            if out.binary_search(&at).is_err() {
                 at += 1;
                 continue;
             }
             let start = at;
-            while at < spans.len() && out.contains(&at) {
+            while at < spans.len() && out.binary_search(&at).is_ok() {
                 at += 1;
             }
             // With the comma before it; at the beginning, with the one after it.
@@ -91,7 +93,7 @@ impl<'t> Edits<'t> {
 
     /// The space that the line of a place begins with.
     fn indent(&self, at: usize) -> &'t str {
-        let line = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = self.lines[self.lines.partition_point(|begin| *begin <= at) - 1];
         let rest = &self.text[line..];
         let end = rest.find(|c| c != ' ' && c != '\t').unwrap_or(rest.len());
         if rest.starts_with('\u{feff}') { "" } else { &rest[..end] }
@@ -100,16 +102,34 @@ impl<'t> Edits<'t> {
     /// The text with all edits made.
     pub(super) fn done(mut self) -> String {
         // Where something is replaced up to a place and something is added there, the first goes first.
-        self.edits.sort_by_key(|(range, _)| (range.start, range.end));
         let mut text = String::with_capacity(self.text.len());
         let mut at = 0;
-        for (range, new) in &self.edits {
+        for (range, new) in &self.standing() {
             text.push_str(&self.text[at..range.start]);
             text.push_str(new);
             at = range.end;
         }
         text.push_str(&self.text[at..]);
         text
+    }
+}
+
+impl Edits<'_> {
+    /// The edits that no later one covers, in the order of their places.
+    fn standing(&mut self) -> Vec<(Range<usize>, String)> {
+        let mut edits: Vec<_> = std::mem::take(&mut self.edits).into_iter().enumerate().collect();
+        edits.sort_by_key(|(made, (range, _))| (range.start, Reverse(range.end), Reverse(*made)));
+        // Those that may cover what comes next. They lie in each other, so that there are few.
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        edits.retain(|(made, (range, _))| {
+            open.retain(|(_, end)| *end >= range.start);
+            let covered = open.iter().any(|(later, end)| later > made && *end >= range.end);
+            open.push((*made, range.end));
+            !covered
+        });
+        let mut edits: Vec<_> = edits.into_iter().map(|(_, edit)| edit).collect();
+        edits.sort_by_key(|(range, _)| (range.start, range.end));
+        edits
     }
 }
 

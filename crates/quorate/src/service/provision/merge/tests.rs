@@ -112,3 +112,43 @@ fn force_takes_out_what_was_changed_and_nothing_that_is_somebody_elses() {
     let taken = take_out("[1]", Some("{}"), "{\"x\": 1}", Force::Yes).expect("JSON");
     assert_eq!((taken.text.as_deref(), taken.left.len(), taken.lost.len()), (Some("[1]"), 1, 0));
 }
+
+/// Several megabytes on one line, of which every value changes: what grew with the square of that took minutes.
+#[test]
+fn large_texts_are_merged_and_taken_out_in_a_time_that_grows_with_them() {
+    const KEYS: usize = 50_000;
+    let text = |value: &str| {
+        let entries: Vec<String> = (0..KEYS).map(|at| format!("\"key-{at:06}\": {value}")).collect();
+        format!("{{{}}}", entries.join(", "))
+    };
+    let more = text("{\"b\": [2]}").replace("key-", "new-");
+    let started = tokio::time::Instant::now();
+    let replaced = merge(&text("{\"a\": 1}"), &text("[1, {}]")).expect("JSON");
+    assert_eq!(replaced, text("[1, {}]"));
+    let added = merge(&replaced, &more).expect("JSON");
+    let taken = take_out(&added, Some(&replaced), &added, Force::No).expect("JSON");
+    assert_eq!(taken.text.as_deref(), Some(&*replaced));
+    // Every other member goes.
+    let halves = (0..KEYS).filter(|at| at % 2 == 0).map(|at| format!("\"key-{at:06}\": [1, {{}}]"));
+    let half = format!("{{{}}}", halves.collect::<Vec<_>>().join(", "));
+    let taken = take_out(&replaced, Some(&half), &replaced, Force::No).expect("JSON");
+    assert_eq!(
+        taken
+            .text
+            .map(|text| meaning(&json::parse(&text).expect("JSON"))
+                == meaning(&json::parse(&half).expect("JSON"))),
+        Some(true)
+    );
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn what_is_put_into_a_place_takes_what_was_put_there_before() {
+    let mut edits = Edits::new("abcdefgh");
+    for (at, text) in
+        [(1..2, "B"), (6..7, "G"), (3..3, "+"), (3..5, "DE"), (0..3, "X"), (7..7, "!"), (3..5, "de")]
+    {
+        edits.put(at, text.to_owned());
+    }
+    assert_eq!(edits.done(), "XdefG!h");
+}

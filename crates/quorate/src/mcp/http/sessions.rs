@@ -1,0 +1,205 @@
+//! Sessions over HTTP, at most [`MOST`]: each takes some fifty kilobytes and a task, and whoever reaches the address may
+//! open one with each request. One more closes the one that was longest idle.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{Stream, StreamExt as _};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{
+    RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
+};
+use tokio::time::Instant;
+
+/// How many sessions there are at once.
+const MOST: usize = 256;
+
+/// The library's sessions, with an upper bound.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    all: LocalSessionManager,
+    used: Mutex<HashMap<SessionId, Use>>,
+    /// Held while one is made, so that several at once do not all find the same room.
+    making: tokio::sync::Mutex<()>,
+}
+
+/// When a session was last used, and by what it is used now.
+#[derive(Debug)]
+struct Use {
+    last: Instant,
+    /// A clone for each stream that is open.
+    streams: Arc<()>,
+}
+
+impl Use {
+    fn now() -> Self {
+        Use { last: Instant::now(), streams: Arc::new(()) }
+    }
+
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.streams) == 1
+    }
+}
+
+type Error = <LocalSessionManager as SessionManager>::Error;
+
+impl Sessions {
+    pub(super) fn new(all: LocalSessionManager) -> Self {
+        Sessions { all, used: Mutex::default(), making: tokio::sync::Mutex::default() }
+    }
+
+    fn used(&self) -> MutexGuard<'_, HashMap<SessionId, Use>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a session is used; gives what is kept as long as the use lasts.
+    fn touch(&self, id: &SessionId) -> Option<Arc<()>> {
+        let mut used = self.used();
+        let session = used.get_mut(id)?;
+        session.last = Instant::now();
+        Some(session.streams.clone())
+    }
+
+    /// Closes sessions until there is room for one more: those that have ended, then the one that was longest idle, then
+    /// the one that was longest without a request.
+    async fn make_room(&self) -> Result<(), Error> {
+        let there: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
+        let surplus = {
+            let mut used = self.used();
+            used.retain(|id, _| there.contains(id));
+            let mut order: Vec<(bool, Instant, SessionId)> =
+                used.iter().map(|(id, session)| (!session.is_idle(), session.last, id.clone())).collect();
+            order.sort_unstable();
+            let surplus = (order.len() + 1).saturating_sub(MOST);
+            order.into_iter().take(surplus).map(|(_, _, id)| id).collect::<Vec<_>>()
+        };
+        for id in surplus {
+            self.used().remove(&id);
+            self.all.close_session(&id).await?;
+        }
+        Ok(())
+    }
+
+    /// Has a stream keep its session from being taken for an idle one.
+    fn held<S: Stream>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S> {
+        let held = self.touch(id);
+        stream.map(move |item| {
+            let _ = &held;
+            item
+        })
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = Error;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
+        let _making = self.making.lock().await;
+        self.make_room().await?;
+        let (id, transport) = self.all.create_session().await?;
+        self.used().insert(id.clone(), Use::now());
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Error> {
+        let _held = self.touch(id);
+        self.all.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Error> {
+        self.all.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Error> {
+        self.used().remove(id);
+        self.all.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
+        let held = self.touch(id);
+        let stream = self.all.create_stream(id, message).await?;
+        drop(held);
+        Ok(self.held(id, stream))
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {
+        let _held = self.touch(id);
+        self.all.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
+        let stream = self.all.create_standalone_stream(id).await?;
+        Ok(self.held(id, stream))
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
+        let stream = self.all.resume(id, last_event_id).await?;
+        Ok(self.held(id, stream))
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Error> {
+        let _making = self.making.lock().await;
+        self.make_room().await?;
+        let restored = self.all.restore_session(id.clone()).await?;
+        self.used().entry(id).or_insert_with(Use::now);
+        Ok(restored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_session_too_many_closes_the_one_that_was_longest_idle() {
+        let sessions = Sessions::new(LocalSessionManager::default());
+        let mut ids = Vec::new();
+        // Who drops a transport ends the session's task.
+        let mut transports = Vec::new();
+        for _ in 0..MOST + 10 {
+            let (id, transport) = sessions.create_session().await.unwrap();
+            ids.push(id);
+            transports.push(transport);
+            // The first one is used again and again.
+            drop(sessions.touch(&ids[0]));
+        }
+        assert_eq!(sessions.all.sessions.read().await.len(), MOST);
+        assert_eq!(sessions.used().len(), MOST);
+        for (at, id) in ids.iter().enumerate() {
+            let there = sessions.has_session(id).await.unwrap();
+            assert_eq!(there, at == 0 || at > 10, "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_with_a_stream_is_not_idle() {
+        let sessions = Sessions::new(LocalSessionManager::default());
+        let (first, _transport) = sessions.create_session().await.unwrap();
+        let stream = sessions.held(&first, futures::stream::pending::<()>());
+        let mut transports = Vec::new();
+        for _ in 0..MOST {
+            transports.push(sessions.create_session().await.unwrap().1);
+        }
+        assert!(sessions.has_session(&first).await.unwrap());
+        drop(stream);
+        transports.push(sessions.create_session().await.unwrap().1);
+        assert!(!sessions.has_session(&first).await.unwrap());
+    }
+}
