@@ -81,6 +81,7 @@ impl Program {
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.cwd.clone(),
+            sandbox: None,
         };
         let no_room = |error: std::io::Error| format!("no room to start a command: {error}");
         let (mut hangup, held) = std::io::pipe().map_err(no_room)?;
@@ -144,7 +145,7 @@ fn attend(
             return;
         }
     };
-    let Some((stdin, stdout)) = ends else { return member.end() };
+    let Some((stdin, stdout)) = ends else { return drop(member.end()) };
     let _ = started.send(Ok(Ends { stdin, stdout }));
     loop {
         match member.serve(clock::now() + LOOK, Some(hangup.as_fd())) {
@@ -155,7 +156,7 @@ fn attend(
                 return;
             }
             Ok(false) => {}
-            Ok(true) | Err(_) => return member.end(),
+            Ok(true) | Err(_) => return drop(member.end()),
         }
     }
 }

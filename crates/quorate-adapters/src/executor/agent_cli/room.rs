@@ -1,0 +1,45 @@
+//! How many commands of one executor run at once. The room is the process's: all runs that use an executor share it, also
+//! where each has built the executor anew.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorate_kernel::ports::executor::{Admission, Settings};
+use tokio::sync::Semaphore;
+
+/// The least that is allowed by default: the members of one council.
+const LEAST: usize = 4;
+
+/// An executor, with the room it asks for: one whose settings were changed meanwhile is another.
+type Key = (PathBuf, String, usize);
+
+static ROOMS: Mutex<BTreeMap<Key, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+
+/// The room of one executor.
+#[derive(Debug, Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Room {
+    /// The room of the executor with these settings.
+    pub(super) fn of(settings: &Settings, most: Option<usize>) -> Self {
+        let most = most.unwrap_or_else(default).min(Semaphore::MAX_PERMITS);
+        let key = (settings.dir.clone(), settings.name.clone(), most);
+        let mut rooms = ROOMS.lock().unwrap_or_else(PoisonError::into_inner);
+        Room(Arc::clone(rooms.entry(key).or_insert_with(|| Arc::new(Semaphore::new(most)))))
+    }
+
+    /// Waits for a place.
+    pub(super) async fn enter(&self) -> Admission {
+        match Arc::clone(&self.0).acquire_owned().await {
+            Ok(permit) => Admission::holding(permit),
+            // It is never closed.
+            Err(_) => Admission::default(),
+        }
+    }
+}
+
+/// One for each core, and no fewer than [`LEAST`].
+fn default() -> usize {
+    std::thread::available_parallelism().map_or(LEAST, |cores| cores.get().max(LEAST))
+}
