@@ -28,7 +28,8 @@ impl Spent {
         self.usage.add(usage);
     }
 
-    fn json(&self) -> Json {
+    /// As it stands in records and reports.
+    pub fn json(&self) -> Json {
         let mut spent = usage_object(&self.usage);
         spent.insert("calls".to_owned(), json!(self.calls));
         spent.insert("ms".to_owned(), json!(millis(self.took)));

@@ -18,9 +18,13 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use crate::block::Block;
+use crate::regular;
 
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
+
+/// The longest state that is read.
+const LONGEST: u64 = 64 << 20;
 
 /// Builds the store from its block.
 ///
@@ -57,7 +61,7 @@ impl State for Files {
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
         // A small file is read faster here than it is handed to another thread.
         let path = self.path(participant);
-        match read(&path) {
+        match regular::read(&path, LONGEST) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| {
                 let what = format!(
                     "the state of `{participant}`, {}, is not a JSON object; mend it, or move it away to begin anew",
@@ -82,11 +86,6 @@ impl State for Files {
         let written = tokio::task::spawn_blocking(move || replace(&dir, &path, &text)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this module is where states are read")]
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    std::fs::read(path)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is where states are written")]

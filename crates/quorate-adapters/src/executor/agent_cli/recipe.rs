@@ -204,9 +204,11 @@ fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> R
     })
 }
 
+/// A preset is confined unless the block says otherwise. A command of the user's own runs as it is written (X15), since it
+/// may make files beside the ledger's directory, which no sandbox that protects the ledger can allow.
 fn sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Whose>, Refused> {
-    let whose = preset.map_or(Whose::Own, |_| Whose::Vendor);
-    Ok((!block.has("sandbox") || block.flag("sandbox")?).then_some(whose))
+    let confined = if block.has("sandbox") { block.flag("sandbox")? } else { preset.is_some() };
+    Ok(confined.then(|| preset.map_or(Whose::Own, |_| Whose::Vendor)))
 }
 
 fn turns(written: Option<&str>) -> Result<Schema, Refused> {
