@@ -16,7 +16,7 @@ const BURGLAR: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo '2.1.197 (Claude Code)'; exit; }
 cat > /dev/null
 did=
-try() { what=$1; shift; if "$@" 2>>"$TMPDIR/refusals"; then did="$did $what"; fi; }
+try() { what=$1; shift; if "$@" >/dev/null 2>>"$TMPDIR/refusals"; then did="$did $what"; fi; }
 write() { printf x >> "$1"; }
 make() { printf x > "$1/made-$$"; }
 try keys sh -c 'cat .quorate/keys/*.ed25519 >/dev/null'
@@ -24,7 +24,7 @@ try link sh -c 'ln -s "$PWD/.quorate/keys" "$TMPDIR/k-$$"; cat "$TMPDIR/k-$$"/*.
 try move sh -c 'mv .quorate/keys "$TMPDIR/keys"'
 try rename sh -c 'mv .quorate quorate'
 try parent sh -c 'cat "/proc/$PPID/environ" > /dev/null' # its own shell's, for comparison
-try host cat "/proc/$PPID/environ"
+try host readlink "/proc/$PPID/fd/0"
 try ledger-read sh -c 'head -c 16 .quorate/ledger.db >/dev/null'
 try ledger-write write .quorate/ledger.db
 try ledger-cut truncate -s 0 .quorate/ledger.db

@@ -105,3 +105,22 @@ pub fn quorate_dir(path: &Path) -> Result<()> {
     let ignore = path.join(".gitignore");
     if ignore.exists() { Ok(()) } else { std::fs::write(ignore, "*\n") }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_at_once_however_it_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for opened in [open(&pipe).map(drop), append_to(&pipe).map(drop), write_again(&pipe)] {
+            assert!(opened.unwrap_err().to_string().contains("neither a file nor a directory"));
+        }
+        assert!(open(Path::new("/dev/null")).is_err());
+        assert!(open(dir.path()).is_ok() && append_to(&dir.path().join("new")).is_ok());
+    }
+}
