@@ -2,7 +2,7 @@
 //! the same.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ type Cell = Arc<OnceCell<Option<String>>>;
 static KNOWN: Mutex<BTreeMap<Key, Cell>> = Mutex::new(BTreeMap::new());
 
 /// The version that was learned of a program, if it was asked.
-pub(super) fn known(program: &PathBuf) -> Option<String> {
+pub(super) fn known(program: &Path) -> Option<String> {
     cell(program)?.get()?.clone()
 }
 
@@ -41,9 +41,9 @@ pub(super) async fn learn(launch: Launch) {
     cell.get_or_init(|| ask).await;
 }
 
-fn cell(program: &PathBuf) -> Option<Cell> {
+fn cell(program: &Path) -> Option<Cell> {
     let file = program.metadata().ok()?;
-    let key = (program.clone(), file.len(), file.modified().ok());
+    let key = (program.to_owned(), file.len(), file.modified().ok());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     Some(Arc::clone(known.entry(key).or_default()))
 }
