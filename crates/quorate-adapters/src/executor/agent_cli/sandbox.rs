@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_vendor_sees_neither_ledger_nor_log_and_writes_nothing_in_the_workspace() {
-        let vendor = protected(Whose::Vendor, kept(), &[Path::new("/home/ada")]);
+        let vendor = protected(Whose::Vendor, kept(), &[Path::new("/srv/ada")]);
         let hidden = ["/ws/.quorate/keys", "/ws/.quorate", "/ws/log.jsonl"].map(PathBuf::from);
         assert_eq!((vendor.hidden, vendor.fixed), (hidden.to_vec(), vec!["/ws".into()]));
         let at_home = protected(Whose::Vendor, kept(), &[Path::new("/ws")]);

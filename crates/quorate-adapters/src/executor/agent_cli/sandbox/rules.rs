@@ -76,11 +76,11 @@ mod tests {
 
     const TREE: &[&str] = &[
         "/etc",
-        "/home/ada/.claude.json",
-        "/home/ada/ws/.quorate/keys/ledger.ed25519",
-        "/home/ada/ws/.quorate/ledger.db",
-        "/home/ada/ws/draft.md",
-        "/home/bob/notes",
+        "/srv/ada/.claude.json",
+        "/srv/ada/ws/.quorate/keys/ledger.ed25519",
+        "/srv/ada/ws/.quorate/ledger.db",
+        "/srv/ada/ws/draft.md",
+        "/srv/bob/notes",
         "/tmp",
     ];
 
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn every_entry_beside_the_way_down_has_a_rule_and_nothing_on_it() {
-        let ruled = ruled(&["/home/ada/ws/.quorate/keys"], &["/home/ada/ws/.quorate"]);
+        let ruled = ruled(&["/srv/ada/ws/.quorate/keys"], &["/srv/ada/ws/.quorate"]);
         let expected = [
             ("/etc", Access::Both),
-            ("/home/ada/.claude.json", Access::Both),
-            ("/home/ada/ws/.quorate/ledger.db", Access::Read),
-            ("/home/ada/ws/draft.md", Access::Both),
-            ("/home/bob", Access::Both),
+            ("/srv/ada/.claude.json", Access::Both),
+            ("/srv/ada/ws/.quorate/ledger.db", Access::Read),
+            ("/srv/ada/ws/draft.md", Access::Both),
+            ("/srv/bob", Access::Both),
             ("/tmp", Access::Both),
         ];
         assert_eq!(ruled, expected.map(|(path, access)| (path.to_owned(), access)).into());
@@ -117,20 +117,20 @@ mod tests {
 
     #[test]
     fn a_fixed_directory_is_read_whole_and_written_nowhere() {
-        let ruled = ruled(&["/home/ada/ws/.quorate"], &["/home/ada/ws"]);
-        assert_eq!(ruled["/home/ada/ws/draft.md"], Access::Read);
-        assert_eq!(ruled["/home/ada/.claude.json"], Access::Both);
+        let ruled = ruled(&["/srv/ada/ws/.quorate"], &["/srv/ada/ws"]);
+        assert_eq!(ruled["/srv/ada/ws/draft.md"], Access::Read);
+        assert_eq!(ruled["/srv/ada/.claude.json"], Access::Both);
         assert!(!ruled.keys().any(|path| path.contains(".quorate")), "{ruled:?}");
-        let alone = super::tests::ruled(&[], &["/home/ada/ws/draft.md"]);
+        let alone = super::tests::ruled(&[], &["/srv/ada/ws/draft.md"]);
         assert_eq!(alone["/"], Access::Read);
-        assert_eq!(alone["/home/ada/ws/.quorate"], Access::Write);
-        assert!(!alone.contains_key("/home/ada/ws/draft.md"), "{alone:?}");
+        assert_eq!(alone["/srv/ada/ws/.quorate"], Access::Write);
+        assert!(!alone.contains_key("/srv/ada/ws/draft.md"), "{alone:?}");
     }
 
     #[test]
     fn what_is_not_there_yet_is_protected_by_the_way_to_it() {
-        let ruled = ruled(&["/home/ada/ws/.quorate/keys"], &["/home/ada/ws/logs/council.jsonl"]);
-        for above in ["/", "/home", "/home/ada", "/home/ada/ws", "/home/ada/ws/logs"] {
+        let ruled = ruled(&["/srv/ada/ws/.quorate/keys"], &["/srv/ada/ws/logs/council.jsonl"]);
+        for above in ["/", "/srv", "/srv/ada", "/srv/ada/ws", "/srv/ada/ws/logs"] {
             assert!(!ruled.contains_key(above), "{above}: {ruled:?}");
         }
     }
