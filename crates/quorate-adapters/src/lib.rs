@@ -13,6 +13,7 @@ pub(crate) mod mcp;
 pub(crate) mod needs_mcp;
 pub mod process;
 pub mod provisioning;
+pub(crate) mod regular;
 pub mod state;
 pub(crate) mod stem;
 pub mod substrate;

@@ -17,6 +17,31 @@ pub fn run_guard_if_asked() {
     }
 }
 
+/// Makes children that ended stay until they are waited for, although the parent of this process may have ignored the end of
+/// children. To be called before anything is started.
+pub fn restore_signals() {
+    agent_cli::restore_signals();
+}
+
+/// Says that this program starts nothing but members and their guard, so that whatever it adopts is a member's. To be called
+/// after [`adopt_orphans`], before anything is started.
+pub fn claim_orphans() {
+    agent_cli::claim_orphans();
+}
+
+/// Keeps other processes of the same user from looking into this one: its memory, its environment, which may hold a signing
+/// key, and its descriptors. Where the system has no such thing nothing changes; root can look into everything.
+pub fn close_to_others() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A kernel that refuses leaves it as it was, as elsewhere.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
+pub use agent_cli::sandbox::{Kept, available as can_confine, keep as keep_from_members};
+
 /// Says that [`run_guard_if_asked`] stands at the beginning of `main`, so that a guard can be started.
 pub fn enable_guard() {
     agent_cli::guard::enable();

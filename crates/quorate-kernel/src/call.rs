@@ -2,8 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -19,7 +18,7 @@ use crate::entropy::sha256_hex;
 use crate::form;
 use crate::hosted::Done;
 use crate::observe::Observer;
-use crate::ports::executor::{Failure, Invocation, Reply};
+use crate::ports::executor::{Failure, Invocation, Noted, Notes, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
@@ -91,17 +90,35 @@ impl Recorder {
     }
 }
 
-/// Asks until there is an answer or a reason why there is none. The first call is reserved already; `made` counts the
-/// calls, for whoever drops this on the way.
+/// What an invocation has cost so far, for the driver that may drop it on the way. The first call counts as made from the
+/// start, since it was reserved.
+#[derive(Debug, Default)]
+pub(crate) struct Made(Shared<Spent>);
+
+impl Made {
+    fn set(&self, spent: Spent) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = spent;
+    }
+
+    /// The calls, at least one, and what is known of their cost.
+    pub(crate) fn spent(&self) -> Spent {
+        let spent = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Spent { calls: spent.calls.max(1), ..spent }
+    }
+}
+
+/// Asks until there is an answer or a reason why there is none. The first call is reserved already; `made` says what was
+/// spent, for a driver that drops this on the way. The deadline starts when the executor has admitted the invocation.
 pub(crate) async fn call(
     table: Arc<Table>,
     recorder: Arc<Recorder>,
     mut invoke: Invoke,
     mut seat: Seat,
-    made: Arc<AtomicU32>,
+    made: Arc<Made>,
 ) -> Result<Ended, Error> {
-    let started = Instant::now();
     let redactions = clean(&table.redactor, &mut invoke, &mut seat);
+    let _admitted = seat.executor.admit().await;
+    let started = Instant::now();
     let deadline = started + seat.timeout;
     let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
@@ -111,6 +128,7 @@ pub(crate) async fn call(
         spent: Spent::default(),
         redactions,
         model: None,
+        version: None,
         posted: None,
     };
     let mut next = Next::Call(Why::First);
@@ -141,13 +159,14 @@ pub(crate) async fn call(
                     recorder.append(vec![entry], Vec::new(), Durability::Synced).await?;
                 }
                 asking.spent.calls += 1;
-                made.store(asking.spent.calls, Ordering::Relaxed);
+                made.set(asking.spent);
                 let prompt = match &why {
                     Why::RePrompt(complaints) => {
                         table.layout.again(invoke.schema, &first_prompt, complaints).into()
                     }
                     Why::First | Why::Retry => first_prompt.clone(),
                 };
+                let notes = Notes::default();
                 let invocation = Invocation {
                     run: table.run.clone(),
                     id: invoke.id.clone(),
@@ -162,6 +181,7 @@ pub(crate) async fn call(
                     schema: schema.clone(),
                     speaking: seat.speaking.clone(),
                     deadline,
+                    notes: notes.clone(),
                 };
                 let called = Instant::now();
                 // Whoever panics has failed, and nobody else.
@@ -171,8 +191,10 @@ pub(crate) async fn call(
                     Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
                     Err(_) => Err(Failure::TimedOut),
                 };
+                let noted = (notes.read(), called.elapsed());
                 let (step, attempt) =
-                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, called.elapsed());
+                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, noted);
+                made.set(asking.spent);
                 next = step;
                 last = Some(attempt);
             }
@@ -207,12 +229,18 @@ fn replace(redactor: &Redactor, text: &mut Arc<str>) -> usize {
     found
 }
 
+/// The message of an attempt that timed out, with the last lines that the member printed.
+fn late(last_words: String) -> String {
+    format!("no answer before the deadline; its last lines on stderr: {last_words}")
+}
+
 /// What accumulates over the attempts of one invocation.
 struct Asking {
     ask: Ask,
     spent: Spent,
     redactions: usize,
     model: Option<String>,
+    version: Option<String>,
     posted: Option<Name>,
 }
 
@@ -224,17 +252,27 @@ impl Asking {
         parts: &[Part],
         why: &'static str,
         replied: Result<Reply, Failure>,
-        took: Duration,
+        (noted, took): (Noted, Duration),
     ) -> (Next, Attempt) {
+        let (usage, model) = match &replied {
+            Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
+            Err(_) => (noted.usage.unwrap_or_default(), noted.model),
+        };
+        let mut clean = |text: String| {
+            let (text, found) = table.redactor.redact(&text);
+            self.redactions += found;
+            text
+        };
+        let (model, version) = (model.map(&mut clean), noted.version.map(&mut clean));
+        self.spent.call(usage);
+        self.model = model.clone().or(self.model.take());
+        self.version = version.clone().or(self.version.take());
         let (status, raw, said) = match replied {
             Ok(reply) => {
-                self.spent.call(reply.usage);
-                let model = reply.model.map(|model| table.redactor.redact(&model).0);
-                self.model = model.or(self.model.take());
                 self.posted = reply.posted.or(self.posted.take());
                 ("said", reply.text, true)
             }
-            Err(Failure::TimedOut) => ("timed_out", String::new(), false),
+            Err(Failure::TimedOut) => ("timed_out", noted.last_words.map_or(String::new(), late), false),
             Err(Failure::Failed { message }) => ("failed", message, false),
         };
         let (text, redacted) = table.redactor.redact_output(&raw);
@@ -247,7 +285,9 @@ impl Asking {
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.attempted(&how, &shown);
         let number = self.spent.calls;
-        (next, Attempt { id: id.clone(), number, why, status, text, complaints, took })
+        let attempt =
+            Attempt { id: id.clone(), number, why, status, text, complaints, took, usage, model, version };
+        (next, attempt)
     }
 
     fn end(
@@ -267,6 +307,7 @@ impl Asking {
             message: message.filter(|text| !text.is_empty()),
             prompt_sha256: Some(sha256_hex(prompt.as_bytes())),
             model: self.model.clone(),
+            version: self.version.clone(),
             spent: Spent { took, ..self.spent },
             redactions: self.redactions,
             posted: self.posted.clone(),

@@ -26,23 +26,65 @@ pub struct Spent {
 impl Spent {
     /// Adds one call's usage.
     pub fn call(&mut self, usage: Usage) {
-        let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
-        };
-        self.usage.tokens_in = add(self.usage.tokens_in, usage.tokens_in);
-        self.usage.tokens_out = add(self.usage.tokens_out, usage.tokens_out);
+        self.usage.add(usage);
     }
 
-    fn json(&self) -> Json {
-        let mut spent = json!({"calls": self.calls, "ms": millis(self.took)});
-        for (key, tokens) in [("tokens_in", self.usage.tokens_in), ("tokens_out", self.usage.tokens_out)] {
-            if let Some(tokens) = tokens {
-                spent[key] = json!(tokens);
-            }
-        }
-        spent
+    /// As it stands in records and reports.
+    pub fn json(&self) -> Json {
+        let mut spent = usage_object(&self.usage);
+        spent.insert("calls".to_owned(), json!(self.calls));
+        spent.insert("ms".to_owned(), json!(millis(self.took)));
+        Json::Object(spent)
     }
+}
+
+/// Usage as it stands in `spent`: what is known of it.
+pub fn usage_object(usage: &Usage) -> Map<String, Json> {
+    let tokens = [
+        ("tokens_in", usage.tokens_in),
+        ("tokens_cached", usage.tokens_cached),
+        ("tokens_out", usage.tokens_out),
+    ];
+    let tokens = tokens.into_iter().filter_map(|(key, count)| Some((key.to_owned(), json!(count?))));
+    let money = usage.usd_nanos.map(|nanos| ("money".to_owned(), money(nanos)));
+    tokens.chain(money).collect()
+}
+
+/// Usage as [`usage_object`] writes it.
+pub fn read_usage(spent: &Json) -> Usage {
+    let tokens = |key: &str| spent.get(key).and_then(Json::as_u64);
+    Usage {
+        tokens_in: tokens("tokens_in"),
+        tokens_cached: tokens("tokens_cached"),
+        tokens_out: tokens("tokens_out"),
+        usd_nanos: spent.get("money").and_then(nanos),
+    }
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+/// An amount is a decimal text, since sums of binary fractions are not exact.
+fn money(nanos: u64) -> Json {
+    let fraction = format!("{:09}", nanos % NANOS);
+    let fraction = fraction.trim_end_matches('0');
+    let amount = match fraction.is_empty() {
+        true => (nanos / NANOS).to_string(),
+        false => format!("{}.{fraction}", nanos / NANOS),
+    };
+    json!({"amount": amount, "currency": "USD"})
+}
+
+fn nanos(money: &Json) -> Option<u64> {
+    if money.get("currency")? != "USD" {
+        return None;
+    }
+    let amount = money.get("amount")?.as_str()?;
+    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
+    if fraction.len() > 9 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(NANOS)?.checked_add(fraction)
 }
 
 /// One attempt that ended.
@@ -62,12 +104,18 @@ pub struct Attempt {
     pub complaints: Vec<String>,
     /// How long it took.
     pub took: Duration,
+    /// What it cost, where that is known.
+    pub usage: Usage,
+    /// The model that was asked, where it says so.
+    pub model: Option<String>,
+    /// The version of the program that was asked, where it is known.
+    pub version: Option<String>,
 }
 
 impl Attempt {
     /// Its record.
     pub fn entry(&self, at_ms: i64) -> Entry {
-        let data = object(json!({
+        let mut data = object(json!({
             "invocation": &*self.id,
             "attempt": self.number,
             "why": self.why,
@@ -76,6 +124,15 @@ impl Attempt {
             "complaints": self.complaints,
             "ms": millis(self.took),
         }));
+        let spent = usage_object(&self.usage);
+        if !spent.is_empty() {
+            data.insert("spent".to_owned(), Json::Object(spent));
+        }
+        for (key, value) in [("model", &self.model), ("version", &self.version)] {
+            if let Some(value) = value {
+                data.insert(key.to_owned(), json!(value));
+            }
+        }
         Entry { kind: Kind::Attempt, at_ms, data }
     }
 }
@@ -93,6 +150,8 @@ pub struct Ended {
     pub prompt_sha256: Option<String>,
     /// The model that said it answered.
     pub model: Option<String>,
+    /// The version of the program that was asked.
+    pub version: Option<String>,
     /// What it cost.
     pub spent: Spent,
     /// How many secrets were taken out.
@@ -110,6 +169,7 @@ impl Ended {
             repaired: false,
             prompt_sha256: None,
             model: None,
+            version: None,
             spent,
             redactions: 0,
             posted: None,
@@ -153,6 +213,7 @@ impl Ended {
         };
         put("prompt_sha256", self.prompt_sha256.as_ref().map(|hash| json!(hash)));
         put("model", self.model.as_ref().or(about.model.as_ref()).map(|model| json!(model)));
+        put("version", self.version.as_ref().map(|version| json!(version)));
         put("weight", weight.map(|weight| json!(weight)));
         for (key, value) in &invoke.marks {
             put(key, Some(value.clone()));
@@ -195,5 +256,28 @@ pub fn object(value: Json) -> Map<String, Json> {
     match value {
         Json::Object(object) => object,
         other => Map::from_iter([("value".to_owned(), other)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_read_back_as_it_was_written() {
+        for usd_nanos in [None, Some(0), Some(1), Some(1_500_000_000), Some(13_037_250), Some(u64::MAX)] {
+            let usage =
+                Usage { tokens_in: Some(3), tokens_cached: None, tokens_out: Some(u64::MAX), usd_nanos };
+            assert_eq!(read_usage(&Json::Object(usage_object(&usage))), usage);
+        }
+        assert_eq!(money(13_037_250), json!({"amount": "0.01303725", "currency": "USD"}));
+    }
+
+    #[test]
+    fn an_amount_in_another_form_is_unknown() {
+        for amount in [json!("1e3"), json!("1.0000000001"), json!("-1"), json!("1.+5"), json!(1), json!("")] {
+            assert_eq!(nanos(&json!({"amount": amount, "currency": "USD"})), None, "{amount}");
+        }
+        assert_eq!(nanos(&json!({"amount": "1", "currency": "EUR"})), None);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, json};
 use crate::canonical;
 use crate::consultation;
 use crate::hosted::{self, Errand};
+use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
 
 /// What a run's records say.
@@ -39,6 +40,8 @@ pub struct History {
     pub unlogged: usize,
     /// Calls made in all sessions, those under way at a crash included.
     pub calls: u32,
+    /// What these calls cost, as far as it is known.
+    pub usage: Usage,
     /// Time worked on it in all sessions.
     pub wall: Duration,
     /// The number of the next record.
@@ -100,6 +103,13 @@ pub enum Error {
 /// The records that a protocol asks for.
 const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Outcome];
 
+/// The recorded attempts of an invocation that has no consultation yet.
+#[derive(Default)]
+struct Begun {
+    attempts: u32,
+    usage: Usage,
+}
+
 #[derive(Default)]
 struct Fold {
     fed: Vec<Fed>,
@@ -110,8 +120,9 @@ struct Fold {
     reopened: bool,
     overrides: Vec<(i64, Map<String, Json>)>,
     unlogged: usize,
-    under_way: BTreeMap<String, u32>,
+    under_way: BTreeMap<String, Begun>,
     calls: u32,
+    usage: Usage,
     wall_ms: i64,
     session_ms: i64,
     last_ms: i64,
@@ -172,7 +183,9 @@ impl History {
         if erased.records > 0 {
             erased.consultations = fold.under_way.keys().map(|id| without_body(id)).collect();
         }
-        let under_way: u32 = fold.under_way.values().map(|attempts| attempts + 1).sum();
+        for begun in std::mem::take(&mut fold.under_way).into_values() {
+            fold.spend(begun);
+        }
         let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
         Ok(History {
             run: run.clone(),
@@ -186,7 +199,8 @@ impl History {
             reopened: fold.reopened,
             overrides: fold.overrides,
             unlogged: fold.unlogged,
-            calls: fold.calls.saturating_add(under_way),
+            calls: fold.calls,
+            usage: fold.usage,
             wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
             next,
             erased,
@@ -312,16 +326,20 @@ impl Fold {
         } else if kind == Kind::Attempt.as_str() {
             let id =
                 data.get("invocation").and_then(Json::as_str).ok_or("an attempt names its invocation")?;
-            *self.under_way.entry(id.to_owned()).or_default() += 1;
+            let begun = self.under_way.entry(id.to_owned()).or_default();
+            begun.attempts += 1;
+            begun.usage.add(data.get("spent").map(consultation::read_usage).unwrap_or_default());
         } else if kind == Kind::Consultation.as_str() {
             let id = data.get("invocation").and_then(Json::as_str);
             let under_way = id.and_then(|id| self.under_way.remove(id));
-            let calls =
-                data.get("spent").and_then(|spent| spent.get("calls")).and_then(Json::as_u64).unwrap_or(0);
+            let spent = data.get("spent");
+            let calls = spent.and_then(|spent| spent.get("calls")).and_then(Json::as_u64).unwrap_or(0);
             // Nobody was asked this time, for want of a call: what was under way when an earlier process died counts.
-            let before = under_way.filter(|_| calls == 0).map_or(0, |attempts| attempts + 1);
-            let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-            self.calls = self.calls.saturating_add(calls).saturating_add(before);
+            if let Some(before) = under_way.filter(|_| calls == 0) {
+                self.spend(before);
+            }
+            self.calls = self.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
+            self.usage.add(spent.map(consultation::read_usage).unwrap_or_default());
             if data.get("status") == Some(&json!(consultation::LATE)) {
                 self.late.push(data);
             } else {
@@ -370,10 +388,16 @@ impl Fold {
         }
         for id in names("invocations") {
             // Asked for again without having ended: what was under way then may have been paid for.
-            if let Some(attempts) = self.under_way.insert(id.to_owned(), 0) {
-                self.calls = self.calls.saturating_add(attempts + 1);
+            if let Some(before) = self.under_way.insert(id.to_owned(), Begun::default()) {
+                self.spend(before);
             }
         }
+    }
+
+    /// Counts an invocation that a process left without a consultation: its attempts, and the one that was under way.
+    fn spend(&mut self, begun: Begun) {
+        self.calls = self.calls.saturating_add(begun.attempts + 1);
+        self.usage.add(begun.usage);
     }
 }
 

@@ -7,7 +7,7 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::{Invoke, Part, PartKind};
 
 use crate::entropy;
-use crate::ports::executor::Invocation;
+use crate::ports::executor::{Invocation, Notes};
 use crate::prompt::Layout;
 
 /// The form that the answer has to have.
@@ -42,5 +42,6 @@ pub fn question(timeout: Duration) -> Invocation {
         schema: Arc::new(invoke.schema.json()),
         speaking: None,
         deadline: tokio::time::Instant::now() + timeout,
+        notes: Notes::default(),
     }
 }

@@ -7,7 +7,10 @@ use quorate_adapters::process;
 fn main() -> ExitCode {
     // The helper that ends members when this process is killed runs from the same file.
     process::run_guard_if_asked();
+    process::close_to_others();
+    process::restore_signals();
     process::adopt_orphans();
+    process::claim_orphans();
     process::enable_guard();
     quorate::cli::run()
 }

@@ -28,6 +28,7 @@ pub mod overriding;
 pub mod playbook;
 pub mod producer;
 pub mod provision;
+mod reach;
 pub mod redaction;
 pub mod replay;
 pub mod report;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use shell::running;
-use support::council::ROSTER;
+use support::council::{COUNCIL, ROSTER};
 use support::{Place, finish, until};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -35,6 +35,8 @@ fn a_shell_script_can_sit_on_a_council() {
         .command(&["review", "draft.md", "--format", "json"])
         .env("FRIEND", "yes")
         .env("API_TOKEN", "secret")
+        .env("QUORATE_TRUST", "1")
+        .env("QUORATE_OF_OURS", "yes")
         .spawn();
     let report = finish(child.expect("the binary runs")).expect(0).json();
     assert_eq!(
@@ -49,6 +51,7 @@ fn a_shell_script_can_sit_on_a_council() {
         has("PATH") && has("HOME") && has("FRIEND") && has("QUORATE_INVOCATION") && !has("API_TOKEN"),
         "{env}"
     );
+    assert_eq!(env.lines().filter(|line| line.starts_with("QUORATE_")).count(), 1, "{env}");
 }
 
 #[test]
@@ -184,4 +187,130 @@ fn answered(place: &Place) -> usize {
     let seats = report["deliberators"].as_array().expect("seats");
     let rounds = seats.iter().flat_map(|seat| [&seat["round1"], &seat["round2"]]);
     rounds.filter(|answer| answer["status"] == "answered").count()
+}
+
+#[test]
+fn a_timeout_quotes_what_the_member_said_last() {
+    let place = Place::shell(
+        "[ $member = evidence ] && { printf '\\033[31m429 Too Many Requests\\n' >&2; sleep 60; }; answer",
+        "timeout = \"1s\"",
+    );
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert_eq!(report["deliberators"][2]["round2"]["status"], "timed_out");
+    let log = place.read(".quorate/council_log.jsonl");
+    assert!(log.contains("its last lines on stderr: 429 Too Many Requests"), "{log}");
+    assert!(!log.contains("[31m"), "{log}");
+}
+
+#[test]
+fn what_a_failed_attempt_cost_counts() {
+    // X8
+    let place = Place::shell(
+        "if [ $step/$member = r1/skeptic ] && [ ! -e failed ]; then touch failed; \
+         echo '{\"is_error\": true, \"result\": \"529\", \"total_cost_usd\": 0.5, \
+         \"usage\": {\"input_tokens\": 100, \"output_tokens\": 1}}'; exit 1; fi; \
+         printf '{\"structured_output\": %s, \"total_cost_usd\": 0.25, \"modelUsage\": {\"big-1\": {}}, \
+         \"usage\": {\"input_tokens\": 10, \"cache_read_input_tokens\": 3, \"output_tokens\": 2}}\\n' \"$(answer)\"",
+        "output = \"claude-json\"\nretries = 1",
+    );
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let spent = &report["spent"];
+    assert_eq!((&spent["calls"], &spent["tokens_in"]), (&json!(10), &json!(100 + 9 * 13)));
+    assert_eq!((&spent["tokens_cached"], &spent["tokens_out"]), (&json!(27), &json!(19)));
+    assert_eq!(spent["money"], json!({"amount": "2.75", "currency": "USD"}));
+    let shown = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+    assert_eq!(shown["spent"], *spent);
+}
+
+#[test]
+fn so_many_members_run_at_once_and_waiting_is_nobodys_time() {
+    let body = "mkdir -p live; : > live/$$; ls live | wc -l >> peak; sleep 0.8; rm live/$$; answer";
+    // The fourth of a round waits longer than its own timeout.
+    let place = Place::shell(body, "timeout = \"2s\"\nmax_processes = 1");
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert_eq!(report["partial"], false);
+    assert!(place.read("peak").lines().all(|line| line.trim() == "1"), "{}", place.read("peak"));
+    // All drafts of a sweep share the room.
+    let place = Place::shell(&body.replace("0.8", "0.1"), "max_processes = 3");
+    for name in ["a.md", "b.md", "c.md"] {
+        place.write(&format!("drafts/{name}"), format!("The meeting of {name} moved to Tuesday.\n"));
+    }
+    let rules = "tier_rules:\n  tier_1: {draft: ['*.md']}\nwatch: {paths: [./drafts/]}\n";
+    place.write("council.yaml", format!("{COUNCIL}{rules}"));
+    place.run(&["sweep", "--since", "all", "--jobs", "3"]).expect(0);
+    let peaks: Vec<u32> = place.read("peak").lines().filter_map(|line| line.trim().parse().ok()).collect();
+    assert!(peaks.len() >= 27 && peaks.iter().all(|peak| *peak <= 3), "{peaks:?}");
+    assert!(peaks.contains(&3), "{peaks:?}");
+}
+
+#[test]
+fn the_time_of_a_run_ends_also_while_members_wait_for_room() {
+    let place = Place::shell("sleep 60; answer", "max_processes = 1\n[budget]\nwall = \"1s\"");
+    let started = Instant::now();
+    place.run(&["review", "draft.md"]).expect(3);
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    assert_eq!(place.calls().len(), 1, "{:?}", place.calls());
+}
+
+#[test]
+fn a_parent_that_ignores_the_end_of_children_changes_nothing() {
+    let long = long();
+    let place = Place::shell(
+        &format!("[ $step/$member = r1/skeptic ] && {{ setsid sleep {long} & sleep {long}; }}; answer"),
+        "timeout = \"2s\"",
+    );
+    let command = place.command(&["review", "draft.md", "--format", "json"]);
+    let mut deaf = std::process::Command::new("python3");
+    let start = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])";
+    deaf.args(["-c", start]).arg(command.get_program()).args(command.get_args());
+    deaf.current_dir(place.root()).stdin(std::process::Stdio::null());
+    deaf.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let report = finish(deaf.spawn().expect("python3 is there")).expect(0).json();
+    let status = |seat: usize, round: &str| report["deliberators"][seat][round]["status"].clone();
+    assert_eq!((status(0, "round1"), status(0, "round2")), (json!("timed_out"), json!("answered")));
+    assert!((1..4).all(|seat| status(seat, "round1") == "answered"), "{report}");
+    assert_eq!(running(&long), 0);
+}
+
+/// Starts a process that leaves group and session, has no environment and no limit of ours, and outlives its parents.
+fn unmarked(long: &str) -> String {
+    format!(
+        "(env -i PATH=\"$PATH\" setsid prlimit --rttime=unlimited:unlimited sh -c 'trap \"\" TERM HUP; sleep {long} & sleep 600.{long}' \
+         </dev/null >/dev/null 2>&1 &)"
+    )
+}
+
+#[test]
+fn a_process_without_any_mark_is_ended_too() {
+    // X6
+    let long = long();
+    let place = Place::shell(
+        &format!("[ $step/$member = r1/skeptic ] && {{ {}; sleep 0.3; }}; answer", unmarked(&long)),
+        "",
+    );
+    let child = place.start(&["review", "draft.md"]);
+    until(SOON, "the sleeper", || {
+        running(&long) >= 1 || !place.calls().is_empty() && place.calls().len() >= 9
+    });
+    finish(child).expect(0);
+    assert_eq!(running(&long), 0);
+}
+
+#[test]
+fn a_child_that_was_there_before_is_not_ended() {
+    // X6
+    let (before, after) = (long(), long());
+    let place = Place::shell(&format!("[ $member = skeptic ] && {}; answer", unmarked(&after)), "");
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "(sleep \"$1\" & sleep \"$1\") >/dev/null 2>&1 & shift; exec \"$@\"", "sh", &before])
+        .args([support::QUORATE, "review", "draft.md"])
+        .current_dir(place.root())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    finish(shell.spawn().expect("sh")).expect(0);
+    assert_eq!(running(&before), 2);
+    shell::kill(&before);
+    shell::kill(&after);
 }

@@ -315,3 +315,38 @@ fn the_log_is_where_the_council_says() {
     assert_eq!(mode("editorial/.quorate"), 0o700);
     assert_eq!(place.read("editorial/.quorate/.gitignore"), "*\n");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+    let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    place.review(&["draft.md"]);
+    let run = place.only_run();
+    place.write("playbooks/there.md", "");
+    let told = |said: &str| said.contains("neither a file nor a directory") || said.contains("regular file");
+    for (name, arguments) in [
+        ("draft.md", &["review", "draft.md"][..]),
+        ("council.yaml", &["review", "other.md"]),
+        ("ASSEMBLY.md", &["check", "ASSEMBLY.md"]),
+        ("proof.json", &["ledger", "check-proof", "proof.json"]),
+        ("export.jsonl", &["ledger", "import", "export.jsonl"]),
+    ] {
+        let _ = std::fs::remove_file(place.path(name));
+        let made = std::process::Command::new("mkfifo").arg(place.path(name)).status().expect("mkfifo");
+        assert!(made.success());
+        place.write("other.md", "Another text.\n");
+        let ran = place.run(arguments);
+        assert!([4, 5].contains(&ran.code), "{name}: {ran:?}");
+        assert!(told(&ran.stderr) || told(&ran.stdout), "{name}: {ran:?}");
+        std::fs::remove_file(place.path(name)).expect("it is there");
+    }
+    // What reads a whole folder passes over it, and what a shell hands over may be a pipe.
+    let made = std::process::Command::new("mkfifo").arg(place.path("playbooks/pipe.md")).status();
+    assert!(made.expect("mkfifo").success());
+    place.run(&["check", "."]);
+    assert!(place.run(&["show", &run]).stdout.contains(&run));
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", "exec \"$0\" review <(echo 'The meeting moved to Tuesday at ten.')", support::QUORATE]);
+    let reviewed = shell.current_dir(place.root()).env("NO_COLOR", "1").output().expect("bash");
+    assert!(reviewed.status.code().is_some_and(|code| code <= 2), "{reviewed:?}");
+}

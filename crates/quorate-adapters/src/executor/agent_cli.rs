@@ -1,7 +1,8 @@
 //! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
 //! executor and what the program calls; the parts are in `agent_cli/`: how the block is read (`recipe`), the CLIs
-//! that are known by name (`presets`), what their output means (`output`, `limits`), which variables they get
-//! (`environment`), and how one is started, watched and ended (`spawn`, `call`, `family`, `mark`, `guard`).
+//! that are known by name (`presets`), what their output means (`output`, `limits`), their `version`, which variables they
+//! get (`environment`), what they cannot reach (`sandbox`), how many run at once (`room`), and how one is started, watched
+//! and ended (`spawn`, `call`, `family`, `orphans`, `mark`, `guard`).
 
 pub(crate) mod act;
 mod call;
@@ -18,6 +19,7 @@ pub mod guard;
 mod limits;
 mod mark;
 pub(crate) mod once;
+mod orphans;
 mod output;
 mod pipes;
 mod presets;
@@ -25,18 +27,25 @@ mod presets;
 mod proc;
 mod recipe;
 mod room;
+pub mod sandbox;
+mod shortage;
+mod signals;
 mod spawn;
+mod version;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, Act, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::ports::executor::{
+    About, Act, Admission, Executor, Failure, Invocation, Refused, Reply, Settings,
+};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 pub use call::settle;
 pub use presets::{BARE, PRESETS, Preset};
-use recipe::Recipe;
+use recipe::{Prepared, Recipe};
+use sandbox::Sandbox;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = "agent-cli";
@@ -78,6 +87,18 @@ pub fn adopt_orphans() -> std::io::Result<()> {
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
 
+/// Makes an ended child stay until it is waited for, whatever the parent of this process had chosen. The program calls it
+/// once, first thing.
+pub fn restore_signals() {
+    signals::restore();
+}
+
+/// Says that this process starts nothing but members and their guard, so that every process that it adopts is a member's
+/// and is ended, also one without a mark. Call it after [`adopt_orphans`] and before anything is started.
+pub fn claim_orphans() {
+    orphans::claim();
+}
+
 struct AgentCli {
     recipe: Recipe,
 }
@@ -104,11 +125,36 @@ impl Executor for AgentCli {
         vec![self.recipe.act()]
     }
 
+    async fn admit(&self) -> Admission {
+        let admission = self.recipe.room.enter().await;
+        self.recipe.learn_version().await;
+        admission
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline.into_std();
-        let prepared = self.recipe.prepare(&invocation)?;
-        let form = invocation.form;
-        let ended = call::run(prepared.launch, invocation.prompt, deadline).await?;
-        output::judge(self.recipe.output, form, &self.recipe.name(), ended, prepared.files.as_ref())
+        let Prepared { launch, files } = self.recipe.prepare(&invocation)?;
+        let (form, notes) = (invocation.form, invocation.notes);
+        notes.note(|noted| noted.version = version::known(&launch.program));
+        let launch = Arc::new(launch);
+        let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
+        let (model, usage) = self.recipe.output.spent(&String::from_utf8_lossy(&ended.stdout));
+        let last_words = output::excerpt(&String::from_utf8_lossy(&ended.stderr));
+        notes.note(|noted| {
+            noted.usage = Some(usage);
+            noted.model.clone_from(&model);
+            noted.last_words = Some(last_words).filter(|words| !words.is_empty());
+        });
+        match output::judge(self.recipe.output, form, &self.recipe.name(), ended, files.as_ref()) {
+            Ok(reply) => Ok(Reply { model, usage, ..reply }),
+            Err(failure) => Err(explained(failure, launch.sandbox.as_ref())),
+        }
     }
+}
+
+/// A failure, with the word that the sandbox may have caused it.
+fn explained(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
+    let Failure::Failed { message } = failure else { return failure };
+    let why = sandbox.and_then(|sandbox| sandbox.explains(&message));
+    Failure::failed(why.map_or_else(|| message.clone(), |why| format!("{message}; {why}")))
 }

@@ -20,9 +20,13 @@ use serde_json::Map;
 
 use super::admit;
 use crate::block::Block;
+use crate::regular;
 
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
+
+/// The longest state that is read.
+const LONGEST: u64 = 64 << 20;
 
 /// Builds the store from its block.
 ///
@@ -70,7 +74,7 @@ impl State for Files {
         let path = self.path(participant);
         let mut tries = 1;
         let text = loop {
-            match read(&path) {
+            match regular::read(&path, LONGEST) {
                 // Others give descriptors back, hooks for example; a participant without its state would lose its turn.
                 Err(error) if is_short(&error) && tries < TRIES => tokio::time::sleep(PAUSE).await,
                 read => break read,
@@ -107,11 +111,6 @@ impl State for Files {
         let written = tokio::task::spawn_blocking(move || replace(&dir, &path, &text)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this module is where states are read")]
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    std::fs::read(path)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is where states are written")]

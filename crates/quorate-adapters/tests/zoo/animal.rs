@@ -84,6 +84,7 @@ impl Animal {
             schema: Arc::new(json!({"type": "object"})),
             speaking: None,
             deadline: tokio::time::Instant::now() + timeout,
+            notes: quorate_kernel::ports::executor::Notes::default(),
         };
         self.executor.invoke(invocation).await
     }

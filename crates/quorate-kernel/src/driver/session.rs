@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::future::{AbortHandle, Abortable, Aborted};
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Concluded, Convening, Error};
 use crate::budget::Calls;
-use crate::call::{self, Asked, Recorder, Table};
+use crate::call::{self, Asked, Made, Recorder, Table};
 use crate::consultation::{self, Ended, Spent, object};
 use crate::entropy;
 use crate::history;
@@ -34,8 +33,7 @@ pub(super) struct Intent {
 struct UnderWay {
     invoke: Invoke,
     abort: AbortHandle,
-    /// The calls made so far; at least one counts, since it was reserved.
-    made: Arc<AtomicU32>,
+    made: Arc<Made>,
 }
 
 impl UnderWay {
@@ -47,7 +45,7 @@ impl UnderWay {
     }
 
     fn spent(&self) -> Spent {
-        Spent { calls: self.made.load(Ordering::Relaxed).max(1), ..Spent::default() }
+        self.made.spent()
     }
 }
 
@@ -312,7 +310,7 @@ impl Session {
     fn ask(&mut self, invoke: Invoke) -> Result<(), Error> {
         let seat = self.seat(&invoke.member)?.clone();
         self.convening.observer.asked(&invoke.id, &invoke.member, &invoke.step);
-        let made = Arc::default();
+        let made: Arc<Made> = Arc::default();
         let call =
             call::call(self.table.clone(), self.recorder.clone(), invoke.clone(), seat, Arc::clone(&made));
         let (abort, registration) = AbortHandle::new_pair();

@@ -51,6 +51,8 @@ pub struct Invocation {
     pub speaking: Option<Arc<Speaking>>,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
+    /// Where the executor notes what is known of the attempt whether or not it gives a reply.
+    pub notes: Notes,
 }
 
 /// What came back.
@@ -60,19 +62,85 @@ pub struct Reply {
     pub text: String,
     /// The model that says it answered, where known.
     pub model: Option<String>,
-    /// What it cost, where the other side says so.
+    /// What it cost, where the other side says so. [`Noted::usage`] counts in its place where it is set.
     pub usage: Usage,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
 }
 
 /// What one attempt cost, as far as it is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens read, those from a cache included.
     pub tokens_in: Option<u64>,
+    /// Tokens read from a cache.
+    pub tokens_cached: Option<u64>,
     /// Tokens written.
     pub tokens_out: Option<u64>,
+    /// Money, in billionths of a US dollar.
+    pub usd_nanos: Option<u64>,
+}
+
+impl Usage {
+    /// Adds another attempt's usage. A sum is known as soon as one of its terms is.
+    pub fn add(&mut self, other: Usage) {
+        let add = |sum: &mut Option<u64>, term: Option<u64>| {
+            *sum = match (*sum, term) {
+                (None, None) => None,
+                (sum, term) => Some(sum.unwrap_or(0).saturating_add(term.unwrap_or(0))),
+            };
+        };
+        add(&mut self.tokens_in, other.tokens_in);
+        add(&mut self.tokens_cached, other.tokens_cached);
+        add(&mut self.tokens_out, other.tokens_out);
+        add(&mut self.usd_nanos, other.usd_nanos);
+    }
+}
+
+/// What an executor notes about an attempt, for the kernel to read when the attempt is over, however it ended: a call
+/// that failed, timed out or was dropped has its price, too.
+#[derive(Debug, Clone, Default)]
+pub struct Notes(Arc<Mutex<Noted>>);
+
+/// The content of [`Notes`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// What the attempt cost.
+    pub usage: Option<Usage>,
+    /// The model that was asked, as the other side names it.
+    pub model: Option<String>,
+    /// The version of the program that was asked.
+    pub version: Option<String>,
+    /// The last lines that the other side printed beside its answer; quoted where the attempt times out.
+    pub last_words: Option<String>,
+}
+
+impl Notes {
+    /// Changes the notes.
+    pub fn note(&self, change: impl FnOnce(&mut Noted)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The notes so far.
+    pub fn read(&self) -> Noted {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The right to have one invocation under way, given back when it is dropped.
+#[derive(Default)]
+pub struct Admission(Option<Box<dyn Send + Sync>>);
+
+impl Admission {
+    /// Keeps something for as long as the invocation lasts, such as a permit of a semaphore.
+    pub fn holding(permit: impl Send + Sync + 'static) -> Self {
+        Admission(Some(Box::new(permit)))
+    }
+
+    /// Whether something is kept.
+    pub fn holds(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// Why there is no reply.
@@ -168,6 +236,13 @@ pub trait Executor: Send + Sync {
             .then(|| Act::new(format!("ask a model through `{}`", about.kind)))
             .into_iter()
             .collect()
+}
+
+    /// Waits until the executor has room for one more invocation. The wait does not count against the member's timeout,
+    /// and the kernel ends it by dropping the future when the run's time is spent. The admission is kept until the
+    /// invocation, with all its attempts, is over.
+    async fn admit(&self) -> Admission {
+        Admission::default()
     }
 
     /// Asks once.

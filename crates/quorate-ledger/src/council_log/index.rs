@@ -76,7 +76,7 @@ pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
 /// # Errors
 /// When log or store cannot be read.
 pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
-    let mut file = match files::open_log(log) {
+    let mut file = match files::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Indexed { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0 });

@@ -44,7 +44,7 @@ pub async fn priors(
             .collect::<Vec<_>>()
     };
     let read = || -> std::io::Result<Vec<Json>> {
-        let mut file = files::open_log(log)?;
+        let mut file = files::open(log)?;
         let mut found = Vec::with_capacity(places.len());
         for (at, bytes) in &places {
             let mut text = vec![0; usize::try_from(*bytes).unwrap_or(0)];

@@ -1,32 +1,32 @@
 //! The ledger's dealings with the file system.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Result};
+use std::io::Result;
 use std::path::Path;
 
-/// Opens a file for reading.
-#[expect(clippy::disallowed_methods, reason = "this module is where the ledger opens files")]
+/// Opens a file or a directory for reading. A directory is refused by whoever reads or writes it.
+///
+/// # Errors
+/// When it cannot be opened, or is a pipe, a socket or a device: opening a pipe would wait for its other end.
 pub fn open(path: &Path) -> Result<File> {
-    File::open(path)
+    open_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a log for reading.
+/// Opens a file or a directory in another way. It is looked at after it was opened, so that nobody can swap it in between.
 ///
 /// # Errors
-/// When it cannot be opened, or is a pipe: whoever opens one waits for its other end.
-pub fn open_log(path: &Path) -> Result<File> {
-    no_pipe(path)?;
-    open(path)
-}
-
-/// Refuses pipes, sockets and devices. A directory is refused by whoever reads or writes it.
-///
-/// # Errors
-/// As [`open_log`].
-pub fn no_pipe(path: &Path) -> Result<()> {
-    let there = std::fs::metadata(path)?;
-    match there.is_file() || there.is_dir() {
-        true => Ok(()),
+/// As [`open`].
+pub fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
+    // Without this, opening a pipe waits for its other end. It changes nothing for a file.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes()),
+    );
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    match kind.is_file() || kind.is_dir() {
+        true => Ok(file),
         false => Err(std::io::Error::other("it is neither a file nor a directory")),
     }
 }
@@ -34,13 +34,9 @@ pub fn no_pipe(path: &Path) -> Result<()> {
 /// Opens a file for appending and reading, making it if it is not there.
 ///
 /// # Errors
-/// As [`open_log`].
+/// As [`open`].
 pub fn append_to(path: &Path) -> Result<File> {
-    match no_pipe(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    OpenOptions::new().read(true).append(true).create(true).open(path)
+    open_with(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
 /// Creates a file that is not there yet.
@@ -52,7 +48,7 @@ pub fn create_new(path: &Path) -> Result<File> {
 /// for written.
 pub fn write_again(path: &Path) -> Result<()> {
     use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut file = open_with(OpenOptions::new().read(true).write(true), path)?;
     let mut part = vec![0; 1 << 20];
     let mut at = 0;
     loop {
@@ -108,4 +104,23 @@ pub fn quorate_dir(path: &Path) -> Result<()> {
     private_dir(path)?;
     let ignore = path.join(".gitignore");
     if ignore.exists() { Ok(()) } else { std::fs::write(ignore, "*\n") }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_at_once_however_it_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for opened in [open(&pipe).map(drop), append_to(&pipe).map(drop), write_again(&pipe)] {
+            assert!(opened.unwrap_err().to_string().contains("neither a file nor a directory"));
+        }
+        assert!(open(Path::new("/dev/null")).is_err());
+        assert!(open(dir.path()).is_ok() && append_to(&dir.path().join("new")).is_ok());
+    }
 }

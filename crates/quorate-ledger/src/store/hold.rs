@@ -43,7 +43,10 @@ impl Hold {
         files::private_dir(&live)?;
         let path = live.join(run);
         loop {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let file = files::open_with(
+                OpenOptions::new().read(true).write(true).create(true).truncate(false),
+                &path,
+            )?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(std::fs::TryLockError::WouldBlock) => return Ok(None),

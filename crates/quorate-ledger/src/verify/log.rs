@@ -209,7 +209,7 @@ fn same_place(path: &Path) -> PathBuf {
 /// The lines of the log that say that they are of a run, by run.
 fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
     let (mut logged, mut lines) = (Logged::default(), HashMap::new());
-    let mut file = match files::open_log(path) {
+    let mut file = match files::open(path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((logged, lines)),
         Err(error) => return Err(error),

@@ -22,6 +22,7 @@ use super::environment::Environment;
 use super::keys::Keys;
 use super::ledger::{checkpoint, gc};
 use super::overlays;
+use super::reach;
 use super::signer::{Signer, Whose};
 use super::stop::{Stop, chain};
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
@@ -62,6 +63,7 @@ impl Desk {
     /// # Errors
     /// When the ledger cannot be opened.
     pub async fn open(environment: Environment, mut workspace: Workspace) -> Result<Desk, Stop> {
+        reach::keep_from_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.set_aside {

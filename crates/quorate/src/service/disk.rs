@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use quorate_ledger::store::files::no_pipe;
+use quorate_ledger::store::files;
 use quorate_manifest::{Source, source};
 
 /// Reads files from the disk.
@@ -11,23 +11,12 @@ use quorate_manifest::{Source, source};
 pub struct Disk;
 
 impl Source for Disk {
-    #[expect(clippy::disallowed_methods, reason = "this module reads files")]
     fn read(&self, path: &Path) -> Result<Vec<u8>, source::Error> {
-        let read = no_pipe(path).and_then(|()| std::fs::read(path));
-        read.map_err(|error| match error.kind() {
+        read(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => source::Error::Missing,
             _ => source::Error::Unreadable(error),
         })
     }
-}
-
-/// The bytes of a regular file.
-///
-/// # Errors
-/// When it cannot be read or is something else, such as a pipe.
-#[expect(clippy::disallowed_methods, reason = "this module reads files")]
-pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    no_pipe(path).and_then(|()| std::fs::read(path))
 }
 
 /// A path without links, where there is anything.
@@ -114,20 +103,47 @@ pub fn put_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// At most `limit + 1` bytes of a file, so that the caller sees that it is too large.
+/// The longest file that is read whole where nothing else bounds it.
+const LONGEST: u64 = 64 << 20;
+
+/// All bytes of a regular file.
+///
+/// # Errors
+/// When it cannot be read, is something else, such as a pipe, or is too large.
+pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let bytes = taken(open(path)?, LONGEST)?;
+    match bytes.len() as u64 > LONGEST {
+        true => Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            format!("it is larger than {} MiB", LONGEST >> 20),
+        )),
+        false => Ok(bytes),
+    }
+}
+
+fn taken(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// At most `limit + 1` bytes of a file that the user names, so that the caller sees that it is too large. A descriptor that
+/// the user's shell has opened, such as that of `<(command)`, may be a pipe.
+///
+/// # Errors
+/// As [`open`].
 #[expect(clippy::disallowed_methods, reason = "this module reads files")]
 pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let handed = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == "/dev/stdin";
+    taken(if handed { std::fs::File::open(path)? } else { open(path)? }, limit)
 }
 
 /// Opens a file for reading.
 ///
 /// # Errors
-/// When it cannot be opened.
-#[expect(clippy::disallowed_methods, reason = "this module reads files")]
+/// When it cannot be opened, or is a pipe, a socket or a device.
 pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
-    std::fs::File::open(path)
+    files::open(path)
 }
 
 /// At most `limit + 1` bytes of standard input.
@@ -172,9 +188,9 @@ pub enum Text {
 ///
 /// # Errors
 /// When it cannot be read, or is not UTF-8.
-#[expect(clippy::disallowed_methods, reason = "this module reads files")]
 pub fn text(path: &Path) -> std::io::Result<Text> {
-    match no_pipe(path).and_then(|()| std::fs::read_to_string(path)) {
+    let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+    match whole(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Text::There(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
         Err(error) => Err(error),
@@ -241,7 +257,7 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
             "it leads out of the workspace",
         ));
     }
-    let mut file = std::fs::OpenOptions::new().append(true).open(file)?;
+    let mut file = files::open_with(std::fs::OpenOptions::new().append(true), &file)?;
     if file.metadata()?.permissions().readonly() {
         return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
     }

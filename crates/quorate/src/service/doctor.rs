@@ -7,15 +7,17 @@ use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::executor::Failure;
 use quorate_kernel::probe;
 use quorate_ledger::stats::Stats;
+use quorate_protocol::Json;
+use serde_json::Map;
 
 use super::desk::Desk;
 use super::environment::Environment;
 use super::executor::{self, By, Chosen};
 use super::ledger::stats;
-use super::runs;
 use super::stop::Stop;
 use super::trust::Admitted;
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
+use super::{reach, runs};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,9 +51,11 @@ pub async fn doctor(
     timeout: Duration,
 ) -> Result<Vec<Check>, Stop> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
+    reach::keep_from_members(&workspace);
     let mut checks = configuration(environment, &workspace);
     checks.extend(executors(environment, &workspace, timeout).await);
     checks.push(processes());
+    checks.push(sandbox(&workspace));
     match runs::desk(environment, places).await {
         Ok(desk) => {
             checks.extend(ledger(environment, &desk).await);
@@ -167,7 +171,9 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
 
 async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Duration) -> Check {
     let started = tokio::time::Instant::now();
-    let replied = chosen.executor(admitted).invoke(probe::question(timeout)).await;
+    let question = probe::question(timeout);
+    let notes = question.notes.clone();
+    let replied = chosen.executor(admitted).invoke(question).await;
     let took = started.elapsed().as_millis();
     let about = chosen.about();
     let kind =
@@ -186,7 +192,12 @@ async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Durat
         Err(Failure::TimedOut) => Check {
             name: title,
             state: State::Bad,
-            detail: format!("no answer within {} s", timeout.as_secs()),
+            detail: match notes.read().last_words {
+                Some(words) => {
+                    format!("no answer within {} s; its last lines on stderr: {words}", timeout.as_secs())
+                }
+                None => format!("no answer within {} s", timeout.as_secs()),
+            },
         },
         Err(Failure::Failed { message }) => Check { name: title, state: State::Bad, detail: message },
     }
@@ -200,6 +211,30 @@ fn processes() -> Check {
             state: State::Noted,
             detail: "this system ends a member's process group; what left it is not found".into(),
         },
+    }
+}
+
+/// Which members can reach the keys.
+fn sandbox(workspace: &Workspace) -> Check {
+    let noted = |detail: String| Check { name: "sandbox".into(), state: State::Noted, detail };
+    if let Err(why) = quorate_adapters::process::can_confine() {
+        return noted(format!("{why}: a command that is asked can read the signing keys"));
+    }
+    let registry = executor::registry();
+    let starts = |block: &Map<String, Json>| block.contains_key("command") || block.contains_key("preset");
+    let reaches = workspace.host.executors.iter().filter(|(_, table)| {
+        let block = &table.block.json;
+        let preset = block.get("preset").and_then(Json::as_str);
+        let default = preset.is_some_and(|preset| registry.preset_kind(preset).is_some());
+        starts(block) && !block.get("sandbox").and_then(Json::as_bool).unwrap_or(default)
+    });
+    let names: Vec<String> = reaches.map(|(name, _)| format!("`{name}`")).collect();
+    match names.is_empty() {
+        true => good("sandbox", "presets are kept from keys, ledger and log by Landlock".into()),
+        false => noted(format!(
+            "{} can read the signing keys; `sandbox = true` in its table keeps it from them",
+            names.join(", ")
+        )),
     }
 }
 

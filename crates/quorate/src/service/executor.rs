@@ -374,11 +374,13 @@ impl Build<'_> {
     fn finish(self, refused: impl FnOnce(Refused) -> Report) -> Result<Chosen, Stop> {
         let executor =
             (self.new)(&self.settings).map_err(|error| Stop::report(Class::Configuration, refused(error)))?;
-        // Deadline and retries are left out: whoever resumes with more time asks the same executor.
+        // Deadline, retries and the number of processes are left out: a resume with more time asks the same executor.
+        let mut block = self.settings.block.clone();
+        block.remove("max_processes");
         let settings = json!({
             "name": self.settings.name,
             "kind": self.kind,
-            "block": self.settings.block,
+            "block": block,
             "executor": executor.fingerprint(),
         });
         Ok(Chosen::of(executor, &self.settings, self.origin, settings))

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::consultation::Spent;
 use quorate_kernel::history::{ERASED, History};
+use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::Verdict;
@@ -56,8 +58,8 @@ pub struct Report {
     pub model_asked: bool,
     /// Calls made.
     pub calls: u32,
-    /// Tokens read and written, where the executor knows.
-    pub tokens: Option<(u64, u64)>,
+    /// What these calls cost, as far as it is known.
+    pub usage: Usage,
     /// Time worked on it.
     pub took: Duration,
     /// The last decision of a person beside it.
@@ -190,7 +192,7 @@ impl Report {
             executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
             model_asked,
             calls: history.calls,
-            tokens: tokens(history),
+            usage: history.usage,
             took: history.wall,
             overridden: history.overrides.last().map(|(_, data)| Override {
                 verdict: string(data, "verdict"),
@@ -239,12 +241,7 @@ impl Report {
                 "fix": one.fix, "grounded": one.span.is_some(),
             })
         };
-        let mut spent =
-            json!({"calls": self.calls, "ms": u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)});
-        if let Some((tokens_in, tokens_out)) = self.tokens {
-            spent["tokens_in"] = json!(tokens_in);
-            spent["tokens_out"] = json!(tokens_out);
-        }
+        let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
         json!({
             "run": self.run,
             "verdict": self.verdict.map(Verdict::as_str),
@@ -328,18 +325,6 @@ fn finding(value: &Json) -> Option<Finding> {
         issue: string(object, "issue"),
         fix: optional(object, "fix"),
     })
-}
-
-pub(super) fn tokens(history: &History) -> Option<(u64, u64)> {
-    let spent = |key: &str| {
-        let all: Vec<u64> =
-            history.consultations().filter_map(|data| data.get("spent")?.get(key)?.as_u64()).collect();
-        (!all.is_empty()).then(|| all.iter().sum::<u64>())
-    };
-    match (spent("tokens_in"), spent("tokens_out")) {
-        (None, None) => None,
-        (read, written) => Some((read.unwrap_or(0), written.unwrap_or(0))),
-    }
 }
 
 fn string(data: &Map<String, Json>, key: &str) -> String {

@@ -59,10 +59,23 @@ impl Place {
 
 /// How many processes have this word on their command line.
 pub fn running(word: &str) -> usize {
+    with(word).len()
+}
+
+/// Kills the processes that have this word on their command line.
+pub fn kill(word: &str) {
+    for pid in with(word) {
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+fn with(word: &str) -> Vec<rustix::process::Pid> {
     let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
-    let has_it = |line: Vec<u8>| line.split(|byte| *byte == 0).any(|part| part == word.as_bytes());
-    processes
-        .filter_map(|one| std::fs::read(one.path().join("cmdline")).ok())
-        .filter(|line| has_it(line.clone()))
-        .count()
+    let has_it = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())
+    };
+    let numbers = processes.filter_map(|one| one.file_name().to_str()?.parse().ok());
+    numbers.filter(has_it).filter_map(rustix::process::Pid::from_raw).collect()
 }

@@ -17,7 +17,8 @@ use super::clock;
 use super::command;
 use super::ending::Member;
 use super::mark::Mark;
-use super::room;
+use super::orphans;
+use super::shortage;
 use super::spawn::Launch;
 
 /// How an attempt ended and what was printed.
@@ -25,7 +26,7 @@ use super::spawn::Launch;
 pub(super) struct Ended {
     /// How.
     pub(super) ending: Ending,
-    /// All of stdout.
+    /// All of stdout, up to its cap.
     pub(super) stdout: Vec<u8>,
     /// The end of stderr.
     pub(super) stderr: Vec<u8>,
@@ -43,14 +44,13 @@ pub(super) enum Ending {
 }
 
 /// Starts a command, gives it the prompt, and waits for its end.
-pub(super) async fn run(launch: Launch, prompt: Arc<str>, deadline: Instant) -> Result<Ended, Failure> {
-    let program = launch.program.clone();
-    let no_room = |error: std::io::Error| command::not_started(&program, &error);
+pub(super) async fn run(launch: Arc<Launch>, prompt: Arc<str>, deadline: Instant) -> Result<Ended, Failure> {
+    let no_room = |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
     // Dropping `_held` is how the thread learns that nobody waits any more.
     let (hangup, _held) = loop {
         match std::io::pipe() {
             Ok(pipe) => break pipe,
-            Err(error) if room::may_come(&error, deadline) => room::pause().await,
+            Err(error) if shortage::may_come(&error, deadline) => shortage::pause().await,
             Err(error) => return Err(no_room(error)),
         }
     };
@@ -84,8 +84,8 @@ fn attend(
     let child = loop {
         match launch.start(mark) {
             Ok(child) => break child,
-            Err(error) if room::may_come(&error, deadline) => {
-                if room::hung_up(hangup.as_fd()) {
+            Err(error) if shortage::may_come(&error, deadline) => {
+                if shortage::hung_up(hangup.as_fd()) {
                     return Err(Failure::TimedOut);
                 }
             }
@@ -118,8 +118,8 @@ fn attend(
             break Ending::DeadlinePassed;
         }
     };
-    member.end();
-    Ok(Ended { ending, stdout: Vec::new(), stderr: Vec::new() })
+    let (stdout, stderr) = member.end().into_printed();
+    Ok(Ended { ending, stdout, stderr })
 }
 
 static LIVE: Mutex<usize> = Mutex::new(0);
@@ -147,5 +147,6 @@ impl Drop for Live {
 /// dropped. The program calls it before it exits, so that members get their two seconds also where no guard stands.
 pub fn settle(limit: Duration) {
     let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    let _ = ENDED.wait_timeout_while(live, limit, |live| *live > 0);
+    drop(ENDED.wait_timeout_while(live, limit, |live| *live > 0));
+    orphans::end();
 }

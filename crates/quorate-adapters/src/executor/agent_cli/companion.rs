@@ -81,6 +81,7 @@ impl Program {
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.cwd.clone(),
+            sandbox: None,
         };
         let program = launch.program.clone();
         let no_room = |error: std::io::Error| command::not_started(&program, &error).to_string();
@@ -145,7 +146,7 @@ fn attend(
             return;
         }
     };
-    let Some((stdin, stdout)) = ends else { return member.end() };
+    let Some((stdin, stdout)) = ends else { return drop(member.end()) };
     let _ = started.send(Ok(Ends { stdin, stdout }));
     loop {
         match member.serve(clock::now() + LOOK, Some(hangup.as_fd())) {
@@ -156,7 +157,7 @@ fn attend(
                 return;
             }
             Ok(false) => {}
-            Ok(true) | Err(_) => return member.end(),
+            Ok(true) | Err(_) => return drop(member.end()),
         }
     }
 }

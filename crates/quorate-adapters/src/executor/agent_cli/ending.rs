@@ -10,6 +10,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::clock;
 use super::family::Family;
 use super::mark::Mark;
+use super::orphans;
 use super::pipes::Pipes;
 
 /// Between being asked to end and being killed.
@@ -41,6 +42,7 @@ impl Member {
             Err(error) => {
                 family.extinguish();
                 let _ = child.wait();
+                orphans::reaped(pid);
                 Err(error)
             }
         }
@@ -70,6 +72,7 @@ impl Member {
         self.family.extinguish();
         let drained = self.drain();
         let status = self.child.wait()?;
+        self.reaped();
         drained?;
         Ok((status, self.pipes))
     }
@@ -86,8 +89,9 @@ impl Member {
         Ok(())
     }
 
-    /// Ends it: everybody is asked to end, and killed two seconds later. Returns when nobody is left.
-    pub(super) fn end(mut self) {
+    /// Ends it: everybody is asked to end, and killed two seconds later. Returns when nobody is left, with what was printed
+    /// until then.
+    pub(super) fn end(mut self) -> Pipes {
         self.pipes.stop_writing();
         self.family.ask_to_end();
         let kill_at = clock::now() + GRACE;
@@ -111,7 +115,16 @@ impl Member {
         while !self.has_exited() && clock::now() < give_up {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let _ = self.child.try_wait();
+        if let Ok(Some(_)) = self.child.try_wait() {
+            self.reaped();
+        }
+        self.pipes
+    }
+
+    /// The leader is gone for good; what it left without a mark is ours to end now.
+    fn reaped(&self) {
+        orphans::reaped(self.pid);
+        orphans::end();
     }
 }
 

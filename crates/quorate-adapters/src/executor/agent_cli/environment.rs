@@ -1,19 +1,16 @@
 //! What a member sees of our environment (X10): a base set that programs need to work, the variables that the
-//! executor's table lists, and nothing else.
+//! executor's table lists, and nothing else. Of our own variables, the `QUORATE_*`, a member gets the mark of its
+//! invocation alone, which is set where it is started.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::Refused;
 
 use super::mark::VARIABLE;
 
 const BASE: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "TERM"];
-const BASE_PREFIXES: &[&str] = &["LC_", "XDG_", "QUORATE_"];
-
-/// Whether a variable holds a key of ours, such as `QUORATE_SIGNING_KEY` (D3): whoever is asked signs nothing.
-fn holds_a_key(name: &str) -> bool {
-    name.starts_with("QUORATE_") && name.ends_with("_KEY")
-}
+const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// Whether a variable names a ledger on a server, maybe with a password: whoever is asked writes no records.
 fn is_server(name: &OsStr, value: &OsStr) -> bool {
@@ -68,7 +65,6 @@ impl Environment {
         let Some(name) = name.to_str() else { return false };
         self.listed.iter().any(|listed| listed == name)
             || (self.base == Base::Kept
-                && !holds_a_key(name)
                 && (BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))))
     }
 }
@@ -77,6 +73,17 @@ impl Environment {
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub(super) fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"))
+}
+
+/// The home directory, where there is one.
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+pub(super) fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+/// Where temporary files go.
+pub(super) fn temporary() -> PathBuf {
+    std::env::temp_dir()
 }
 
 /// The mark of the invocation that this process itself is part of.
@@ -98,13 +105,16 @@ mod tests {
 
     #[test]
     fn the_base_set_and_what_is_listed_pass_and_nothing_else() {
-        for name in ["PATH", "HOME", "LC_ALL", "XDG_CONFIG_HOME", "QUORATE_LEDGER", "TZ"] {
+        for name in ["PATH", "HOME", "LC_ALL", "XDG_CONFIG_HOME", "TZ"] {
             assert!(passes(&[], Base::Kept, name), "{name}");
             assert!(!passes(&[], Base::Dropped, name), "{name}");
         }
         assert!(!passes(&[], Base::Kept, "AWS_SECRET_ACCESS_KEY"));
         // D3, X10
-        assert!(!passes(&[], Base::Kept, "QUORATE_SIGNING_KEY"));
+        for name in ["QUORATE_SIGNING_KEY", "QUORATE_LEDGER", "QUORATE_TRUST", "QUORATE_", "QUORATE_X"] {
+            assert!(!passes(&[], Base::Kept, name), "{name}");
+        }
+        assert!(passes(&["QUORATE_LEDGER"], Base::Kept, "QUORATE_LEDGER"));
         assert!(passes(&["API_KEY"], Base::Kept, "API_KEY"));
         assert!(passes(&["API_KEY"], Base::Dropped, "API_KEY"));
         assert!(!passes(&["API_KEY"], Base::Kept, "API_KEY_2"));

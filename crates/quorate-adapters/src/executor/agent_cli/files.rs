@@ -3,7 +3,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where the files of an attempt are reached")]
 
-use std::io::Read;
 use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::Failure;
@@ -11,6 +10,7 @@ use quorate_protocol::Json;
 use tempfile::TempDir;
 
 use super::pipes::STDOUT_CAP;
+use crate::regular;
 
 /// The files of one attempt.
 #[derive(Debug)]
@@ -49,11 +49,29 @@ impl AnswerFiles {
         self.dir.path().join("last-message.txt")
     }
 
-    /// The last message, as far as it is text and within the cap of any output; `None` where there is none.
+    /// The last message; `None` where there is none, or it is no file of text within the cap of any output.
     pub(super) fn read_last_message(&self) -> Option<String> {
-        let mut text = String::new();
-        let file = std::fs::File::open(self.last_message()).ok()?;
-        file.take(STDOUT_CAP as u64).read_to_string(&mut text).ok()?;
+        // The command has written it, or put anything else in its place.
+        let text = regular::text(&self.last_message(), STDOUT_CAP as u64).ok()?;
         Some(text).filter(|text| !text.trim().is_empty())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_place_of_the_last_message_keeps_nobody_waiting() {
+        let files = AnswerFiles::new(None, None).unwrap();
+        mknodat(CWD, files.last_message(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(files.read_last_message(), None);
+        std::fs::remove_file(files.last_message()).unwrap();
+        std::fs::write(files.last_message(), "said").unwrap();
+        assert_eq!(files.read_last_message().as_deref(), Some("said"));
+        std::fs::write(files.last_message(), vec![b'x'; STDOUT_CAP + 1]).unwrap();
+        assert_eq!(files.read_last_message(), None);
     }
 }

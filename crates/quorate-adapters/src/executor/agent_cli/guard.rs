@@ -18,7 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 #[cfg(target_os = "linux")]
+use rustix::process::Pid;
+
+#[cfg(target_os = "linux")]
 use super::mark::ProcessMark;
+#[cfg(target_os = "linux")]
+use super::orphans;
 
 /// The first argument of a guard.
 pub const ARGUMENT: &str = "__guard";
@@ -70,7 +75,11 @@ struct Guard {
 #[cfg(target_os = "linux")]
 impl Guard {
     fn stands(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(None))
+        let stands = matches!(self.process.try_wait(), Ok(None));
+        if !stands {
+            orphans::reaped(Pid::from_child(&self.process));
+        }
+        stands
     }
 }
 
@@ -90,7 +99,8 @@ fn start() -> std::io::Result<Guard> {
         rustix::process::setsid()?;
         Ok(())
     });
-    let mut process = command.spawn()?;
+    let mut process = orphans::born(|| command.spawn())?;
+    orphans::guard_is(Pid::from_child(&process));
     let pipe = process.stdin.take();
     Ok(Guard { process, _pipe: pipe })
 }
@@ -103,6 +113,7 @@ pub fn run() -> ! {
     let Some(mark) = std::env::args().nth(2).and_then(|mark| ProcessMark::parse(&mark)) else {
         std::process::exit(64);
     };
+    super::signals::restore();
     close_inherited();
     let mut stdin = std::io::stdin();
     let mut nothing = [0; 16];

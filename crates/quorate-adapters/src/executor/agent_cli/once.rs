@@ -63,10 +63,11 @@ impl Once {
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.dir.clone(),
+            sandbox: None,
         };
         let says = |what: &str| Err(format!("`{}` {what}", self.command));
         let late = format!("did not end within {} ms", timeout.as_millis());
-        let ended = match call::run(launch, text, clock::now() + timeout).await {
+        let ended = match call::run(Arc::new(launch), text, clock::now() + timeout).await {
             Ok(ended) => ended,
             Err(Failure::TimedOut) => return says(&late),
             Err(Failure::Failed { message }) => return Err(message),

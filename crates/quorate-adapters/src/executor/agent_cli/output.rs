@@ -8,7 +8,7 @@ use super::call::{Ended, Ending};
 use super::files::AnswerFiles;
 use super::limits;
 use super::pipes::STDOUT_CAP;
-use super::presets::{claude, codex, gemini};
+use super::presets::{Spent, claude, codex, gemini};
 
 /// What stdout means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,16 @@ impl Output {
             Output::ClaudeJson => "claude-json",
             Output::CodexJsonl => "codex-jsonl",
             Output::GeminiJson => "gemini-json",
+        }
+    }
+
+    /// The model that answered and what the attempt cost, whether or not there is a reply.
+    pub(super) fn spent(self, stdout: &str) -> Spent {
+        match self {
+            Output::Text => Spent::default(),
+            Output::ClaudeJson => claude::spent(stdout),
+            Output::CodexJsonl => codex::spent(stdout),
+            Output::GeminiJson => gemini::spent(stdout),
         }
     }
 
@@ -137,7 +147,7 @@ fn with_excerpt(what: &str, printed: &str) -> String {
 }
 
 /// The last lines of a text, on one line, without control characters, capped: fit for a message.
-fn excerpt(printed: &str) -> String {
+pub(super) fn excerpt(printed: &str) -> String {
     const LINES: usize = 5;
     const CHARACTERS: usize = 500;
     let lines: Vec<String> =

@@ -123,6 +123,9 @@ impl Arguments {
     }
 }
 
+/// The model that answered and what an attempt cost, as far as an output says so.
+pub(super) type Spent = (Option<String>, quorate_kernel::ports::executor::Usage);
+
 /// A count in an envelope.
 fn count(value: &Json, key: &str) -> Option<u64> {
     value.get(key).and_then(Json::as_u64)

@@ -70,7 +70,8 @@ impl Process {
         }
     }
 
-    fn carries(&self, scope: Scope) -> bool {
+    /// Whether it carries a mark of this scope.
+    pub(super) fn carries(&self, scope: Scope) -> bool {
         let pid = self.pid.as_raw_pid();
         if let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) {
             let marked = environment
@@ -100,13 +101,33 @@ pub(super) fn relatives(scope: Scope, group: Option<Pid>, since: u64) -> Vec<Pro
     let own = getpid();
     let candidates: Vec<Process> =
         all().filter(|process| process.born >= since && process.pid != own).collect();
-    let mut ours: HashSet<i32> = candidates
-        .iter()
-        .filter(|process| {
-            group.is_some_and(|group| process.group == group.as_raw_pid()) || process.carries(scope)
-        })
-        .map(|process| process.pid.as_raw_pid())
-        .collect();
+    let roots = candidates.iter().filter(|process| {
+        group.is_some_and(|group| process.group == group.as_raw_pid()) || process.carries(scope)
+    });
+    let roots = roots.map(|process| process.pid.as_raw_pid()).collect();
+    family(roots, candidates)
+}
+
+/// The processes whose parent this one is: what it started, and what it adopted.
+pub(super) fn children() -> Vec<Process> {
+    let own = getpid().as_raw_pid();
+    all().filter(|process| process.parent == own).collect()
+}
+
+/// These processes, and all that descend from them.
+pub(super) fn with_descendants(roots: Vec<Process>) -> Vec<Process> {
+    if roots.is_empty() {
+        return roots;
+    }
+    let own = getpid();
+    family(
+        roots.iter().map(|process| process.pid.as_raw_pid()).collect(),
+        all().filter(|process| process.pid != own).collect(),
+    )
+}
+
+/// Those of `candidates` that are among `ours` or descend from them.
+fn family(mut ours: HashSet<i32>, candidates: Vec<Process>) -> Vec<Process> {
     loop {
         let before = ours.len();
         let descendants = candidates.iter().filter(|process| ours.contains(&process.parent));

@@ -14,14 +14,29 @@ use super::files::AnswerFiles;
 use super::granted::Granted;
 use super::output::Output;
 use super::presets::{Ask, PRESETS, Preset, TakesServers};
+use super::room::Room;
+use super::sandbox::{Sandbox, Whose};
 use super::spawn::Launch;
+use super::version;
 use crate::block::{Block, listed, nearest};
 use cli::Cli;
 
 const TEXT: &str = "text";
 const JSON: &str = "json";
-const KEYS: &[&str] =
-    &["command", "preset", "cli", "args", "model", "env", "env_clear", "cwd", "output", "answer"];
+const KEYS: &[&str] = &[
+    "command",
+    "preset",
+    "cli",
+    "args",
+    "model",
+    "env",
+    "env_clear",
+    "cwd",
+    "output",
+    "answer",
+    "max_processes",
+    "sandbox",
+];
 
 /// How a member is started.
 #[derive(Debug)]
@@ -40,6 +55,10 @@ pub(super) struct Recipe {
     pub(super) turns: Schema,
     cli: Option<Cli>,
     servers: Servers,
+    /// How many of it may run at once.
+    pub(super) room: Room,
+    /// How it is confined; `None` where the block wants that.
+    sandbox: Option<Whose>,
 }
 
 /// One attempt, ready to start.
@@ -86,6 +105,8 @@ impl Recipe {
             output: output(block.text("output")?, preset)?,
             turns: turns(block.text("answer")?)?,
             servers: settings.servers.clone(),
+            room: Room::of(settings, block.count("max_processes")?),
+            sandbox: sandbox(&block, preset)?,
             cli,
             model,
         })
@@ -133,13 +154,32 @@ impl Recipe {
         let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
         // Whoever is given a server is given what the server needs.
         let needed = if self.passes_servers() { granted.variables() } else { Vec::new() };
-        let launch = Launch {
-            program: super::command::find(&self.command, &self.dir)?,
-            arguments,
-            variables: self.environment.variables_and(&needed),
-            cwd: self.cwd.clone(),
-        };
+        let launch =
+            Launch { arguments, variables: self.environment.variables_and(&needed), ..self.launch()? };
         Ok(Prepared { launch, files })
+    }
+
+    /// The start of the program, without arguments.
+    fn launch(&self) -> Result<Launch, Failure> {
+        let program = super::command::find(&self.command, &self.dir)?;
+        let sandbox = self.sandbox.map(|whose| Sandbox::of(whose, &program, &self.cwd)).transpose();
+        let sandbox = sandbox.map_err(|error| {
+            Failure::failed(format!("no temporary directory can be made ({error}); check TMPDIR"))
+        })?;
+        Ok(Launch {
+            program,
+            arguments: Vec::new(),
+            variables: self.environment.variables(),
+            cwd: self.cwd.clone(),
+            sandbox: sandbox.flatten(),
+        })
+    }
+
+    /// Learns the version of a program that is known by name.
+    pub(super) async fn learn_version(&self) {
+        if let (Some(_), Ok(launch)) = (self.preset, self.launch()) {
+            version::learn(launch).await;
+        }
     }
 
     fn files(&self, schema: Option<&Json>, granted: &Granted<'_>) -> Result<Option<AnswerFiles>, Failure> {
@@ -175,6 +215,13 @@ fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> R
             "set `args` to those with which it reads one prompt on stdin and prints its answer; `[]` if it needs none",
         )
     })
+}
+
+/// A preset is confined unless the block says otherwise. A command of the user's own runs as it is written (X15), since it
+/// may make files beside the ledger's directory, which no sandbox that protects the ledger can allow.
+fn sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Whose>, Refused> {
+    let confined = if block.has("sandbox") { block.flag("sandbox")? } else { preset.is_some() };
+    Ok(confined.then(|| preset.map_or(Whose::Own, |_| Whose::Vendor)))
 }
 
 fn turns(written: Option<&str>) -> Result<Schema, Refused> {

@@ -10,7 +10,7 @@ use quorate_kernel::probe;
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
-use super::Recipe;
+use super::{Recipe, Whose};
 use crate::executor::agent_cli::granted::fixture;
 
 fn read(block: Value) -> Result<Recipe, Refused> {
@@ -122,4 +122,36 @@ fn text_is_asked_for_without_a_schema() {
     assert!(words(&recipe, &asked).contains(&"--json-schema".to_owned()));
     asked.form = Schema::Said;
     assert!(!words(&recipe, &asked).contains(&"--json-schema".to_owned()));
+}
+
+#[test]
+fn a_preset_is_confined_and_a_command_of_the_users_own_is_not_unless_its_table_says_so() {
+    // X15
+    let whose = |block: Value| read(block).unwrap().sandbox;
+    assert_eq!(whose(json!({"preset": "claude"})), Some(Whose::Vendor));
+    assert_eq!(whose(json!({"preset": "claude", "sandbox": false})), None);
+    assert_eq!(whose(json!({"command": "x"})), None);
+    assert_eq!(whose(json!({"command": "x", "sandbox": true})), Some(Whose::Own));
+    refused(json!({"command": "x", "sandbox": "yes"}), Some("sandbox"), "must be true or false");
+}
+
+#[test]
+fn the_room_of_an_executor_is_one_for_all_that_build_it() {
+    for wrong in [json!(0), json!(-1), json!(1.5)] {
+        refused(json!({"command": "x", "max_processes": wrong}), Some("max_processes"), "whole number");
+    }
+    let enter = |block: Value| {
+        let recipe = read(block).unwrap();
+        async move { tokio::time::timeout(Duration::from_millis(50), recipe.room.enter()).await }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let block = || json!({"command": "x", "max_processes": 2});
+        let (first, second) = (enter(block()).await.unwrap(), enter(block()).await.unwrap());
+        assert!(first.holds() && second.holds());
+        assert!(enter(block()).await.is_err(), "there is no third place");
+        drop(second);
+        assert!(enter(block()).await.is_ok());
+        assert!(enter(json!({"command": "x"})).await.is_ok(), "another room");
+    });
 }

@@ -1,34 +1,45 @@
-//! What starting a process takes and the system may be short of for a moment: descriptors, processes, memory. Others
-//! give it back, hooks for example, so that a start is tried again until its deadline. A member that is not asked for
-//! lack of a descriptor would cost a conversation a turn.
+//! How many commands of one executor run at once. The room is the process's: all runs that use an executor share it, also
+//! where each has built the executor anew.
 
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use quorate_kernel::ports::executor::{Admission, Settings};
+use tokio::sync::Semaphore;
 
-use super::clock;
+/// The least that is allowed by default: the members of one council.
+const LEAST: usize = 4;
 
-/// How long to wait before the next try.
-const PAUSE: Duration = Duration::from_millis(50);
+/// An executor, with the room it asks for: one whose settings were changed meanwhile is another.
+type Key = (PathBuf, String, usize);
 
-/// Whether a start failed for want of room, and there is time for another.
-pub(super) fn may_come(error: &io::Error, deadline: Instant) -> bool {
-    let short = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
-    let short = short.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
-    short && clock::now() + PAUSE < deadline
+static ROOMS: Mutex<BTreeMap<Key, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+
+/// The room of one executor.
+#[derive(Debug, Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Room {
+    /// The room of the executor with these settings.
+    pub(super) fn of(settings: &Settings, most: Option<usize>) -> Self {
+        let most = most.unwrap_or_else(default).min(Semaphore::MAX_PERMITS);
+        let key = (settings.dir.clone(), settings.name.clone(), most);
+        let mut rooms = ROOMS.lock().unwrap_or_else(PoisonError::into_inner);
+        Room(Arc::clone(rooms.entry(key).or_insert_with(|| Arc::new(Semaphore::new(most)))))
+    }
+
+    /// Waits for a place.
+    pub(super) async fn enter(&self) -> Admission {
+        match Arc::clone(&self.0).acquire_owned().await {
+            Ok(permit) => Admission::holding(permit),
+            // It is never closed.
+            Err(_) => Admission::default(),
+        }
+    }
 }
 
-/// Waits, where there is an async runtime.
-pub(super) async fn pause() {
-    tokio::time::sleep(PAUSE).await;
-}
-
-/// Waits on a thread; says whether the caller has hung up.
-pub(super) fn hung_up(hangup: BorrowedFd<'_>) -> bool {
-    let mut polled = [PollFd::from_borrowed_fd(hangup, PollFlags::IN)];
-    let ready = poll(&mut polled, Timespec::try_from(PAUSE).ok().as_ref());
-    ready.is_ok_and(|ready| ready > 0)
+/// One for each core, and no fewer than [`LEAST`].
+fn default() -> usize {
+    std::thread::available_parallelism().map_or(LEAST, |cores| cores.get().max(LEAST))
 }

@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use super::environment;
 use super::guard;
 use super::mark::{Mark, VARIABLE};
+use super::sandbox::Sandbox;
+use super::{orphans, signals};
 
 /// What to start.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Launch {
     pub(super) variables: Vec<(OsString, OsString)>,
     /// Where it runs.
     pub(super) cwd: PathBuf,
+    /// What it cannot reach; `None` lets it reach what we reach.
+    pub(super) sandbox: Option<Sandbox>,
 }
 
 impl Launch {
@@ -28,6 +32,7 @@ impl Launch {
     /// thread that started it ends.
     #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
     pub(super) fn start(&self, mark: Mark) -> io::Result<Child> {
+        signals::children_are_kept()?;
         let inherited = environment::outer_mark();
         let mut command = Command::new(&self.program);
         command
@@ -42,8 +47,16 @@ impl Launch {
         if !self.cwd.as_os_str().is_empty() {
             command.current_dir(&self.cwd);
         }
+        if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temporary) {
+            command.env("TMPDIR", temporary);
+        }
         bind(&mut command, mark);
-        command.spawn()
+        #[cfg(target_os = "linux")]
+        if let Some(sandbox) = &self.sandbox {
+            let mut ruleset = sandbox.ruleset()?;
+            in_child(&mut command, move || ruleset.impose());
+        }
+        orphans::born(|| command.spawn())
     }
 }
 
@@ -83,8 +96,8 @@ fn bind(_command: &mut Command, _mark: Mark) {
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the two closures that are passed here (`bind` and `guard::start`) make system calls alone: they neither
-    // allocate nor take a lock, which is what a child of a process with threads may not do before it execs.
+    // SAFETY: the closures that are passed here (of `Launch::start`, `bind` and `guard::start`) make system calls alone:
+    // they neither allocate nor take a lock, which is what a child of a process with threads may not do before it execs.
     unsafe {
         command.pre_exec(step);
     }

@@ -1,6 +1,5 @@
 //! The block of a rubric executor: which phrases are banned, and what the goals are.
 
-use std::io::Read;
 use std::path::Path;
 
 use quorate_kernel::ports::executor::{Refused, Settings};
@@ -10,6 +9,7 @@ use super::banned::Banned;
 use quorate_kernel::entropy::sha256_hex;
 
 use super::goals::Goals;
+use crate::regular;
 
 const KEYS: [&str; 3] = ["banned", "banned_defaults", "goals"];
 /// The longest goals document that is read.
@@ -67,18 +67,14 @@ fn phrases(value: &Value) -> Result<Vec<String>, Refused> {
     list.iter().map(|phrase| phrase.as_str().map(str::to_owned).ok_or_else(refusal)).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the goals document is a setting")]
 fn document(dir: &Path, path: &str) -> Result<String, Refused> {
-    let refuse =
-        |why: String| Refused::key("goals", format!("the goals document `{path}` cannot be read: {why}"));
-    let file = std::fs::File::open(dir.join(path)).map_err(|error| refuse(error.to_string()))?;
-    let mut text = String::new();
-    let read =
-        file.take(GOALS_CAP + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-    if read as u64 > GOALS_CAP {
-        return Err(refuse("it is over 1 MiB".into()));
-    }
-    Ok(text)
+    regular::text(&dir.join(path), GOALS_CAP).map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::FileTooLarge => "it is over 1 MiB".to_owned(),
+            _ => error.to_string(),
+        };
+        Refused::key("goals", format!("the goals document `{path}` cannot be read: {why}"))
+    })
 }
 
 fn unknown(key: &str) -> Refused {

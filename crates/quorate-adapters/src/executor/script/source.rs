@@ -1,8 +1,6 @@
 //! Where answers are looked for: in one file, or in a folder. Both are asked for the invocation's id (`r1/skeptic`),
 //! then its step (`r1`; in a folder `r1/_`), then its member (`skeptic`), then `_`.
 
-#![expect(clippy::disallowed_methods, reason = "this is where scripted answers are read")]
-
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -11,8 +9,12 @@ use quorate_kernel::ports::executor::{Failure, Invocation, Refused};
 use quorate_protocol::Json;
 
 use super::answer::{Answer, is_instruction};
+use crate::regular;
 
 const EXTENSIONS: [&str; 3] = ["json", "txt", "md"];
+
+/// The longest file that is read.
+const LONGEST: u64 = 64 << 20;
 
 /// The answers.
 pub(super) enum Source {
@@ -32,7 +34,7 @@ impl Source {
         if meta.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
-        let text = std::fs::read_to_string(path)
+        let text = regular::text(path, LONGEST)
             .map_err(|error| refused(format!("`{}` cannot be read: {error}", path.display())))?;
         let answers = read_file(&text).map_err(|why| refused(format!("`{}`: {why}", path.display())))?;
         Ok(Source::File { path: path.to_owned(), answers })
@@ -83,7 +85,7 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
         for stem in [format!("{name}.{}", invocation.attempt), name.clone()] {
             for extension in EXTENSIONS {
                 let path = folder.join(format!("{stem}.{extension}"));
-                match std::fs::read_to_string(&path) {
+                match regular::text(&path, LONGEST) {
                     Ok(text) => return read_one(&path, extension, text),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {

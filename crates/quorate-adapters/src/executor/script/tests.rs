@@ -58,6 +58,7 @@ async fn ask_for(
         schema: Arc::new(json!({})),
         speaking: None,
         deadline: Instant::now() + Duration::from_millis(200),
+        notes: quorate_kernel::ports::executor::Notes::default(),
     };
     executor.invoke(invocation).await.map(|reply| reply.text)
 }

@@ -3,7 +3,6 @@
 //! link and anything that is neither file nor folder refuse the whole archive, by name.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use quorate_kernel::ports::provisioning::{BYTES, FILES, TOTAL};
 
 use super::folder::too_large;
 use super::{Files, MANIFEST, Unopened, Unread, within};
+use crate::regular;
 
 /// How many entries an archive may have, folders included.
 const ENTRIES: usize = 4 * FILES;
@@ -28,11 +28,10 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Reads an archive.
-    #[expect(clippy::disallowed_methods, reason = "this module opens archives")]
     pub(super) fn open(path: &Path) -> Result<Archive, Unopened> {
         let unreadable = Unopened::Unreadable;
         let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
+        let file = regular::open(path).map_err(unreadable)?;
         BufReader::new(file).take(TOTAL + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > TOTAL {
             return Err(Unopened::Refused(format!("the archive is larger than {} MiB", TOTAL >> 20)));

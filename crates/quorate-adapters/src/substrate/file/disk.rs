@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::look::Look;
+use crate::regular;
 
 /// Reads at an offset.
 #[cfg(unix)]
@@ -52,21 +53,9 @@ pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result
     Ok(())
 }
 
-/// Refuses what keeps nothing: a device, a pipe. Opening a pipe may take for ever.
-fn is_regular(path: &Path) -> io::Result<()> {
-    match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() && !meta.is_dir() => {
-            Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Opens a file, or a folder, for reading.
-#[expect(clippy::disallowed_methods, reason = "this module is where journals are opened")]
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    is_regular(path)?;
-    File::open(path)
+    regular::open(path)
 }
 
 /// Opens a file for appending and reading, and makes it, with its folder, if it is not there.
@@ -75,8 +64,7 @@ pub(super) fn open_append(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    is_regular(path)?;
-    OpenOptions::new().read(true).append(true).create(true).open(path)
+    regular::open_with(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
 /// Makes what a folder lists last.

@@ -12,6 +12,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::disk;
+use crate::regular;
 
 const MAGIC: [u8; 16] = *b"quorate.idx\0\x02\0\0\0";
 const RECORD: u64 = 40;
@@ -98,7 +99,7 @@ pub(super) struct Index {
 impl Index {
     /// The index at a path, and how many records it has; `None` where there is none that can be read.
     pub(super) fn open(path: &Path) -> Option<(Self, u64)> {
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).ok()?;
+        let file = regular::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
         let mut magic = [0; MAGIC.len()];
         let read = disk::fill_at(&file, &mut magic, 0).ok()?;
         let count = (file.metadata().ok()?.len().saturating_sub(MAGIC.len() as u64)) / RECORD;

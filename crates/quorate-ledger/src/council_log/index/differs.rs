@@ -21,7 +21,7 @@ use crate::store::files;
 /// # Errors
 /// When log or store cannot be read.
 pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>, Error> {
-    let mut file = match files::open_log(log) {
+    let mut file = match files::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(log, error)),

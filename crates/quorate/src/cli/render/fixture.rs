@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
@@ -68,7 +69,7 @@ pub(super) fn ship() -> Report {
         executor: "claude".to_owned(),
         model_asked: true,
         calls: 9,
-        tokens: Some((12_040, 2_310)),
+        usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
         took: Duration::from_millis(83_400),
         overridden: None,
         notes: Vec::new(),
@@ -107,7 +108,7 @@ pub(super) fn revise() -> Report {
         ],
         executor: "rubric".to_owned(),
         model_asked: false,
-        tokens: None,
+        usage: Usage::default(),
         took: Duration::from_millis(12),
         notes: Vec::new(),
         ..ship()

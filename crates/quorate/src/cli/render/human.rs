@@ -8,7 +8,7 @@ use quorate_protocol::policy::Verdict;
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, line};
 use super::seat;
-use super::wording::{amount, duration, minute};
+use super::wording::{amount, cost, duration, minute};
 use crate::service::report::Report;
 
 /// The whole report. It ends with one line break.
@@ -72,13 +72,7 @@ fn facts(report: &Report) -> [(&'static str, String); 3] {
     let opened = minute(report.opened_ms);
     let asked = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
-    if let Some((read, written)) = report.tokens {
-        spent.push_str(&format!(
-            ", {} read, {} written",
-            amount(read, "token"),
-            super::wording::grouped(written)
-        ));
-    }
+    spent.push_str(&cost(&report.usage));
     let mut kind =
         format!("{}, tier {}, policy {}", line(&report.artifact_type), report.tier, line(&report.policy));
     if report.prior_verdicts_consulted > 0 {

@@ -5,7 +5,9 @@ mod parts;
 
 use std::time::Duration;
 
+use quorate_kernel::consultation::Spent;
 use quorate_kernel::history::History;
+use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::replay::replay as derive;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::assembly::display::Grouping;
@@ -20,7 +22,7 @@ use crate::service::desk::Desk;
 use crate::service::ledger::gc;
 use crate::service::overlays;
 use crate::service::replay;
-use crate::service::report::{strings, tokens};
+use crate::service::report::strings;
 use crate::service::stop::Stop;
 
 /// An assembly's run, ended or not.
@@ -89,8 +91,8 @@ pub struct Report {
     pub model_asked: bool,
     /// Calls made.
     pub calls: u32,
-    /// Tokens read and written, where the executors know.
-    pub tokens: Option<(u64, u64)>,
+    /// What these calls cost, as far as it is known.
+    pub usage: Usage,
     /// Time worked on it.
     pub took: Duration,
     /// What else should be known, besides whether a model was asked.
@@ -192,7 +194,7 @@ impl Report {
             executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
             model_asked: executors.iter().any(asks),
             calls: history.calls,
-            tokens: tokens(history),
+            usage: history.usage,
             took: history.wall,
             notes: strings(&outcome, "notes"),
         }
@@ -232,12 +234,7 @@ impl Report {
 
     /// The object that `--format json` prints (INTERFACES).
     pub fn json(&self) -> Json {
-        let mut spent =
-            json!({"calls": self.calls, "ms": u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX)});
-        if let Some((tokens_in, tokens_out)) = self.tokens {
-            spent["tokens_in"] = json!(tokens_in);
-            spent["tokens_out"] = json!(tokens_out);
-        }
+        let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
         let mut json = json!({
             "run": self.run,
             "assembly": self.assembly,

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
-use super::{Arguments, Ask, Preset, TakesServers, count};
+use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
 use crate::executor::agent_cli::output::{NoReply, Output};
 
 /// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
@@ -98,14 +98,22 @@ fn accepted(schema: &Json) -> Json {
     schema
 }
 
+/// The envelope in what was printed: with `--verbose` that is the list of all messages, and the result comes last.
+fn envelope(stdout: &str) -> Option<Json> {
+    match serde_json::from_str(stdout.trim()).ok()? {
+        Json::Array(mut messages) => Some(messages.pop().unwrap_or_else(|| Json::Array(Vec::new()))),
+        envelope => Some(envelope),
+    }
+}
+
+/// What an attempt cost and the model that answered, whether or not there is a reply.
+pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
+    envelope(stdout).map_or_else(Spent::default, |envelope| (model(&envelope), usage(&envelope)))
+}
+
 /// The reply in an envelope.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoReply> {
-    let printed: Json = serde_json::from_str(stdout.trim()).map_err(|_| NoReply::Malformed)?;
-    // With --verbose it is the list of all messages; the result comes last.
-    let envelope = match &printed {
-        Json::Array(messages) => messages.last().unwrap_or(&printed),
-        _ => &printed,
-    };
+    let envelope = &envelope(stdout).ok_or(NoReply::Malformed)?;
     let result = envelope.get("result").and_then(Json::as_str);
     if envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
         return Err(NoReply::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
@@ -115,7 +123,7 @@ pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoRepl
         (None, Some(result)) => result.to_owned(),
         (None, None) => return Err(NoReply::Reported(subtype(envelope).to_owned())),
     };
-    Ok(Reply { text, model: model(envelope), usage: usage(envelope), posted: None })
+    Ok(Reply { text, ..Reply::default() })
 }
 
 fn subtype(envelope: &Json) -> &str {
@@ -128,19 +136,40 @@ fn model(envelope: &Json) -> Option<String> {
     models.iter().max_by_key(|(_, usage)| count(usage, "outputTokens")).map(|(name, _)| name.clone())
 }
 
-/// What was read from and written to the cache was read too.
+/// Tokens of all models together, where each is listed, else of the main one. What was read from and written to the cache
+/// was read too.
 fn usage(envelope: &Json) -> Usage {
-    let Some(usage) = envelope.get("usage") else { return Usage::default() };
-    let read = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
-    let tokens_in = read.iter().filter_map(|key| count(usage, key)).reduce(u64::saturating_add);
-    Usage { tokens_in, tokens_out: count(usage, "output_tokens") }
+    let of = |usage: &Json, [input, written, cached, output]: [&str; 4]| {
+        let read = [input, written, cached].into_iter().filter_map(|key| count(usage, key));
+        Usage {
+            tokens_in: read.reduce(u64::saturating_add),
+            tokens_cached: count(usage, cached),
+            tokens_out: count(usage, output),
+            usd_nanos: None,
+        }
+    };
+    const LISTED: [&str; 4] =
+        ["inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens"];
+    const MAIN: [&str; 4] =
+        ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
+    let models = envelope.get("modelUsage").and_then(Json::as_object);
+    let mut listed = models.into_iter().flat_map(serde_json::Map::values).peekable();
+    let mut usage = Usage::default();
+    if listed.peek().is_some_and(|model| count(model, LISTED[0]).is_some()) {
+        listed.for_each(|model| usage.add(of(model, LISTED)));
+    } else if let Some(main) = envelope.get("usage") {
+        usage = of(main, MAIN);
+    }
+    let cost = envelope.get("total_cost_usd").and_then(Json::as_f64).filter(|usd| *usd >= 0.0);
+    // A cast saturates, and 18 billion dollars are enough.
+    Usage { usd_nanos: cost.map(|usd| (usd * 1e9).round() as u64), ..usage }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, arguments, read};
+    use super::{NoReply, Usage, arguments, read, spent};
     use crate::executor::agent_cli::files::AnswerFiles;
     use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
@@ -202,17 +231,33 @@ mod tests {
 
     #[test]
     fn the_structured_output_is_the_answer() {
-        let reply = read(
-            r#"{"type":"result","subtype":"success","is_error":false,"result":"",
+        let printed = r#"{"type":"result","subtype":"success","is_error":false,"result":"",
                 "usage":{"input_tokens":4,"cache_creation_input_tokens":9369,"cache_read_input_tokens":22296,
                          "output_tokens":121},
                 "modelUsage":{"small":{"outputTokens":3},"large":{"outputTokens":118}},
-                "structured_output":{"score":3}}"#,
-        )
-        .unwrap();
+                "structured_output":{"score":3}}"#;
+        let reply = read(printed).unwrap();
         assert_eq!(reply.text, r#"{"score":3}"#);
-        assert_eq!(reply.model.as_deref(), Some("large"));
-        assert_eq!((reply.usage.tokens_in, reply.usage.tokens_out), (Some(31669), Some(121)));
+        let (model, usage) = spent(printed);
+        assert_eq!(model.as_deref(), Some("large"));
+        assert_eq!((usage.tokens_in, usage.tokens_cached), (Some(31669), Some(22296)));
+        assert_eq!((usage.tokens_out, usage.usd_nanos), (Some(121), None));
+    }
+
+    #[test]
+    fn a_failed_attempt_has_its_price_too() {
+        let printed = r#"{"type":"result","is_error":true,"result":"API Error: 529","total_cost_usd":0.01303725,
+            "usage":{"input_tokens":1,"output_tokens":2},
+            "modelUsage":{"small":{"inputTokens":10,"outputTokens":3,"cacheReadInputTokens":4},
+                          "large":{"inputTokens":20,"outputTokens":5,"cacheCreationInputTokens":6}}}"#;
+        assert!(read(printed).is_err());
+        let (model, usage) = spent(printed);
+        assert_eq!(model.as_deref(), Some("large"));
+        let Usage { tokens_in, tokens_cached, tokens_out, usd_nanos } = usage;
+        assert_eq!((tokens_in, tokens_cached, tokens_out), (Some(40), Some(4), Some(8)));
+        assert_eq!(usd_nanos, Some(13_037_250));
+        assert_eq!(spent("no JSON"), (None, Usage::default()));
+        assert_eq!(spent(r#"{"total_cost_usd":-1}"#).1.usd_nanos, None);
     }
 
     #[test]
@@ -220,7 +265,6 @@ mod tests {
         let reply =
             read(r#"[{"type":"system"},{"type":"result","is_error":false,"result":"{\"a\":1}"}]"#).unwrap();
         assert_eq!(reply.text, r#"{"a":1}"#);
-        assert_eq!(reply.usage.tokens_in, None);
     }
 
     #[test]

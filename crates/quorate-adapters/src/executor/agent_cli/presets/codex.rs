@@ -10,7 +10,7 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Arguments, Ask, Preset, TakesServers, count};
+use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
 use crate::executor::agent_cli::granted::Server;
 use crate::executor::agent_cli::output::{NoReply, Output};
 
@@ -113,20 +113,12 @@ pub(in crate::executor::agent_cli) fn read(
     stdout: &str,
     last_message: Option<String>,
 ) -> Result<Reply, NoReply> {
-    let mut usage = Usage::default();
     let mut message = None;
     let mut error = None;
-    let events = stdout.lines().filter_map(|line| serde_json::from_str::<Json>(line.trim()).ok());
-    for event in events {
+    for event in events(stdout) {
         match event.get("type").and_then(Json::as_str) {
             Some("item.completed") => message = agent_message(&event).or(message),
-            Some("turn.completed") => {
-                error = None;
-                usage = Usage {
-                    tokens_in: event.get("usage").and_then(|usage| count(usage, "input_tokens")),
-                    tokens_out: event.get("usage").and_then(|usage| count(usage, "output_tokens")),
-                };
-            }
+            Some("turn.completed") => error = None,
             Some("turn.failed") => {
                 error = event.pointer("/error/message").and_then(Json::as_str).map(str::to_owned)
             }
@@ -138,7 +130,27 @@ pub(in crate::executor::agent_cli) fn read(
         return Err(NoReply::Reported(error));
     }
     let text = last_message.or(message).ok_or(NoReply::Malformed)?;
-    Ok(Reply { text, usage, ..Reply::default() })
+    Ok(Reply { text, ..Reply::default() })
+}
+
+/// What an attempt cost, whether or not there is a reply. The events do not name the model.
+pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
+    let mut usage = Usage::default();
+    for event in events(stdout) {
+        if let Some(of) = event.get("usage") {
+            usage = Usage {
+                tokens_in: count(of, "input_tokens"),
+                tokens_cached: count(of, "cached_input_tokens"),
+                tokens_out: count(of, "output_tokens"),
+                usd_nanos: None,
+            };
+        }
+    }
+    (None, usage)
+}
+
+fn events(stdout: &str) -> impl Iterator<Item = Json> {
+    stdout.lines().filter_map(|line| serde_json::from_str(line.trim()).ok())
 }
 
 fn agent_message(event: &Json) -> Option<String> {
@@ -153,7 +165,7 @@ fn agent_message(event: &Json) -> Option<String> {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, arguments, read, strict};
+    use super::{NoReply, arguments, read, spent, strict};
     use crate::executor::agent_cli::files::AnswerFiles;
     use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
@@ -247,7 +259,9 @@ mod tests {
     fn the_last_message_is_the_answer() {
         let reply = read(EVENTS, Some("{\"a\":2}".into())).unwrap();
         assert_eq!(reply.text, "{\"a\":2}");
-        assert_eq!((reply.usage.tokens_in, reply.usage.tokens_out), (Some(24763), Some(122)));
+        let usage = spent(EVENTS).1;
+        assert_eq!((usage.tokens_in, usage.tokens_out), (Some(24763), Some(122)));
+        assert_eq!(usage.tokens_cached, Some(24448));
         assert_eq!(read(EVENTS, None).unwrap().text, "{\"a\":1}");
     }
 
@@ -255,6 +269,7 @@ mod tests {
     fn an_error_is_no_answer() {
         let failed = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}"#;
         assert_eq!(read(failed, None).unwrap_err(), NoReply::Reported("You've hit your usage limit.".into()));
+        assert_eq!(spent(&format!("{EVENTS}{failed}")).1.tokens_out, Some(122));
         assert_eq!(read("Not inside a trusted directory", None).unwrap_err(), NoReply::Malformed);
     }
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
-use super::{Arguments, Ask, Preset, TakesServers, count};
+use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
 use crate::executor::agent_cli::output::{NoReply, Output};
 
 pub(super) const PRESET: Preset = Preset {
@@ -39,35 +39,41 @@ fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
 
 /// The reply in an envelope.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoReply> {
-    // Some versions print notices before the envelope.
-    let start = stdout.find('{').unwrap_or(0);
-    let envelope: Json = serde_json::Deserializer::from_str(&stdout[start..])
-        .into_iter()
-        .next()
-        .and_then(Result::ok)
-        .filter(Json::is_object)
-        .ok_or(NoReply::Malformed)?;
+    let envelope = envelope(stdout).ok_or(NoReply::Malformed)?;
     if let Some(error) = envelope.get("error").filter(|error| !error.is_null()) {
         let message =
             error.get("message").and_then(Json::as_str).map_or_else(|| error.to_string(), str::to_owned);
         return Err(NoReply::Reported(message));
     }
     let text = envelope.get("response").and_then(Json::as_str).ok_or(NoReply::Malformed)?.to_owned();
-    let (model, usage) = spent(&envelope);
-    Ok(Reply { text, model, usage, posted: None })
+    Ok(Reply { text, ..Reply::default() })
 }
 
-/// Tokens of all models together, and the model that wrote most: a small one may route before it.
-fn spent(envelope: &Json) -> (Option<String>, Usage) {
+/// The envelope in what was printed: some versions print notices before it.
+fn envelope(stdout: &str) -> Option<Json> {
+    let start = stdout.find('{').unwrap_or(0);
+    let first = serde_json::Deserializer::from_str(&stdout[start..]).into_iter().next();
+    first.and_then(Result::ok).filter(Json::is_object)
+}
+
+/// What an attempt cost, whether or not there is a reply: tokens of all models together, and the model that wrote most,
+/// since a small one may route before it.
+pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
+    let envelope = envelope(stdout).unwrap_or_default();
     let Some(models) = envelope.pointer("/stats/models").and_then(Json::as_object) else {
-        return (None, Usage::default());
+        return Spent::default();
     };
     let tokens = |model: &Json, key: &str| model.get("tokens").and_then(|tokens| count(tokens, key));
     let written = |model: &Json| {
         ["candidates", "thoughts"].iter().filter_map(|key| tokens(model, key)).reduce(u64::saturating_add)
     };
     let sum = |of: &dyn Fn(&Json) -> Option<u64>| models.values().filter_map(of).reduce(u64::saturating_add);
-    let usage = Usage { tokens_in: sum(&|model| tokens(model, "prompt")), tokens_out: sum(&written) };
+    let usage = Usage {
+        tokens_in: sum(&|model| tokens(model, "prompt")),
+        tokens_cached: sum(&|model| tokens(model, "cached")),
+        tokens_out: sum(&written),
+        usd_nanos: None,
+    };
     let most = models.iter().max_by_key(|(_, model)| written(model)).map(|(name, _)| name.clone());
     (most, usage)
 }
@@ -76,7 +82,7 @@ fn spent(envelope: &Json) -> (Option<String>, Usage) {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, arguments, read};
+    use super::{NoReply, arguments, read, spent};
     use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
     use serde_json::json;
@@ -106,20 +112,23 @@ mod tests {
 
     #[test]
     fn the_response_is_the_answer() {
-        let reply = read(
-            r#"Loaded cached credentials.
+        let printed = r#"Loaded cached credentials.
             {"response": "{\"a\":1}", "stats": {"models": {
                 "pro": {"tokens": {"prompt": 24939, "candidates": 20, "total": 25113, "cached": 21263, "thoughts": 154}},
-                "flash": {"tokens": {"prompt": 61, "candidates": 4}}}}}"#,
-        )
-        .unwrap();
+                "flash": {"tokens": {"prompt": 61, "candidates": 4}}}}}"#;
+        let reply = read(printed).unwrap();
         assert_eq!(reply.text, "{\"a\":1}");
-        assert_eq!(reply.model.as_deref(), Some("pro"));
-        assert_eq!((reply.usage.tokens_in, reply.usage.tokens_out), (Some(25000), Some(178)));
+        let (model, usage) = spent(printed);
+        assert_eq!(model.as_deref(), Some("pro"));
+        assert_eq!((usage.tokens_in, usage.tokens_out), (Some(25000), Some(178)));
+        assert_eq!(usage.tokens_cached, Some(21263));
     }
 
     #[test]
     fn an_error_is_no_answer() {
+        let failed =
+            r#"{"error": {"message": "no"}, "stats": {"models": {"pro": {"tokens": {"prompt": 7}}}}}"#;
+        assert_eq!(spent(failed).1.tokens_in, Some(7));
         let error = read(r#"{"response": "", "error": {"type": "ApiError", "message": "no", "code": 500}}"#)
             .unwrap_err();
         assert_eq!(error, NoReply::Reported("no".into()));

@@ -6,7 +6,7 @@
 //! one prompt, and `bin_args` do not count. The arguments of any other CLI that speaks `acp` or `mcp` start its server,
 //! which no plain prompt is for; the block's own `args` say then how it is called instead.
 
-#![expect(clippy::disallowed_methods, reason = "this is where the manifests of CLIs are read")]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "the tests write manifests"))]
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ use serde_json::json;
 use super::super::presets::{PRESETS, Preset};
 use super::{preset_named, preset_names};
 use crate::block::listed;
+use crate::regular;
 
 const KEY: &str = "cli";
 /// The longest manifest that is read.
@@ -64,12 +65,10 @@ impl Cli {
                 listed(&preset_names())
             ))
         };
-        let size = path.metadata().map_err(|error| refused(format!("cannot be read: {error}")))?.len();
-        if size > LONGEST {
-            return Err(refused(format!("is larger than {} MiB", LONGEST >> 20)));
-        }
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| refused(format!("cannot be read: {error}")))?;
+        let text = regular::text(&path, LONGEST).map_err(|error| match error.kind() {
+            std::io::ErrorKind::FileTooLarge => refused(format!("is larger than {} MiB", LONGEST >> 20)),
+            _ => refused(format!("cannot be read: {error}")),
+        })?;
         let yaml = frontmatter::split(&text)
             .map_err(|problem| refused(format!("is no manifest: {}", problem.message)))?;
         let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);

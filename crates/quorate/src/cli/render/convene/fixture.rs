@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate_kernel::ports::executor::Usage;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{Request, Rule as Declared};
@@ -117,7 +118,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         executor: "claude".to_owned(),
         model_asked: true,
         calls: 4,
-        tokens: Some((12_040, 2_310)),
+        usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
         took: Duration::from_millis(8_400),
         notes: Vec::new(),
     }

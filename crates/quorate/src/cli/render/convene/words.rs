@@ -6,7 +6,7 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::Request;
 
 use super::super::paint::{Paint, line};
-use super::super::wording::{amount, cut, duration, grouped, minute, some, status};
+use super::super::wording::{amount, cost, cut, duration, minute, some, status};
 use super::count;
 use crate::service::convene::report::{Fragment, Member, Report};
 
@@ -88,9 +88,7 @@ fn capital(text: &str) -> String {
 pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let asked = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
-    if let Some((read, written)) = report.tokens {
-        spent.push_str(&format!(", {} read, {} written", amount(read, "token"), grouped(written)));
-    }
+    spent.push_str(&cost(&report.usage));
     let mut mode = request(report.mode, &report.request);
     if let Some(topology) = report.topology.as_deref().filter(|_| report.mode == Mode::Peer) {
         mode.push_str(&format!(", {}", line(topology)));

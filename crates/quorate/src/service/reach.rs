@@ -1,0 +1,36 @@
+//! What members cannot reach: the files of the ledger in use.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use quorate_adapters::process::{self, Kept};
+
+use super::workspace::Workspace;
+
+/// What SQLite puts beside its file.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Keeps keys, ledger and log of a workspace from the members that are started from now on.
+pub(super) fn keep_from_members(workspace: &Workspace) {
+    let dir = workspace.ledger.dir();
+    let ledger = match workspace.ledger.file() {
+        // A directory of our own is kept whole, with what was set aside in it.
+        _ if dir.file_name().is_some_and(|name| name == ".quorate") => vec![dir.to_owned()],
+        Some(file) => BESIDE.iter().map(|ending| beside(file, ending)).chain([file.to_owned()]).collect(),
+        None => vec![dir.to_owned()],
+    };
+    let council = workspace.council_path.as_deref();
+    let root = workspace.host_path.as_deref().or(council).and_then(Path::parent);
+    process::keep_from_members(Kept {
+        keys: dir.join("keys"),
+        ledger,
+        log: workspace.log.clone(),
+        workspace: root.map(Path::to_owned),
+    });
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(ending);
+    name.into()
+}
