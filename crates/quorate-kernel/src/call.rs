@@ -96,12 +96,12 @@ impl Recorder {
 pub(crate) async fn call(
     table: Arc<Table>,
     recorder: Arc<Recorder>,
-    mut invoke: Invoke,
-    mut seat: Seat,
+    invoke: Invoke,
+    seat: Seat,
     made: Arc<AtomicU32>,
 ) -> Result<Ended, Error> {
     let started = Instant::now();
-    let redactions = clean(&table.redactor, &mut invoke, &mut seat);
+    let (invoke, seat, redactions) = clean(&table.redactor, invoke, seat).await;
     let deadline = started + seat.timeout;
     let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
@@ -171,8 +171,9 @@ pub(crate) async fn call(
                     Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
                     Err(_) => Err(Failure::TimedOut),
                 };
+                let took = called.elapsed();
                 let (step, attempt) =
-                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, called.elapsed());
+                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, took).await;
                 next = step;
                 last = Some(attempt);
             }
@@ -182,7 +183,17 @@ pub(crate) async fn call(
 
 /// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
 /// were: whoever is not shown one cannot repeat it.
-fn clean(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize {
+async fn clean(redactor: &Redactor, mut invoke: Invoke, mut seat: Seat) -> (Invoke, Seat, usize) {
+    let bytes =
+        seat.context.iter().map(|part| part.text.len()).sum::<usize>() + seat.role.len() + invoke.task.len();
+    let work = move |redactor: &Redactor| {
+        let count = clean_now(redactor, &mut invoke, &mut seat);
+        (invoke, seat, count)
+    };
+    redactor.apart(bytes, work).await
+}
+
+fn clean_now(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize {
     let mut count = 0;
     for text in [&mut invoke.task, &mut seat.role] {
         count += replace(redactor, text);
@@ -217,7 +228,7 @@ struct Asking {
 }
 
 impl Asking {
-    fn replied(
+    async fn replied(
         &mut self,
         table: &Table,
         id: &Name,
@@ -237,7 +248,8 @@ impl Asking {
             Err(Failure::TimedOut) => ("timed_out", String::new(), false),
             Err(Failure::Failed { message }) => ("failed", message, false),
         };
-        let (text, redacted) = table.redactor.redact_output(&raw);
+        let (text, redacted) =
+            table.redactor.apart(raw.len(), move |redactor| redactor.redact_output(&raw)).await;
         self.redactions += redacted;
         let how = match (said, status) {
             (true, _) => Attempted::Said(text.clone()),

@@ -37,6 +37,7 @@ mod state;
 mod sweep;
 mod terminal;
 mod weave;
+mod workflow;
 
 use std::process::ExitCode;
 use std::time::Duration;

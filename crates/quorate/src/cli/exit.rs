@@ -7,6 +7,7 @@ use crate::service::stop::{Class, Stop};
 
 use super::render::{self, Format};
 use super::terminal::Terminal;
+use super::workflow;
 
 /// How the process exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit 
             terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
         }
         Format::Json | Format::Sarif | Format::Github => {
-            terminal.data(&render::diagnostics(&stop.report, format, terminal.stdout))
+            terminal.data_in(format, &render::diagnostics(&stop.report, format, terminal.stdout))
         }
     }
     Exit(stop.class.code())
@@ -57,7 +58,11 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let shown = InForce::default().shown(&said);
     // It quotes what was typed. Nothing is left to do when standard error is gone.
     match error.exit_code() != 0 && shown != said {
-        true => anstream::eprint!("{shown}"),
+        true => anstream::eprint!("{}", workflow::neutral(&shown)),
+        // Its colours are kept where nothing had to be changed.
+        false if error.exit_code() != 0 && *workflow::neutral(&said) != *said => {
+            anstream::eprint!("{}", workflow::neutral(&said));
+        }
         false => drop(error.print()),
     }
     match error.exit_code() {
@@ -68,6 +73,6 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Something that never happens did.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
-    anstream::eprintln!("quorate: {error}");
+    anstream::eprintln!("{}", workflow::neutral(&format!("quorate: {error}")));
     ExitCode::from(Class::Bug.code())
 }

@@ -49,8 +49,19 @@ impl Redaction {
 
     /// Cleans what `run.opened` says of surroundings, and adds to its count of redactions.
     pub fn clean_opened(&self, mut opened: Map<String, Json>) -> Map<String, Json> {
-        const KEYS: [&str; 9] =
-            ["title", "producer", "files", "manifest", "root", "config", "host", "log_path", "messages"];
+        const KEYS: [&str; 11] = [
+            "title",
+            "producer",
+            "files",
+            "manifest",
+            "root",
+            "config",
+            "host",
+            "log_path",
+            "messages",
+            "executors",
+            "executor",
+        ];
         let mut count = 0;
         for key in KEYS {
             if let Some(value) = opened.get_mut(key) {
