@@ -105,10 +105,7 @@ pub(super) fn is_value_of(key: &str, value: &str) -> bool {
 
 fn is_secret(promise: Promise, joined: Joined, value: &str) -> bool {
     let value = &value[..likely::floor(value, LONGEST)];
-    if value.len() < 6 || likely::placeholder(value) || likely::example(value) || likely::reference(value) {
-        return false;
-    }
-    match (promise, joined) {
+    let looks_like_one = match (promise, joined) {
         (Promise::Password, Joined::Environment) => {
             likely::password(value) || likely::passphrase(value) || likely::plain(value)
         }
@@ -117,7 +114,12 @@ fn is_secret(promise: Promise, joined: Joined, value: &str) -> bool {
         }
         (Promise::Password, _) => likely::password(value) || likely::passphrase(value),
         (Promise::Token, _) => value.len() >= 16 && likely::secret(value),
-    }
+    };
+    value.len() >= 6
+        && looks_like_one
+        && !likely::placeholder(value)
+        && !likely::example(value)
+        && !likely::reference(value)
 }
 
 fn of_name(byte: u8) -> bool {

@@ -3,8 +3,7 @@
 use super::builtin::{Kind, Told};
 use super::shape::Piece::{Is, Run};
 use super::shape::{
-    Body, End, Piece, Set, Shape, alphanumeric, any_hex, base64, capital, dashed, digit, dotted, hex, path,
-    small, tilde, word,
+    Body, End, Piece, Set, Shape, alphanumeric, base64, capital, dashed, dotted, hex, small, tilde, word,
 };
 
 /// A token that begins with its anchor: at least so many bytes of a set, and what follows of it.

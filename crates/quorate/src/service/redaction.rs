@@ -41,6 +41,20 @@ impl Redaction {
         Ok(Redaction { redactor, settings })
     }
 
+    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be replaced.
+    ///
+    /// # Errors
+    /// When there is one; it does not quote it.
+    pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), Stop> {
+        match ids.into_iter().position(|id| self.redactor.redact(id).1 > 0) {
+            None => Ok(()),
+            Some(at) => {
+                let body = Body::new(format!("cannot seat member {}: its id looks like a secret", at + 1));
+                Err(Stop::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
+            }
+        }
+    }
+
     /// What the fingerprint of a run has of it. Values are left out: a run goes on after a key was rotated, and the hash
     /// of a secret is nothing to keep.
     pub fn settings(&self) -> &Json {

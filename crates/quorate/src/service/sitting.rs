@@ -80,6 +80,7 @@ impl Sitting {
     pub fn new(desk: &Desk, options: &Options) -> Result<Sitting, Stop> {
         let workspace = &desk.workspace;
         let council = &workspace.council;
+        workspace.redaction.check_ids(council.deliberators.iter().map(|one| &*one.id))?;
         let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
         let policy = options.policy.unwrap_or(match council.policy {
             Some(PolicyName::Strict) => Policy::Strict,

@@ -69,10 +69,12 @@ impl Sitting {
         let mut report = Report::new();
         let (setup, in_setup) =
             clean_setup(Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
+        let members = members::seat(environment, configuration, called, options, host, &mut report)?;
+        redaction.check_ids(members.iter().map(|member| &*member.id))?;
         Ok(Sitting {
             setup,
             in_setup,
-            members: members::seat(environment, configuration, called, options, host, &mut report)?,
+            members,
             report,
             redaction,
             manifest: called.view.resolved.chain.layers.iter().map(|layer| json!(&*layer.text)).collect(),
