@@ -56,13 +56,10 @@ pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit 
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let said = error.to_string();
     let shown = InForce::default().shown(&said);
+    let shown = workflow::talk(&shown);
     // It quotes what was typed. Nothing is left to do when standard error is gone.
-    match error.exit_code() != 0 && shown != said {
-        true => anstream::eprint!("{}", workflow::neutral(&shown)),
-        // Its colours are kept where nothing had to be changed.
-        false if error.exit_code() != 0 && *workflow::neutral(&said) != *said => {
-            anstream::eprint!("{}", workflow::neutral(&said));
-        }
+    match error.exit_code() != 0 && *shown != *said {
+        true => anstream::eprint!("{shown}"),
         false => drop(error.print()),
     }
     match error.exit_code() {
@@ -73,6 +70,6 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Something that never happens did.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
-    anstream::eprintln!("{}", workflow::neutral(&format!("quorate: {error}")));
+    anstream::eprintln!("{}", workflow::talk(&format!("quorate: {error}")));
     ExitCode::from(Class::Bug.code())
 }

@@ -47,11 +47,12 @@ impl Terminal {
     pub(super) fn data_in(&self, format: Format, text: &str) {
         match format {
             Format::Github => self.write(&workflow::commands(&self.redacted.shown(text))),
-            Format::Human | Format::Json | Format::Markdown | Format::Sarif => self.data(text),
+            Format::Human | Format::Markdown => self.names(text),
+            Format::Json | Format::Sarif => self.data(text),
         }
     }
 
-    /// Writes names of files and the like for people, without secrets and workflow commands, and so that every character
+    /// Writes data for people, without secrets and workflow commands, and so that every character
     /// is seen.
     pub(super) fn names(&self, text: &str) {
         self.data(&workflow::seen(text));
@@ -83,7 +84,7 @@ impl Terminal {
     /// Writes talk, without secrets and workflow commands.
     pub(super) fn talk(&self, text: &str) {
         let text = self.redacted.shown(text);
-        let text = &*workflow::neutral(&text);
+        let text = &*workflow::talk(&text);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
         if !text.ends_with('\n') && !text.is_empty() {

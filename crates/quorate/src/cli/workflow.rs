@@ -44,6 +44,14 @@ pub(super) fn seen(text: &str) -> Cow<'_, str> {
     Cow::Owned(seen)
 }
 
+/// Talk to people: nothing in it is a command, and every character is seen.
+pub(super) fn talk(text: &str) -> Cow<'_, str> {
+    match neutral(text) {
+        Cow::Borrowed(text) => seen(text),
+        Cow::Owned(text) => Cow::Owned(seen(&text).into_owned()),
+    }
+}
+
 fn inert(text: &str) -> Cow<'_, str> {
     if !text.contains("##[") && !text.contains("::") {
         return Cow::Borrowed(text);
