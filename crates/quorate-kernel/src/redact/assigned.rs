@@ -82,7 +82,7 @@ pub(super) fn find(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let promise =
         promise(&text[name.start..anchor.start], &text[anchor.clone()], &text[anchor.end..name.end])?;
     let read = |most| match joined {
-        Joined::Block => block(text, at),
+        Joined::Block => block(text, at, most),
         _ => value(text, at..text.len().min(at.saturating_add(most)), joined, quote),
     };
     // Only a secret is read to its end.
@@ -289,15 +289,15 @@ fn indented(text: &str, at: usize) -> Option<usize> {
     (gap > 0).then(|| text.len() - rest.len() + gap)
 }
 
-/// The lines of a block, each of one word, that have the indentation of the first.
-fn block(text: &str, at: usize) -> Range<usize> {
+/// The lines of a block, each of one word, that have the indentation of the first; none that begins far behind it.
+fn block(text: &str, at: usize, most: usize) -> Range<usize> {
     let indentation =
         text.as_bytes()[..at].iter().rev().take(80).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let mut end = at;
     let mut line = at;
-    while line - at < LONGEST {
+    while line - at < most {
         let word =
-            text.as_bytes()[line..].iter().take(LONGEST).take_while(|byte| byte.is_ascii_graphic()).count();
+            text.as_bytes()[line..].iter().take(most).take_while(|byte| byte.is_ascii_graphic()).count();
         if word == 0 {
             break;
         }
