@@ -176,12 +176,11 @@ fn reviews(world: &mut World) {
     let text = world.text(1);
     let named = world.share(1);
     world.started(&["review", "-", "--type", &named[2].text], &text);
-    world.run(&["review", "inputs/draft.md", "--made-by", &named[4].core, "--trying", &named[6].text]);
+    world.run(&["review", "inputs/draft.md", "--made-by", &named[4].text, "--trying", &named[6].text]);
     world.run(&["review", "inputs/draft.md", "--executor", &named[8].text, "--policy", &named[9].text]);
-    world.place.write(
-        "inputs/named.yaml",
-        format!("{COUNCIL}  # \n").replace("id: skeptic", &format!("id: {:?}", named[5].text)),
-    );
+    world
+        .place
+        .write("inputs/named.yaml", COUNCIL.replace("id: skeptic", &format!("id: {:?}", named[5].text)));
     world.run(&["review", "inputs/draft.md", "--config", "inputs/named.yaml"]);
     world.run(&["review", "inputs/draft.md", "--executor", "broken"]);
     world.run(&["review", "inputs/draft.md", "--executor", "broken", "--format", "json"]);

@@ -79,8 +79,7 @@ pub(super) fn password(value: &str) -> bool {
     };
     let upper = value.bytes().any(|byte| byte.is_ascii_uppercase());
     let lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
-    let signed =
-        value.len() >= 8 && upper && lower && value.bytes().skip(1).any(sign) && bits(value) >= BITS;
+    let signed = value.len() >= 8 && upper && lower && value.bytes().skip(1).any(sign) && bits(value) >= BITS;
     let chosen = mixed(value) && telling >= least || signed;
     chosen && !METHODS.contains(&&*value.to_ascii_lowercase()) && !path(value) && !value.contains("://")
 }

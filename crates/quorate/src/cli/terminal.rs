@@ -83,8 +83,8 @@ impl Terminal {
 
     /// Writes talk, without secrets and workflow commands.
     pub(super) fn talk(&self, text: &str) {
-        let text = self.redacted.shown(text);
-        let text = &*workflow::talk(&text);
+        let shown = self.redacted.shown(text);
+        let text = workflow::talk(&shown);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
         if !text.ends_with('\n') && !text.is_empty() {
