@@ -418,9 +418,9 @@ fn an_interruption_is_heard_while_a_large_text_is_redacted() {
     // X10
     let place = Place::scripted(&ships_but(json!({})));
     // A pattern that reads to the end from every character.
-    let settings = format!("{}[redact]\npatterns = ['a*b|a']\n", place.read("quorate.toml"));
+    let settings = format!("{}[redact]\npatterns = ['q*b|q']\n", place.read("quorate.toml"));
     place.write("quorate.toml", settings);
-    place.write("draft.md", "a".repeat(1 << 20));
+    place.write("draft.md", "q".repeat(1 << 20));
     let child = place.start(&["review", "draft.md"]);
     let ledger = place.path(".quorate/ledger.db");
     support::until(Duration::from_secs(30), "the ledger", || ledger.exists());

@@ -41,12 +41,14 @@ impl Redaction {
         Ok(Redaction { redactor, settings })
     }
 
-    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be replaced.
+    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be replaced. A
+    /// pattern of the user's may match an id for other reasons.
     ///
     /// # Errors
     /// When there is one; it does not quote it.
     pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), Stop> {
-        match ids.into_iter().position(|id| self.redactor.redact(id).1 > 0) {
+        let redactor = self.redactor.without_patterns();
+        match ids.into_iter().position(|id| redactor.redact(id).1 > 0) {
             None => Ok(()),
             Some(at) => {
                 let body = Body::new(format!("cannot seat member {}: its id looks like a secret", at + 1));
