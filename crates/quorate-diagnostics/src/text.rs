@@ -76,6 +76,11 @@ pub fn turns_direction(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Whether a character turns what follows it, or breaks the line, without being seen.
+pub fn hides(c: char) -> bool {
+    turns_direction(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -110,7 +110,10 @@ impl Alone {
         });
         let step = id.split_once('/').map_or(&**id, |(step, _)| step);
         let (mut invoke, mut seat) = posed(id, member, step, question, seat);
-        let taken_out = clean(&self.redactor, &mut invoke.parts) + clean(&self.redactor, &mut seat.context);
+        let (parts, in_parts) = cleaned(&self.redactor, std::mem::take(&mut invoke.parts)).await;
+        let (context, in_context) = cleaned(&self.redactor, std::mem::take(&mut seat.context)).await;
+        (invoke.parts, seat.context) = (parts, context);
+        let taken_out = in_parts + in_context;
         let about = seat.executor.about();
         let (name, weight) = (seat.executor_name.clone(), seat.weight);
         self.observer.asked(id, member, step);
@@ -139,9 +142,19 @@ impl Alone {
     }
 }
 
+/// Parts without secrets, and how many there were.
+pub(crate) async fn cleaned(redactor: &Redactor, mut parts: Vec<Part>) -> (Vec<Part>, usize) {
+    let bytes = parts.iter().map(|part| part.text.len()).sum();
+    let work = move |redactor: &Redactor| {
+        let count = clean(redactor, &mut parts);
+        (parts, count)
+    };
+    redactor.apart(bytes, work).await
+}
+
 /// Takes the secrets out of parts, and says how many there were. A part that is JSON is redacted as it reads, so that it
 /// stays JSON.
-pub(crate) fn clean(redactor: &Redactor, parts: &mut [Part]) -> usize {
+fn clean(redactor: &Redactor, parts: &mut [Part]) -> usize {
     let mut count = 0;
     for part in parts.iter_mut().filter(|_| !redactor.is_empty()) {
         let (text, in_text) = match serde_json::from_str(&part.text) {

@@ -112,11 +112,11 @@ impl Made {
 pub(crate) async fn call(
     table: Arc<Table>,
     recorder: Arc<Recorder>,
-    mut invoke: Invoke,
-    mut seat: Seat,
+    invoke: Invoke,
+    seat: Seat,
     made: Arc<Made>,
 ) -> Result<Ended, Error> {
-    let redactions = clean(&table.redactor, &mut invoke, &mut seat);
+    let (invoke, seat, redactions) = clean(&table.redactor, invoke, seat).await;
     let _admitted = seat.executor.admit().await;
     let started = Instant::now();
     let deadline = started + seat.timeout;
@@ -193,7 +193,7 @@ pub(crate) async fn call(
                 };
                 let noted = (notes.read(), called.elapsed());
                 let (step, attempt) =
-                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, noted);
+                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
                 next = step;
                 last = Some(attempt);
@@ -204,7 +204,17 @@ pub(crate) async fn call(
 
 /// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
 /// were: whoever is not shown one cannot repeat it.
-fn clean(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize {
+async fn clean(redactor: &Redactor, mut invoke: Invoke, mut seat: Seat) -> (Invoke, Seat, usize) {
+    let bytes =
+        seat.context.iter().map(|part| part.text.len()).sum::<usize>() + seat.role.len() + invoke.task.len();
+    let work = move |redactor: &Redactor| {
+        let count = clean_now(redactor, &mut invoke, &mut seat);
+        (invoke, seat, count)
+    };
+    redactor.apart(bytes, work).await
+}
+
+fn clean_now(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize {
     let mut count = 0;
     for text in [&mut invoke.task, &mut seat.role] {
         count += replace(redactor, text);
@@ -245,7 +255,7 @@ struct Asking {
 }
 
 impl Asking {
-    fn replied(
+    async fn replied(
         &mut self,
         table: &Table,
         id: &Name,
@@ -275,7 +285,8 @@ impl Asking {
             Err(Failure::TimedOut) => ("timed_out", noted.last_words.map_or(String::new(), late), false),
             Err(Failure::Failed { message }) => ("failed", message, false),
         };
-        let (text, redacted) = table.redactor.redact_output(&raw);
+        let (text, redacted) =
+            table.redactor.apart(raw.len(), move |redactor| redactor.redact_output(&raw)).await;
         self.redactions += redacted;
         let how = match (said, status) {
             (true, _) => Attempted::Said(text.clone()),

@@ -1,11 +1,18 @@
 //! Redaction: secrets are replaced before anything is recorded, shown or fed on (SEMANTICS X10). `redact/builtin.rs` knows
-//! them by their shape, `redact/values.rs` by their value; what else is one, patterns say.
+//! them by their shape and their place, `redact/values.rs` by their value; what else is one, patterns say.
 
+mod assigned;
 mod builtin;
 mod likely;
+mod place;
+mod services;
+mod shape;
 mod values;
+mod vendors;
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use quorate_protocol::Json;
@@ -19,6 +26,9 @@ pub use likely::{names_a_secret, worth};
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[REDACTED]";
+
+/// From this many bytes on a text is redacted on a thread of its own.
+const LARGE: usize = 64 << 10;
 
 /// What is a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,6 +89,27 @@ impl Redactor {
     /// Whether nothing is a secret.
     pub fn is_empty(&self) -> bool {
         !self.builtin && self.patterns.is_empty() && self.values.is_none()
+    }
+
+    /// Does work of redaction. Where it has many bytes to read, it is done on a blocking thread: patterns may take long, and
+    /// signals and other tasks must be heard meanwhile.
+    pub async fn apart<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(&Redactor) -> T + Send + 'static,
+    ) -> T {
+        if bytes < LARGE || self.is_empty() {
+            return work(self);
+        }
+        let redactor = self.clone();
+        match tokio::task::spawn_blocking(move || work(&redactor)).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime ends, and drops this with everything else.
+                Err(_) => std::future::pending().await,
+            },
+        }
     }
 
     /// The text without secrets, and how many there were. Lines stay where they are.
@@ -167,6 +198,7 @@ impl Redactor {
             Json::Object(all) => {
                 let mut count = 0;
                 let mut clean = Map::new();
+                let mut numbers = HashMap::new();
                 for (key, value) in all {
                     let (key, in_key) = self.redact(&key);
                     let (value, found) = match value {
@@ -174,7 +206,7 @@ impl Redactor {
                         value => self.redact_json(value),
                     };
                     count += in_key + found;
-                    clean.insert(free(&clean, key), value);
+                    clean.insert(free(&clean, &mut numbers, key), value);
                 }
                 (Json::Object(clean), count)
             }
@@ -190,15 +222,19 @@ impl Redactor {
     }
 }
 
-/// A key that is not taken: two secrets that were keys are still two.
-fn free(taken: &Map<String, Json>, key: String) -> String {
-    let mut free = key.clone();
-    let mut number = 1;
-    while taken.contains_key(&free) {
-        number += 1;
-        free = format!("{key} {number}");
+/// A key that is not taken: two secrets that were keys are still two. `numbers` has the last number of each key.
+fn free(taken: &Map<String, Json>, numbers: &mut HashMap<String, usize>, key: String) -> String {
+    if !taken.contains_key(&key) {
+        return key;
     }
-    free
+    let number = numbers.entry(key.clone()).or_insert(1);
+    loop {
+        *number += 1;
+        let free = format!("{key} {number}");
+        if !taken.contains_key(&free) {
+            return free;
+        }
+    }
 }
 
 /// A text without what stands at these places, which are in order and apart. Its line breaks stay, so that every line has
@@ -216,5 +252,7 @@ fn without(text: &str, spans: &[Range<usize>]) -> String {
     clean
 }
 
+#[cfg(test)]
+mod cost;
 #[cfg(test)]
 mod tests;

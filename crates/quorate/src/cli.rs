@@ -39,6 +39,7 @@ mod sweep;
 mod terminal;
 mod trust;
 mod weave;
+mod workflow;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -12,7 +12,9 @@ mod support;
 mod workspace;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use secrets::{Canary, Search};
 use serde_json::{Value, json};
 use support::council::{COUNCIL, ships_but};
@@ -172,7 +174,14 @@ fn reviews(world: &mut World) {
         .run(&["override", &run, "--verdict", "ship", "--reason", &texts(&world.share(1)).join(" ")])
         .expect(0);
     let text = world.text(1);
-    world.started(&["review", "-", "--type", "memo"], &text);
+    let named = world.share(1);
+    world.started(&["review", "-", "--type", &named[2].text], &text);
+    world.run(&["review", "inputs/draft.md", "--made-by", &named[4].text, "--trying", &named[6].text]);
+    world.run(&["review", "inputs/draft.md", "--executor", &named[8].text, "--policy", &named[9].text]);
+    world
+        .place
+        .write("inputs/named.yaml", COUNCIL.replace("id: skeptic", &format!("id: {:?}", named[5].text)));
+    world.run(&["review", "inputs/draft.md", "--config", "inputs/named.yaml"]);
     world.run(&["review", "inputs/draft.md", "--executor", "broken"]);
     world.run(&["review", "inputs/draft.md", "--executor", "broken", "--format", "json"]);
     world.run(&["review", "inputs/draft.md", "--executor", "talkative", "--format", "json"]);
@@ -402,6 +411,24 @@ fn what_decides_would_keep_them() {
 #[test]
 fn what_works_would_keep_them() {
     is_found(work, &[(0, 100), (1, 30), (5, 4), (6, 100), (8, 80), (9, 40)]);
+}
+
+#[test]
+fn an_interruption_is_heard_while_a_large_text_is_redacted() {
+    // X10
+    let place = Place::scripted(&ships_but(json!({})));
+    // A pattern that reads to the end from every character.
+    let settings = format!("{}[redact]\npatterns = ['q*b|q']\n", place.read("quorate.toml"));
+    place.write("quorate.toml", settings);
+    place.write("draft.md", "q".repeat(1 << 20));
+    let child = place.start(&["review", "draft.md"]);
+    let ledger = place.path(".quorate/ledger.db");
+    support::until(Duration::from_secs(30), "the ledger", || ledger.exists());
+    // Redaction is what comes next, and would take days.
+    std::thread::sleep(Duration::from_secs(2));
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it is ours");
+    let ran = finish(child);
+    assert_eq!((ran.code, &*ran.stdout), (130, ""), "{ran:?}");
 }
 
 #[test]

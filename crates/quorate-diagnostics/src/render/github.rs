@@ -2,7 +2,7 @@
 
 use super::{Level, Lines, items};
 use crate::Report;
-use crate::text::Position;
+use crate::text::{Position, hides};
 
 /// All diagnostics, a command each.
 pub fn github(report: &Report) -> String {
@@ -48,7 +48,7 @@ pub fn annotation(
     format!("::{name}{space}{}::{}", properties.join(","), data(message))
 }
 
-/// Escapes what would end a message, and writes control characters out.
+/// Escapes what would end a message, and writes out what controls how the text is shown.
 fn data(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -56,6 +56,7 @@ fn data(text: &str) -> String {
             '%' => escaped.push_str("%25"),
             '\r' => escaped.push_str("%0D"),
             '\n' => escaped.push_str("%0A"),
+            c if hides(c) => escaped.extend(c.escape_unicode()),
             c if c.is_control() => escaped.extend(c.escape_default()),
             c => escaped.push(c),
         }
@@ -93,5 +94,9 @@ mod tests {
             "::notice file=a%2Cb%3Ac%25.md,line=3,col=7,title=x%3A y%2C z::50%25%0D%0A::error::no"
         );
         assert_eq!(annotation(Level::Error, "", None, "", "m"), "::error::m");
+        assert_eq!(
+            annotation(Level::Error, "a\u{202e}b", None, "\u{2066}", "c\u{2028}d\u{2029}"),
+            "::error file=a\\u{202e}b,title=\\u{2066}::c\\u{2028}d\\u{2029}"
+        );
     }
 }

@@ -6,11 +6,16 @@ const BITS: f64 = 2.5;
 /// From this length on letters alone can be a secret.
 const LONG: usize = 16;
 
-/// Whether a value is likely to be a secret: letters and digits mixed, without being made of words.
+/// Whether a value is likely to be made by a program: letters and digits mixed, without being made of words.
 pub(super) fn secret(value: &str) -> bool {
     let telling = value.bytes().filter(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()).count();
     let least = if value.len() < LONG { 1 } else { 3 };
-    mixed(value) && telling >= least && !placeholder(value) && !path(value) && !value.contains("://")
+    mixed(value)
+        && telling >= least
+        && !placeholder(value)
+        && !path(value)
+        && !value.contains("://")
+        && !words(value)
 }
 
 /// Whether letters and digits are mixed, and varied enough.
@@ -20,10 +25,162 @@ pub(super) fn mixed(value: &str) -> bool {
         && bits(value) >= BITS
 }
 
+/// Whether what stands beside the anchor of a token is random: not one word in small letters, not an example of one.
+pub(super) fn random(parts: &[&str]) -> bool {
+    let all = || parts.iter().flat_map(|part| part.bytes());
+    let mut used = [false; 256];
+    all().for_each(|byte| used[usize::from(byte)] = true);
+    all().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+        && used.iter().filter(|one| **one).count() >= 5
+        && !parts.iter().any(|part| example(part))
+}
+
+/// Whether a value is that of an example.
+pub(super) fn example(value: &str) -> bool {
+    let low = value.to_ascii_lowercase();
+    let parts = [
+        "example",
+        "xxxx",
+        "placeholder",
+        "redacted",
+        "changeme",
+        "change-me",
+        "change_me",
+        "your-",
+        "your_",
+        "****",
+        "....",
+    ];
+    parts.iter().any(|part| low.contains(part))
+}
+
+/// Whether a value could be a password: letters with digits, or with signs among them.
+pub(super) fn password(value: &str) -> bool {
+    const METHODS: [&str; 14] = [
+        "argon2",
+        "argon2i",
+        "argon2d",
+        "argon2id",
+        "sha256",
+        "sha512",
+        "sha224",
+        "sha384",
+        "base64",
+        "pbkdf2",
+        "utf8mb4",
+        "bcrypt2",
+        "sha3-256",
+        "hmac-sha256",
+    ];
+    let telling = value.bytes().filter(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()).count();
+    let least = if value.len() < LONG { 1 } else { 3 };
+    let sign = |byte: u8| {
+        matches!(byte, b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'~' | b'+' | b'=')
+    };
+    let upper = value.bytes().any(|byte| byte.is_ascii_uppercase());
+    let lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
+    let signed = value.len() >= 8 && upper && lower && value.bytes().skip(1).any(sign) && bits(value) >= BITS;
+    let chosen = mixed(value) && telling >= least || signed;
+    chosen && !METHODS.contains(&&*value.to_ascii_lowercase()) && !path(value) && !value.contains("://")
+}
+
+/// Whether a value is a phrase of three words or more, joined by dashes: too long for a name that a program has.
+pub(super) fn passphrase(value: &str) -> bool {
+    let words = || value.split('-');
+    value.len() >= LONG
+        && words().count() >= 3
+        && words().all(|word| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
+/// Whether a value is one word that is no name of a variable. An environment has nothing but values.
+pub(super) fn plain(value: &str) -> bool {
+    value.len() >= 8 && value.bytes().all(|byte| byte.is_ascii_alphabetic()) && bits(value) >= BITS
+}
+
+/// Whether a value names where a secret is kept: `my-db-password-2024`, `config.token2`.
+pub(super) fn reference(value: &str) -> bool {
+    const NAMES: [&str; 22] = [
+        "password",
+        "passwd",
+        "pass",
+        "secret",
+        "secrets",
+        "token",
+        "key",
+        "keys",
+        "ref",
+        "credential",
+        "credentials",
+        "vault",
+        "env",
+        "config",
+        "apikey",
+        "creds",
+        "name",
+        "var",
+        "input",
+        "prompt",
+        "required",
+        "process",
+    ];
+    value.starts_with("arn:")
+        || words(value) && parts(value).any(|part| NAMES.contains(&&*part.to_ascii_lowercase()))
+}
+
+/// Whether a value is made of words, numbers as people write them, and what parts them.
+pub(super) fn words(value: &str) -> bool {
+    let (mut count, mut letters) = (0, 0);
+    for part in parts(value) {
+        if !is_word(part) {
+            return false;
+        }
+        count += 1;
+        letters += part.len();
+    }
+    count > 0
+        && letters >= 3 * count
+        && value.is_ascii()
+        && !value.bytes().any(|byte| matches!(byte, b'+' | b'=' | b'!' | b'%' | b'^'))
+}
+
+/// The parts of a name or value: between signs, and from a small letter to a capital.
+pub(super) fn parts(value: &str) -> impl Iterator<Item = &str> {
+    value.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(|part| {
+        let bytes = part.as_bytes();
+        let turns = move |at: &usize| bytes[at - 1].is_ascii_lowercase() && bytes[*at].is_ascii_uppercase();
+        let turns: Vec<usize> = (1..part.len()).filter(turns).chain([part.len()]).collect();
+        let mut from = 0;
+        turns
+            .into_iter()
+            .map(move |to| &part[std::mem::replace(&mut from, to)..to])
+            .filter(|part| !part.is_empty())
+    })
+}
+
+/// A word, a word with a short number behind it, or a number.
+fn is_word(part: &str) -> bool {
+    let letters = part.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (word, number) = part.split_at(letters);
+    let cased = word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
+        || word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let vowel = word.bytes().any(|byte| matches!(byte | 0x20, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'));
+    let of_digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let short = if letters == 0 { 8 } else { 4 };
+    of_digits && number.len() <= short && cased && letters <= 16 && (letters <= 4 || vowel)
+}
+
+/// The largest place up to `most` at which a text may be cut.
+pub(super) fn floor(text: &str, most: usize) -> usize {
+    let mut at = text.len().min(most);
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
 /// Whether a value stands for one that is not there.
 pub(super) fn placeholder(value: &str) -> bool {
-    let low = value.to_ascii_lowercase();
-    let named = [
+    const WORDS: [&str; 24] = [
         "password",
         "passwd",
         "secret",
@@ -35,21 +192,128 @@ pub(super) fn placeholder(value: &str) -> bool {
         "xxxx",
         "redacted",
         "hidden",
+        "pass",
+        "pw",
+        "pwd",
+        "postgres",
+        "admin",
+        "root",
+        "guest",
+        "undefined",
+        "optional",
+        "required",
+        "password123",
+        "letmein123",
+        "string",
     ];
-    let stands_for = low.starts_with(['$', '{', '<', '%', '*', '['])
-        || named.iter().any(|one| low == *one || low.starts_with("your") || low.contains("xxxx"));
+    let low = value.to_ascii_lowercase();
     let first = value.bytes().next();
-    stands_for
+    low.starts_with(['$', '{', '<', '%', '*', '['])
+        || WORDS.contains(&&*low)
+        || low.starts_with("your")
+        || low.contains("xxxx")
         || value.bytes().all(|byte| Some(byte) == first)
-        || matches!(low.as_str(), "pass" | "pw" | "pwd")
 }
 
-/// Whether what is assigned is a hash, a public half, a size or the like, whatever else the name says.
-pub(super) fn no_secret_by_name(name: &str) -> bool {
-    let low = name.to_ascii_lowercase();
-    ["sha", "hash", "digest", "fingerprint", "public", "_id", "-id", "name", "path", "file"]
-        .iter()
-        .any(|one| low.contains(one))
+/// Whether a part of a name may stand behind the word that promises a secret.
+pub(super) fn is_of_name(part: &str) -> bool {
+    const NOT: [&str; 61] = [
+        "ref",
+        "refs",
+        "reference",
+        "name",
+        "names",
+        "id",
+        "ids",
+        "path",
+        "paths",
+        "file",
+        "files",
+        "filename",
+        "hash",
+        "hashed",
+        "digest",
+        "sha",
+        "sha1",
+        "sha256",
+        "sha512",
+        "md5",
+        "fingerprint",
+        "public",
+        "pub",
+        "url",
+        "uri",
+        "endpoint",
+        "type",
+        "types",
+        "kind",
+        "len",
+        "length",
+        "size",
+        "count",
+        "counts",
+        "ttl",
+        "expiry",
+        "expires",
+        "expiration",
+        "policy",
+        "rule",
+        "rules",
+        "hint",
+        "prefix",
+        "suffix",
+        "env",
+        "var",
+        "field",
+        "label",
+        "column",
+        "header",
+        "arn",
+        "format",
+        "regex",
+        "pattern",
+        "version",
+        "algorithm",
+        "limit",
+        "usage",
+        "in",
+        "out",
+        "at",
+    ];
+    !NOT.contains(&&*part.to_ascii_lowercase())
+}
+
+/// Whether a part of a name, before the word that would promise a secret, says that it is none.
+pub(super) fn is_no_secrets(part: &str) -> bool {
+    const NOT: [&str; 26] = [
+        "public",
+        "max",
+        "min",
+        "num",
+        "total",
+        "next",
+        "page",
+        "continuation",
+        "cancellation",
+        "pad",
+        "eos",
+        "bos",
+        "stop",
+        "special",
+        "hash",
+        "hashed",
+        "sha",
+        "sha256",
+        "digest",
+        "fingerprint",
+        "prompt",
+        "completion",
+        "input",
+        "output",
+        "primary",
+        "foreign",
+    ];
+    NOT.contains(&&*part.to_ascii_lowercase())
 }
 
 /// Whether a name promises a secret: of a key in a document, or of a variable.
@@ -59,12 +323,6 @@ pub fn names_a_secret(name: &str) -> bool {
         ["passw", "passphrase", "secret", "token", "credential", "apikey", "private_key", "privatekey"];
     let ends = ["key", "pwd", "_pat", "_dsn", "_auth", "_cookie", "database_url", "redis_url", "_pass"];
     words.iter().any(|one| low.contains(one)) || ends.iter().any(|one| low.ends_with(one))
-}
-
-/// Whether the name is that of a password, which people choose, and choose short.
-pub(super) fn names_a_password(name: &str) -> bool {
-    let low = name.to_ascii_lowercase();
-    ["passw", "pwd", "passphrase"].iter().any(|one| low.contains(one))
 }
 
 /// Whether the value of a variable is worth looking for wherever it comes out: long enough, and neither a path nor a word

@@ -16,6 +16,7 @@ use crate::conversation::{NewTurn, Stamp, Turn, key};
 use crate::ports::ledger::{self, Entry, Kind};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::What;
+use crate::redact::Redactor;
 
 impl Runner {
     /// Settles the oldest turn that is not settled, if there is one.
@@ -74,6 +75,7 @@ impl Runner {
         if !self.table.calls.has(asked.len()) {
             return Ok(Cycled::Spent { trigger: trigger.id });
         }
+        let window = self.clean(window).await;
         let scene = self.scene(window);
         if self.swarm.flags.on_mention {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));
@@ -145,15 +147,21 @@ impl Runner {
         self.behind.iter().skip(self.behind.len().saturating_sub(before))
     }
 
-    fn scene(&self, mut window: Vec<Turn>) -> Scene {
-        if !self.swarm.redactor.is_empty() {
-            for turn in &mut window {
-                let (clean, found) = self.swarm.redactor.redact(&turn.content);
-                if found > 0 {
+    /// Turns without secrets.
+    async fn clean(&self, mut window: Vec<Turn>) -> Vec<Turn> {
+        let bytes = window.iter().map(|turn| turn.content.len()).sum();
+        let work = move |redactor: &Redactor| {
+            for turn in window.iter_mut().filter(|_| !redactor.is_empty()) {
+                if let (clean, 1..) = redactor.redact(&turn.content) {
                     turn.content = clean.into();
                 }
             }
-        }
+            window
+        };
+        self.swarm.redactor.apart(bytes, work).await
+    }
+
+    fn scene(&self, window: Vec<Turn>) -> Scene {
         let mut lines: Vec<&str> = self.before().map(|one| &*one.line).collect();
         let trigger = window.last().map(|trigger| self.shown(trigger)).unwrap_or_default();
         lines.push(&trigger);

@@ -104,7 +104,7 @@ struct Asking {
 impl Ask for Asking {
     async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Unanswered> {
         let (mut invoke, seat) = alone::posed(&self.id, &"dispatcher".into(), "dispatch", question, seat);
-        alone::clean(&self.table.redactor, &mut invoke.parts);
+        invoke.parts = alone::cleaned(&self.table.redactor, std::mem::take(&mut invoke.parts)).await.0;
         match alone::put(&self.table, &self.recorder, invoke, seat).await {
             Ok(asked) => {
                 self.asked.fetch_or(asked.ended.spent.calls > 0, Ordering::Relaxed);

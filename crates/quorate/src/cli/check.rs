@@ -106,7 +106,7 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
         Shape::Concise => diagnostic::concise(&report),
         other => render::diagnostics(&report, other.format(), terminal.stdout),
     };
-    terminal.data(&text);
+    terminal.data_in(format.format(), &text);
     let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
     let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
     terminal.talk(&format!(
@@ -130,7 +130,8 @@ fn scan(dir: &Path, format: Shape, environment: &Environment, terminal: &Termina
         Ok(scanned) => scanned,
         Err(stop) => return stopped(&stop, format.format(), terminal),
     };
-    terminal.data(&render::diagnostics(&scanned.report, format.format(), terminal.stdout));
+    terminal
+        .data_in(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
     terminal.talk(&format!("{} scanned, {}", counted(scanned.files, "file"), counted(hits, "reference")));
     if scanned.report.refused() { Exit::REFUSED } else { Exit::DONE }

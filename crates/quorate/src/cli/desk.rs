@@ -27,8 +27,13 @@ pub(super) async fn at_desk(
 
 /// Prints what was done at a desk.
 pub(super) fn done(text: &str, desk: &Desk, terminal: &Terminal) -> Exit {
+    done_in(Format::Human, text, desk, terminal)
+}
+
+/// Prints what was done at a desk, in a format.
+pub(super) fn done_in(format: Format, text: &str, desk: &Desk, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
-    terminal.data(text);
+    terminal.data_in(format, text);
     Exit::DONE
 }
 

@@ -7,6 +7,7 @@ use crate::service::stop::{Class, Stop};
 
 use super::render::{self, Format};
 use super::terminal::Terminal;
+use super::workflow;
 
 /// How the process exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit 
             terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
         }
         Format::Json | Format::Sarif | Format::Github => {
-            terminal.data(&render::diagnostics(&stop.report, format, terminal.stdout))
+            terminal.data_in(format, &render::diagnostics(&stop.report, format, terminal.stdout))
         }
     }
     Exit(stop.class.code())
@@ -60,8 +61,9 @@ pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit 
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let said = error.to_string();
     let shown = InForce::default().shown(&said);
+    let shown = workflow::talk(&shown);
     // It quotes what was typed. Nothing is left to do when standard error is gone.
-    match error.exit_code() != 0 && shown != said {
+    match error.exit_code() != 0 && *shown != *said {
         true => anstream::eprint!("{shown}"),
         false => drop(error.print()),
     }
@@ -73,6 +75,6 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Something that never happens did.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
-    anstream::eprintln!("quorate: {error}");
+    anstream::eprintln!("{}", workflow::talk(&format!("quorate: {error}")));
     ExitCode::from(Class::Bug.code())
 }

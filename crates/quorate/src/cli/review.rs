@@ -96,7 +96,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 /// Prints a report; the exit code is its verdict.
 pub(super) fn judged(report: &Report, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
-    terminal.data(&render::report(report, format, terminal.stdout));
+    terminal.data_in(format, &render::report(report, format, terminal.stdout));
     Exit::verdict(report.exit())
 }
 

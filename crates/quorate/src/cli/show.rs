@@ -4,7 +4,7 @@ use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
 use super::arguments::PlaceArguments;
-use super::desk::{done, failed};
+use super::desk::{done_in, failed};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 Shown::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
             };
             match text {
-                Some(text) => done(&text, &desk, terminal),
+                Some(text) => done_in(format, &text, &desk, terminal),
                 None => failed(&wordless(&run), &desk, Format::Human, terminal),
             }
         }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use quorate_diagnostics::render::{Colour, Look};
 
+use super::render::Format;
+use super::workflow;
 use crate::service::redaction::InForce;
 
 /// How often it is looked whether standard output still has a reader.
@@ -43,13 +45,36 @@ impl Terminal {
         }
     }
 
-    /// Writes data, without secrets.
+    /// Writes data, without secrets and workflow commands.
     pub(super) fn data(&self, text: &str) {
-        self.verbatim(&self.redacted.shown(text));
+        self.write(&workflow::neutral(&self.redacted.shown(text)));
+    }
+
+    /// Writes data in a format, of which one consists of workflow commands.
+    pub(super) fn data_in(&self, format: Format, text: &str) {
+        match format {
+            Format::Github => self.write(&workflow::commands(&self.redacted.shown(text))),
+            Format::Human | Format::Markdown => self.names(text),
+            Format::Json | Format::Sarif => self.data(text),
+        }
+    }
+
+    /// Writes data for people, without secrets and workflow commands, and so that every character
+    /// is seen.
+    pub(super) fn names(&self, text: &str) {
+        self.data(&workflow::seen(text));
     }
 
     /// Writes data as it is: what is ours, or what somebody has given to get it back. A reader that has gone away is no error; anything else is said, and the command fails for it.
+    /// Only a runner that would read it as commands is not given it so.
     pub(super) fn verbatim(&self, text: &str) {
+        match is_file() {
+            true => self.write(text),
+            false => self.write(&workflow::neutral(text)),
+        }
+    }
+
+    fn write(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
         self.left.set(true);
@@ -71,9 +96,10 @@ impl Terminal {
         }
     }
 
-    /// Writes talk, without secrets.
+    /// Writes talk, without secrets and workflow commands.
     pub(super) fn talk(&self, text: &str) {
-        let text = &self.redacted.shown(text);
+        let shown = self.redacted.shown(text);
+        let text = workflow::talk(&shown);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
         if !text.ends_with('\n') && !text.is_empty() {
@@ -97,6 +123,19 @@ fn is_read() -> bool {
 #[cfg(not(unix))]
 fn is_read() -> bool {
     true
+}
+
+/// Whether standard output is a file: it can be read back byte for byte, and no runner reads it.
+#[cfg(unix)]
+fn is_file() -> bool {
+    use std::os::fd::AsFd as _;
+    let copy = std::io::stdout().as_fd().try_clone_to_owned();
+    copy.map(std::fs::File::from).and_then(|file| file.metadata()).is_ok_and(|about| about.is_file())
+}
+
+#[cfg(not(unix))]
+fn is_file() -> bool {
+    false
 }
 
 /// The terminal's width; 100 where there is none.

@@ -41,6 +41,22 @@ impl Redaction {
         Ok(Redaction { redactor, settings })
     }
 
+    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be replaced. A
+    /// pattern of the user's may match an id for other reasons.
+    ///
+    /// # Errors
+    /// When there is one; it does not quote it.
+    pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), Stop> {
+        let redactor = self.redactor.without_patterns();
+        match ids.into_iter().position(|id| redactor.redact(id).1 > 0) {
+            None => Ok(()),
+            Some(at) => {
+                let body = Body::new(format!("cannot seat member {}: its id looks like a secret", at + 1));
+                Err(Stop::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
+            }
+        }
+    }
+
     /// What the fingerprint of a run has of it. Values are left out: a run goes on after a key was rotated, and the hash
     /// of a secret is nothing to keep.
     pub fn settings(&self) -> &Json {
@@ -49,8 +65,19 @@ impl Redaction {
 
     /// Cleans what `run.opened` says of surroundings, and adds to its count of redactions.
     pub fn clean_opened(&self, mut opened: Map<String, Json>) -> Map<String, Json> {
-        const KEYS: [&str; 9] =
-            ["title", "producer", "files", "manifest", "root", "config", "host", "log_path", "messages"];
+        const KEYS: [&str; 11] = [
+            "title",
+            "producer",
+            "files",
+            "manifest",
+            "root",
+            "config",
+            "host",
+            "log_path",
+            "messages",
+            "executors",
+            "executor",
+        ];
         let mut count = 0;
         for key in KEYS {
             if let Some(value) = opened.get_mut(key) {

@@ -93,6 +93,7 @@ pub async fn review(
     let classified = desk.workspace.council.tiers.classify(&relative);
     let tier = request.tier.unwrap_or(classified.tier);
     let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
+    let artifact_type = desk.workspace.redaction.redactor.redact(&artifact_type).0;
     if request.tiered == Tiered::Obeyed && !due(tier, &relative, &artifact.sha256) {
         return Ok(Reviewed::Skipped { tier: tier.number(), artifact_type });
     }

@@ -82,6 +82,7 @@ impl Sitting {
     pub fn new(desk: &Desk, options: &Options) -> Result<Sitting, Stop> {
         let workspace = &desk.workspace;
         let council = &workspace.council;
+        workspace.redaction.check_ids(council.deliberators.iter().map(|one| &*one.id))?;
         let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
         let admitted = desk.environment.trust.admit(&desk.environment, executor.needs())?;
         let policy = options.policy.unwrap_or(match council.policy {
@@ -167,12 +168,15 @@ impl Sitting {
         let run = entropy::run_id();
         let _held = desk.hold(&run).await?;
         let seed = entropy::bytes();
-        let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &docket.artifact_type).await?;
-        let (text, mut redactions) = self.redactor.redact(&docket.artifact.text);
+        let (artifact_type, in_type) = self.redactor.redact(&docket.artifact_type);
+        let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &artifact_type).await?;
+        let text = docket.artifact.text.clone();
+        let redacted = self.redactor.apart(text.len(), move |redactor| redactor.redact(&text));
+        let (text, mut redactions) = redacted.await;
         let (shown, in_name) = self.redactor.redact(&docket.artifact.shown);
         let (priors, in_priors) = self.redactor.redact_json(Json::Array(priors));
         let priors = priors.as_array().cloned().unwrap_or_default();
-        redactions += in_name + in_priors;
+        redactions += in_name + in_priors + in_type;
         let input = Part::new(PartKind::Artifact, &*shown, text);
         let mut data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
         data.extend(signer.audit_unless_none());
@@ -207,7 +211,7 @@ impl Sitting {
             "subject": &*input.name,
             "artifact_path": path(artifact.path.as_deref()).filter(|path| self.redactor.redact(path).1 == 0),
             "artifact_sha256": artifact.sha256,
-            "artifact_type": docket.artifact_type,
+            "artifact_type": self.redactor.redact(&docket.artifact_type).0,
             "tier": docket.tier,
             "inputs": [{"kind": input.kind.as_str(), "name": &*input.name, "sha256": entropy::sha256_hex(input.text.as_bytes())}],
             "priors": priors,

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
+use crate::cli::workflow::neutral;
 use crate::service::playbook::gate::{Answer, Asked, Shut};
 
 /// Whoever sits there.
@@ -16,7 +17,7 @@ impl Asked for Person {
             let help = "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`";
             return Err(Shut::new("nobody is there to be asked: standard input is no terminal", help));
         }
-        anstream::eprintln!("{shown}");
+        anstream::eprintln!("{}", neutral(shown));
         let yes = line("Weave it from now on? [y/N] ")?;
         let yes = matches!(yes.trim().to_ascii_lowercase().as_str(), "y" | "yes");
         let why = line("Why? (a line, or nothing) ")?;

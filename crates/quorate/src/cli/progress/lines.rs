@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::locked;
 use crate::cli::render::paint::line;
 use crate::cli::render::wording::{duration, status, step};
+use crate::cli::workflow::neutral;
 use crate::service::sweep::{Fate, Swept};
 
 /// A review or a convening.
@@ -68,5 +69,5 @@ fn member(id: &str) -> String {
 }
 
 fn say(text: &str) {
-    anstream::eprintln!("{text}");
+    anstream::eprintln!("{}", neutral(text));
 }

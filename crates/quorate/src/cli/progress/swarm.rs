@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
 
 use crate::cli::render::paint::line;
+use crate::cli::workflow::neutral;
 
 /// Says on standard error what happens.
 pub struct Watching {
@@ -91,14 +92,15 @@ impl Telemetry for Watching {
     fn emit(&self, event: &Event) {
         if self.verbose {
             let mut out = std::io::stderr().lock();
-            let _ = writeln!(out, "{} #{} {}", event.at, event.cycle, told(&event.what));
+            let text = format!("{} #{} {}", event.at, event.cycle, told(&event.what));
+            let _ = writeln!(out, "{}", neutral(&text));
             return;
         }
         // What a person should know whether or not it was asked for.
         if matters(&event.what) || self.endless && is_unanswered(&event.what) {
             self.clear();
             let mut out = std::io::stderr().lock();
-            let _ = writeln!(out, "{}", told(&event.what));
+            let _ = writeln!(out, "{}", neutral(&told(&event.what)));
         }
         if self.watched {
             self.progress(&event.what);

@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use quorate_diagnostics::render::{Colour, Look};
-use quorate_diagnostics::text::turns_direction;
+use quorate_diagnostics::text::hides;
 use quorate_protocol::policy::Verdict;
 
 /// What a word means, where colour can say it too.
@@ -114,7 +114,7 @@ pub(super) fn clean(text: &str) -> String {
             '\n' => shown.push('\n'),
             '\t' => shown.push(' '),
             '\r' | '\u{feff}' | '\u{E0000}'..='\u{E007F}' => {}
-            c if turns_direction(c) => shown.extend(c.escape_unicode()),
+            c if hides(c) => shown.extend(c.escape_unicode()),
             c if c.is_control() => shown.extend(c.escape_default()),
             c => shown.push(c),
         }

@@ -66,7 +66,7 @@ impl Tool for PostMessage {
         let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
         let stamp = stamp(&meta, given.idempotency_key)?;
         sayable(&given.content, &by)?;
-        let (content, meta) = offered.runtime.clean(&given.content, meta);
+        let (content, meta) = offered.runtime.clean(&given.content, meta).await;
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         let turn = NewTurn {
             participant: by.clone(),

@@ -89,7 +89,7 @@ pub async fn of(
         false => Vec::new(),
     };
     let mut protocol = sitting.protocol()?;
-    let (input, _) = sitting.input(called);
+    let (input, _) = sitting.input(called).await;
     let event = Event::Opened { run: "r".into(), inputs: vec![input], priors: Vec::new(), overlays };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let mut first = Vec::new();

@@ -12,6 +12,7 @@ use quorate_kernel::driver::{Convening, Opening};
 use quorate_kernel::entropy;
 use quorate_kernel::hosted::Hosted;
 use quorate_kernel::observe::Observer;
+use quorate_kernel::redact::Redactor;
 use quorate_manifest::Host as _;
 use quorate_protocol::assembly::{Around, Setup, subject};
 use quorate_protocol::modes::assembly::{Assembly, version};
@@ -70,10 +71,12 @@ impl Sitting {
         let mut report = Report::new();
         let (setup, in_setup) =
             clean_setup(&Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
+        let members = members::seat(environment, configuration, called, options, host, &mut report)?;
+        redaction.check_ids(members.iter().map(|member| &*member.id))?;
         Ok(Sitting {
             setup,
             in_setup,
-            members: members::seat(environment, configuration, called, options, host, &mut report)?,
+            members,
             report,
             redaction,
             manifest: called.view.resolved.chain.layers.iter().map(|layer| json!(&*layer.text)).collect(),
@@ -171,7 +174,7 @@ impl Sitting {
         let overlays = overlays::texts(&standing, &self.setup, desk.environment.clock.now_ms());
         let (overlays, in_overlays) = self.redaction.redactor.redact_json(Json::Array(overlays));
         let overlays = overlays.as_array().cloned().unwrap_or_default();
-        let (input, in_input) = self.input(called);
+        let (input, in_input) = self.input(called).await;
         let redactions = self.in_setup + in_overlays + in_input;
         let mut data = self.opened(desk, called, &input, &overlays, &seed, redactions);
         data.extend([signer.audit_of(&called.view.resolved)]);
@@ -183,14 +186,15 @@ impl Sitting {
     }
 
     /// What the run is about, as it is recorded and shown to members.
-    pub fn input(&self, called: &Called) -> (Part, usize) {
-        let subject_text = &called.subject.text;
+    pub async fn input(&self, called: &Called) -> (Part, usize) {
+        let subject_text = called.subject.text.clone();
         // What an escape in a line of JSON hides from a pattern is read by members.
         let lines = called.subject.shown.to_ascii_lowercase().ends_with(".jsonl");
-        let (text, in_text) = match lines {
-            true => self.redaction.redactor.redact_lines(subject_text),
-            false => self.redaction.redactor.redact(subject_text),
+        let work = move |redactor: &Redactor| match lines {
+            true => redactor.redact_lines(&subject_text),
+            false => redactor.redact(&subject_text),
         };
+        let (text, in_text) = self.redaction.redactor.apart(called.subject.text.len(), work).await;
         let (shown, in_name) = self.redaction.redactor.redact(&called.subject.shown);
         (Part::new(subject(self.setup.mode), &*shown, text), in_text + in_name)
     }

@@ -8,6 +8,7 @@ use quorate_kernel::clock::rfc3339;
 use quorate_kernel::consultation::object;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::redact::Redactor;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
@@ -21,8 +22,12 @@ const PAGE: usize = 512;
 
 impl Runtime {
     /// What somebody says, and what is said of it, without secrets.
-    pub fn clean(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
-        (self.redactor.redact(text).0, object(self.redactor.redact_json(Json::Object(meta)).0))
+    pub async fn clean(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
+        let (text, bytes) = (text.to_owned(), text.len());
+        let work = move |redactor: &Redactor| {
+            (redactor.redact(&text).0, object(redactor.redact_json(Json::Object(meta)).0))
+        };
+        self.redactor.apart(bytes, work).await
     }
 }
 
@@ -41,7 +46,7 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> 
     }
     let turn = NewTurn {
         participant: by.into(),
-        content: runtime.clean(text, Map::new()).0.into(),
+        content: runtime.clean(text, Map::new()).await.0.into(),
         timestamp: rfc3339(runtime.environment.clock.now_ms()),
         meta: Map::new(),
         stamp: None,

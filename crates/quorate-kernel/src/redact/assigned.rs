@@ -1,0 +1,380 @@
+//! Values that are assigned to a name that promises a secret: in programs, in configuration, in XML, in tables, on command
+//! lines and in prose. The name decides what is enough for the value to be one.
+
+use std::ops::Range;
+
+use super::likely;
+
+/// What leads to a name: each of them is a part of one.
+pub(super) const ANCHORS: &[&str] =
+    &["pass", "pwd", "secret", "token", "credential", "key", "_pat", "-pat", "mnemonic"];
+
+/// The longest part of a name that is looked at on each side of an anchor.
+const NAME: usize = 32;
+/// How much of a value says whether it is a secret.
+const LONGEST: usize = 256;
+/// What makes a key a secret one, where it stands right before the word.
+const KEYS: &[&str] = &[
+    "api",
+    "access",
+    "private",
+    "encryption",
+    "signing",
+    "master",
+    "account",
+    "auth",
+    "client",
+    "shared",
+    "admin",
+    "license",
+    "deploy",
+    "write",
+    "read",
+    "service",
+    "secret",
+    "subscription",
+    "storage",
+    "consumer",
+    "ingest",
+    "application",
+    "app",
+    "webhook",
+    "webhooks",
+    "global",
+    "origin",
+    "bot",
+    "rest",
+    "functions",
+    "host",
+    "management",
+    "integration",
+    "licence",
+];
+
+/// What a name promises.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    /// What people choose, and choose short.
+    Password,
+    /// What a program makes.
+    Token,
+}
+
+/// How a value is joined to its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Joined {
+    /// `NAME=value`, as shells and environments have it.
+    Environment,
+    /// By a sign.
+    Sign,
+    /// Between tags.
+    Tags,
+    /// On the lines below, indented.
+    Block,
+    /// By words or space alone.
+    Loosely,
+}
+
+/// The value that a name leads to, where it is likely to be a secret.
+pub(super) fn find(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let name = name(text, &anchor);
+    let (joined, at, quote) = join(text, &name)?;
+    let promise =
+        promise(&text[name.start..anchor.start], &text[anchor.clone()], &text[anchor.end..name.end])?;
+    let read = |most| match joined {
+        Joined::Block => block(text, at, most),
+        _ => value(text, at..text.len().min(at.saturating_add(most)), joined, quote),
+    };
+    // Only a secret is read to its end.
+    is_secret(promise, joined, &text[read(LONGEST)]).then(|| read(usize::MAX))
+}
+
+/// Whether a string is a secret for the key that it stands under.
+pub(super) fn is_value_of(key: &str, value: &str) -> bool {
+    let line = format!("{key}=\"{value}\"");
+    let lower = line[..key.len()].to_ascii_lowercase();
+    let promised = ANCHORS.iter().find_map(|anchor| {
+        let at = lower.rfind(anchor)?;
+        promise(&key[..at], &key[at..at + anchor.len()], &key[at + anchor.len()..])
+    });
+    match promised {
+        Some(promise) => is_secret(promise, Joined::Sign, value),
+        None => super::builtin::redact(&line).is_some(),
+    }
+}
+
+fn is_secret(promise: Promise, joined: Joined, value: &str) -> bool {
+    let value = &value[..likely::floor(value, LONGEST)];
+    let looks_like_one = match (promise, joined) {
+        (Promise::Password, Joined::Environment) => {
+            likely::password(value) || likely::passphrase(value) || likely::plain(value)
+        }
+        (Promise::Password, Joined::Loosely) => {
+            value.len() >= 8 && likely::password(value) && !likely::words(value)
+        }
+        (Promise::Password, _) => likely::password(value) || likely::passphrase(value),
+        (Promise::Token, _) => value.len() >= 16 && likely::secret(value),
+    };
+    value.len() >= 6
+        && looks_like_one
+        && !likely::placeholder(value)
+        && !likely::example(value)
+        && !likely::reference(value)
+}
+
+fn of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// The word around an anchor.
+fn name(text: &str, anchor: &Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let before = bytes[..anchor.start].iter().rev().take(NAME).take_while(|byte| of_name(**byte)).count();
+    let after = bytes[anchor.end..].iter().take(NAME).take_while(|byte| of_name(**byte)).count();
+    anchor.start - before..anchor.end + after
+}
+
+/// What a name promises, by the part of it that leads here and what stands before and after that.
+fn promise(before: &str, anchor: &str, after: &str) -> Option<Promise> {
+    let anchor = anchor.to_ascii_lowercase();
+    let ends = |rest: &str| rest.is_empty() || likely::parts(rest).all(likely::is_of_name);
+    let (promise, rest) = match &*anchor {
+        "pass" => {
+            let word = ["words", "word", "wd", "phrase", "code", ""]
+                .into_iter()
+                .find(|word| after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)))?;
+            (Promise::Password, &after[word.len()..])
+        }
+        "pwd" => (Promise::Password, after),
+        "key" => {
+            let low = before.to_ascii_lowercase();
+            let low = low.trim_end_matches(['_', '-', '.']);
+            if !KEYS.iter().any(|one| low.ends_with(one)) && !is_environments(before, after) {
+                return None;
+            }
+            (Promise::Token, after)
+        }
+        _ => (Promise::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after)),
+    };
+    // What goes on in small letters is another word: a tokenizer, a passenger, a keyboard.
+    let goes_on = rest.starts_with(|c: char| c.is_ascii_lowercase())
+        && !rest.starts_with("value")
+        && !rest.starts_with("key");
+    let is_named = !goes_on && ends(rest) && !likely::parts(before).any(likely::is_no_secrets);
+    // A short word needs an end before it, too: a compass, a bypass.
+    let begins = anchor != "pass"
+        || promise == Promise::Password
+            && (rest.len() != after.len() || !before.ends_with(|c: char| c.is_ascii_lowercase()));
+    (is_named && begins).then_some(promise)
+}
+
+/// Whether it is the name of a variable of the environment, `STRIPE_KEY`.
+fn is_environments(before: &str, after: &str) -> bool {
+    after.is_empty()
+        && before.len() > 1
+        && before.ends_with('_')
+        && before.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
+/// The length of a quotation mark with the escapes before it, and the mark.
+fn quotation(bytes: &[u8]) -> (usize, Option<u8>) {
+    let escapes = bytes.iter().take(4).take_while(|byte| **byte == b'\\').count();
+    match bytes.get(escapes) {
+        Some(mark @ (b'"' | b'\'' | b'`')) => (escapes + 1, Some(*mark)),
+        _ => (0, None),
+    }
+}
+
+fn blank(bytes: &[u8], most: usize) -> usize {
+    bytes.iter().take(most).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+/// How a value is joined to the name before it, where it begins, and in what it is quoted.
+fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> {
+    let bytes = text.as_bytes();
+    let (closing, mark) = quotation(&bytes[name.end..]);
+    let mut at = name.end + closing;
+    let before = text[..name.start].bytes().next_back();
+    if let Some(at) = tagged(text, name, at, mark) {
+        return Some((Joined::Tags, at, None));
+    }
+    if let Some(at) = attribute(text, at, mark) {
+        return Some((Joined::Sign, at, Some(b'"')));
+    }
+    at += usize::from(mark.is_some() && bytes.get(at) == Some(&b']'));
+    let gap = blank(&bytes[at..], 16);
+    let rest = &bytes[at + gap..];
+    let is_option = text[name.clone()].starts_with('-');
+    let (joined, length) = match rest {
+        [b'=', b'>', ..] | [b':', b'=', ..] | [b'=', b'=', ..] => (Joined::Sign, 2),
+        [b'=', ..] if gap == 0 && mark.is_none() && !is_option => (Joined::Environment, 1),
+        [b'=' | b':', ..] => (Joined::Sign, 1),
+        [b'%', b'3', b'D' | b'd', ..] => (Joined::Sign, 3),
+        [b'|', ..] => (Joined::Loosely, 1),
+        [b',', ..] if mark.is_some() => (Joined::Loosely, 1),
+        [b'(', ..] if mark.is_none() && gap == 0 => (Joined::Loosely, 1),
+        [b'i', b's', b' ' | b':', ..] if gap > 0 => (Joined::Loosely, 3),
+        _ if gap > 0 && is_option => (Joined::Sign, 0),
+        _ => return None,
+    };
+    at += gap + length;
+    let typed = typed(&bytes[at..]);
+    at += typed + blank(&bytes[at + typed..], 16);
+    if let Some(at) = indented(text, at) {
+        return Some((Joined::Block, at, None));
+    }
+    // `b"…"`, `@"…"`
+    at += usize::from(matches!(bytes[at..], [b'a'..=b'z' | b'@', b'"' | b'\'', ..]));
+    let (opening, quote) = quotation(&bytes[at..]);
+    let spaced = bytes[at - 1].is_ascii_whitespace();
+    let in_small = text[name.clone()].bytes().any(|byte| byte.is_ascii_lowercase());
+    let joined = match joined {
+        Joined::Environment if in_small || spaced || matches!(before, Some(b'?' | b'&')) => Joined::Sign,
+        joined => joined,
+    };
+    // In a call and in a list only what is quoted is a value.
+    let must = matches!(rest.first(), Some(b',' | b'(')) && quote.is_none();
+    (!must).then_some((joined, at + opening, quote))
+}
+
+/// The length of a type between a colon and an equals sign, `: str =`.
+fn typed(bytes: &[u8]) -> usize {
+    let of_type = |byte: &u8| {
+        byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'&' | b'\'' | b'<' | b'>' | b'_' | b':')
+    };
+    let length = bytes.iter().take(32).take_while(|byte| of_type(byte)).count();
+    match bytes[length..] {
+        [b'=', b' ', b'"' | b'\'', ..] if length > 0 => length + 1,
+        _ => 0,
+    }
+}
+
+/// Where the text of an element begins: `<password>…`, `<entry key="password">…`, `<key>password</key><string>…`.
+fn tagged(text: &str, name: &Range<usize>, at: usize, mark: Option<u8>) -> Option<usize> {
+    let before = text[..name.start].bytes().next_back();
+    let rest = &text[at..];
+    let is_tag = matches!(before, Some(b'<' | b':')) || mark.is_some() && is_attribute(&text[..name.start]);
+    if let Some(plist) = rest.strip_prefix("</key>") {
+        let string = plist.trim_start_matches([' ', '\t', '\n', '\r']).strip_prefix("<string>")?;
+        return Some(text.len() - string.len());
+    }
+    let inside = rest.strip_prefix('>').filter(|_| is_tag)?;
+    let inside = inside.strip_prefix("<![CDATA[").unwrap_or(inside);
+    let gap = inside.bytes().take(80).take_while(u8::is_ascii_whitespace).count();
+    Some(text.len() - inside.len() + gap)
+}
+
+/// Whether a text leads to the value of `key` or `name`.
+fn is_attribute(before: &str) -> bool {
+    let before = before.trim_end_matches(['"', '\'']);
+    before.ends_with("key=") || before.ends_with("name=")
+}
+
+/// Where the value of an attribute begins that stands beside the one with the name: `key="password" value="…"`.
+fn attribute(text: &str, at: usize, mark: Option<u8>) -> Option<usize> {
+    mark?;
+    let bytes = text.as_bytes();
+    let gap = bytes[at..].iter().take(32).take_while(|byte| byte.is_ascii_whitespace()).count();
+    let rest = text[at + gap..].strip_prefix("value").filter(|_| gap > 0)?;
+    let value = rest.trim_start_matches([' ', '\t']).strip_prefix('=')?.trim_start_matches([' ', '\t']);
+    value.starts_with(['"', '\'']).then(|| text.len() - value.len() + 1)
+}
+
+/// Where the first line of a block begins that `|` or `>` opens.
+fn indented(text: &str, at: usize) -> Option<usize> {
+    let rest = text[at..].strip_prefix(['|', '>'])?;
+    let rest = rest.trim_start_matches(|c: char| matches!(c, '-' | '+' | ' ') || c.is_ascii_digit());
+    let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;
+    let gap = blank(rest.as_bytes(), 80);
+    (gap > 0).then(|| text.len() - rest.len() + gap)
+}
+
+/// The lines of a block, each of one word, that have the indentation of the first; none that begins far behind it.
+fn block(text: &str, at: usize, most: usize) -> Range<usize> {
+    let indentation =
+        text.as_bytes()[..at].iter().rev().take(80).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let mut end = at;
+    let mut line = at;
+    while line - at < most {
+        let word =
+            text.as_bytes()[line..].iter().take(most).take_while(|byte| byte.is_ascii_graphic()).count();
+        if word == 0 {
+            break;
+        }
+        end = line + word;
+        let next = &text[end..];
+        let Some(next) = next.strip_prefix("\r\n").or_else(|| next.strip_prefix('\n')) else { break };
+        if blank(next.as_bytes(), 80) != indentation {
+            break;
+        }
+        line = text.len() - next.len() + indentation;
+    }
+    at..end
+}
+
+/// The value that begins at the start of a range, and does not reach over its end.
+fn value(
+    text: &str,
+    Range { start: at, end }: Range<usize>,
+    joined: Joined,
+    quote: Option<u8>,
+) -> Range<usize> {
+    let text = &text[..likely::floor(text, end)];
+    let bytes = text.as_bytes();
+    let first = bytes.get(at).copied().unwrap_or_default();
+    let of_value = |byte: u8| match (joined, quote) {
+        _ if byte.is_ascii_whitespace() || byte.is_ascii_control() => false,
+        (Joined::Tags, _) => byte != b'<',
+        (Joined::Environment, None) if byte == b'&' => true,
+        (_, Some(mark)) => byte != mark && byte != b'\\',
+        _ => !matches!(
+            byte,
+            b'"' | b'\''
+                | b'`'
+                | b'&'
+                | b';'
+                | b','
+                | b'<'
+                | b'>'
+                | b'('
+                | b')'
+                | b'['
+                | b']'
+                | b'{'
+                | b'}'
+                | b'|'
+                | b'\\'
+        ),
+    };
+    // A placeholder, which is longer than its first characters.
+    if quote.is_none() && matches!(first, b'$' | b'<' | b'{' | b'[' | b'(') {
+        return at..at;
+    }
+    let length = bytes[at..].iter().take_while(|byte| of_value(**byte)).count();
+    let value = &text[at..at + length];
+    if joined == Joined::Tags {
+        return at..at + value.trim_end_matches("]]>").len();
+    }
+    if quote.is_some() {
+        return at..at + length;
+    }
+    // What is called is no value.
+    if matches!(bytes.get(at + length), Some(b'(' | b'[' | b'{')) {
+        return at..at;
+    }
+    at..at + value.trim_end_matches(['.', ',', ':', '?', '*']).len()
+}
+
+/// From where on a header or a key says its value: behind a quotation mark, a sign and another quotation mark.
+pub(super) fn colon(text: &str, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let at = at + quotation(&bytes[at..]).0;
+    let at = at + blank(&bytes[at..], 4);
+    let at = match bytes[at..] {
+        [b'=', b'>', ..] => at + 2,
+        [b'=' | b':', ..] => at + 1,
+        _ => return None,
+    };
+    let at = at + blank(&bytes[at..], 4);
+    Some(at + quotation(&bytes[at..]).0)
+}

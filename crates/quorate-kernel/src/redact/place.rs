@@ -1,0 +1,332 @@
+//! Secrets that their place gives away: blocks, headers, URLs, cookies, command lines and files of credentials.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
+use super::builtin::{Kind, Told};
+use super::shape::{base64, dashed, run, tilde, url};
+use super::{assigned, likely};
+
+/// The most bytes that are looked at before something is a secret.
+pub(super) const LONGEST: usize = 512;
+
+/// What leads to each, and what finds it.
+pub(super) const KINDS: &[Kind] = &[
+    place("private key (PEM, PGP, OpenSSH)", &["-----BEGIN "], private_key),
+    place("end of a private key", &["-----END "], end_of_key),
+    place("private key (PuTTY)", &["Private-Lines: "], putty),
+    place("JSON Web Token", &[".eyJ"], web_token),
+    place("Discord bot token", &["."], discord),
+    place("Authorization header", &["authorization"], header),
+    place("bearer token", &["bearer"], bearer),
+    place("credentials in a URL", &["://"], userinfo),
+    place("signed URL", &["sig=", "signature="], signature),
+    place("cookie", &["cookie:", "cookie\":", "cookie':"], cookie),
+    place("user and password on a command line", &["-u", "--user", "--proxy-user"], command_line),
+    place("login in base64", &["auth\"", "_auth", "_password"], login),
+    place("password of a .netrc", &["password"], netrc),
+    place("assignment of a secret", assigned::ANCHORS, assigned::find),
+];
+
+const fn place(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Find) -> Kind {
+    Kind { name, told: Told::Place(anchors, find) }
+}
+
+/// The length of a heading's name, `RSA PRIVATE KEY` or `PGP PRIVATE KEY BLOCK`, with the dashes behind it.
+fn heading(rest: &str) -> Option<usize> {
+    let name = run(&rest.as_bytes()[..rest.len().min(48)], |byte| {
+        byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' '
+    });
+    let is_key = rest[..name].ends_with("PRIVATE KEY") || rest[..name].ends_with("PRIVATE KEY BLOCK");
+    (is_key && rest[name..].starts_with("-----")).then_some(name + 5)
+}
+
+/// A key from its beginning: to its end, or as far as there are lines of it. What is read lies before the next heading.
+fn private_key(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let body = anchor.end + heading(&text[anchor.end..])?;
+    let inside = &text[body..];
+    if let Some(next) = inside.find("-----").filter(|next| !inside[..*next].contains('"'))
+        && let Some(end) = inside[next..].strip_prefix("-----END ").and_then(heading)
+    {
+        return Some(anchor.start..body + next + "-----END ".len() + end);
+    }
+    match lines(inside) {
+        0 => None,
+        length => Some(anchor.start..body + length),
+    }
+}
+
+/// How far there are lines of a key, each of 16 characters or more: as they stand, quoted, or as strings of a program.
+fn lines(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut at, mut end) = (0, 0);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let between = match rest {
+            [b'\\', b'n' | b'r', ..] => 2,
+            [b'>' | b'|' | b'#' | b'*' | b'"' | b',', ..] => 1,
+            [b'+', next, ..] if !base64(*next) => 1,
+            [byte, ..] if byte.is_ascii_whitespace() => 1,
+            _ => 0,
+        };
+        if between > 0 {
+            at += between;
+            continue;
+        }
+        let line = run(rest, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+        if line < 16 {
+            break;
+        }
+        at += line;
+        end = at;
+    }
+    end
+}
+
+/// A key whose beginning is missing: the lines before its end, of which all but the last are long. What is read lies
+/// behind the heading before.
+fn end_of_key(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let end = anchor.end + heading(&text[anchor.end..])?;
+    let between = |one: char| one.is_ascii_whitespace() || matches!(one, '>' | '|' | '#' | '*' | '"' | ',');
+    let of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let (mut rest, mut first, mut long) = (&text[..anchor.start], None, false);
+    loop {
+        let mut line = rest.trim_end_matches(between);
+        while let Some(shorter) = line.strip_suffix("\\n").or_else(|| line.strip_suffix("\\r")) {
+            line = shorter.trim_end_matches(between);
+        }
+        let length = line.bytes().rev().take_while(|byte| of_key(byte)).count();
+        if length == 0 || length < 16 && first.is_some() {
+            break;
+        }
+        long |= length >= 16;
+        rest = &line[..line.len() - length];
+        first = Some(rest.len());
+    }
+    first.filter(|_| long).map(|first| first..end)
+}
+
+fn putty(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let rest = &text.as_bytes()[anchor.end..];
+    let count = run(&rest[..rest.len().min(8)], |byte| byte.is_ascii_digit());
+    match lines(&text[anchor.end + count..]) {
+        0 => None,
+        length => Some(anchor.end + count..anchor.end + count + length),
+    }
+}
+
+/// A token of three parts. The anchor is where the second begins: no part has a dot, so that each is read once.
+fn web_token(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let head = bytes[..anchor.start].iter().rev().take_while(|byte| dashed(**byte)).count();
+    let head = &text[anchor.start - head..anchor.start];
+    let start = head.find("eyJ").filter(|at| head.len() - at >= 13)? + anchor.start - head.len();
+    let payload = run(&bytes[anchor.end..], dashed);
+    let dot = anchor.end + payload;
+    if payload < 10 || bytes.get(dot) != Some(&b'.') {
+        return None;
+    }
+    let signature = run(&bytes[dot + 1..], dashed);
+    (signature >= 10).then_some(start..dot + 1 + signature)
+}
+
+/// A bot's token: its number in base64, which begins with M, N or O, then a time, then a signature.
+fn discord(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if run(&bytes[anchor.end..bytes.len().min(anchor.end + 7)], dashed) != 6
+        || bytes.get(anchor.end + 6) != Some(&b'.')
+    {
+        return None;
+    }
+    let head = bytes[..anchor.start].iter().rev().take(29).take_while(|byte| dashed(**byte)).count();
+    let start = anchor.start - head;
+    let last = anchor.end + 7;
+    let tail = run(&bytes[last..], dashed);
+    let is_bot = (24..=28).contains(&head) && matches!(bytes[start], b'M' | b'N' | b'O') && tail >= 27;
+    (is_bot && likely::random(&[&text[start..last + tail]])).then_some(start..last + tail)
+}
+
+/// What an authorization header says behind its scheme.
+fn header(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let mut at = assigned::colon(text, anchor.end)?;
+    for scheme in ["bearer", "basic", "token", "apikey", "api-key"] {
+        let rest = &text[at..];
+        if rest.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme))
+            && let Some(space) = space(&rest[scheme.len()..])
+        {
+            at += scheme.len() + space;
+            break;
+        }
+    }
+    let span = value(text, at);
+    let said = &text[span.start..span.end.min(span.start + LONGEST)];
+    (said.len() >= 8 && (is_random(said) || is_login(said))).then_some(span)
+}
+
+fn bearer(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let span = value(text, anchor.end + space(&text[anchor.end..])?);
+    let said = &text[span.start..span.end.min(span.start + LONGEST)];
+    (said.len() >= 20 && is_random(said)).then_some(span)
+}
+
+fn is_random(said: &str) -> bool {
+    likely::mixed(said) && !likely::words(said) && !likely::example(said)
+}
+
+/// The length of a space as headers and URLs write it, up to four of them.
+fn space(rest: &str) -> Option<usize> {
+    let mut length = 0;
+    for _ in 0..4 {
+        length += match rest.as_bytes()[length..] {
+            [b' ' | b'\t' | b'+', ..] => 1,
+            [b'%', b'2', b'0', ..] => 3,
+            _ => break,
+        };
+    }
+    (length > 0).then_some(length)
+}
+
+/// The value that starts here. Only where its first bytes are a secret is it read to its end.
+fn value(text: &str, at: usize) -> Range<usize> {
+    let rest = &text.as_bytes()[at..];
+    let of_value = |byte| base64(byte) || tilde(byte);
+    let first = &rest[..rest.len().min(LONGEST)];
+    let mut length = run(first, of_value);
+    if length == LONGEST && is_random(&text[at..at + length]) {
+        length = run(rest, of_value);
+    }
+    at..at + length
+}
+
+/// The password before an `@`, or what stands there alone and is random; a placeholder is none.
+fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let rest = &text[anchor.end..];
+    let of_it = |byte: &u8| {
+        byte.is_ascii_graphic() && !matches!(byte, b'/' | b'@' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')
+    };
+    let length = rest.bytes().take(LONGEST).take_while(of_it).count();
+    if rest.as_bytes().get(length) != Some(&b'@') {
+        return None;
+    }
+    let said = &rest[..length];
+    let (start, secret) = match said.split_once(':') {
+        Some((user, password)) => (user.len() + 1, password.len() >= 3 && !likely::placeholder(password)),
+        None => (0, length >= 20 && likely::secret(said)),
+    };
+    secret.then_some(anchor.end + start..anchor.end + length)
+}
+
+/// The signature of a URL that gives access to what it names.
+fn signature(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let name = text[..anchor.start].bytes().rev().take(16).take_while(|byte| dashed(*byte)).count();
+    let before = text.as_bytes().get((anchor.start - name).checked_sub(1)?)?;
+    let rest = &text.as_bytes()[anchor.end..];
+    let length = run(&rest[..rest.len().min(LONGEST)], |byte| url(byte) && byte != b'.');
+    let is_signature = matches!(before, b'?' | b'&' | b';') && length >= 40;
+    (is_signature && likely::random(&[&text[anchor.end..anchor.end + length]]))
+        .then(|| anchor.end..anchor.end + run(rest, url))
+}
+
+/// All of a cookie header in which one value is random.
+fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let rest = &text[anchor.end..];
+    let start = run(&rest.as_bytes()[..rest.len().min(4)], |byte| matches!(byte, b' ' | b'"' | b'\''));
+    let in_line = |byte: &u8| !byte.is_ascii_control() && !matches!(byte, b'"' | b'\'' | b'\\' | b'<');
+    let length = rest.bytes().skip(start).take(LONGEST).take_while(in_line).count();
+    let mut length = start + length;
+    while !rest.is_char_boundary(length) {
+        length -= 1;
+    }
+    let told = rest[start..length].split(';').filter_map(|one| one.split_once('='));
+    let mut told = told.map(|(_, value)| value.trim());
+    let random = told.any(|value| {
+        value.len() >= 16 && (likely::secret(value) || value.contains('%') && likely::mixed(value))
+    });
+    let end = || start + rest.bytes().skip(start).take_while(in_line).count();
+    random.then(|| anchor.end + start..anchor.end + end())
+}
+
+/// The password of `curl -u user:password`, and of what takes it likewise.
+fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let told = ["curl", "wget", "http", "Invoke-"];
+    let mut from = anchor.start.saturating_sub(LONGEST);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let begins = anchor.start > 0 && matches!(bytes[anchor.start - 1], b' ' | b'\t' | b'\n');
+    if !begins || !told.iter().any(|one| text[from..anchor.start].contains(one)) {
+        return None;
+    }
+    let gap = run(&bytes[anchor.end..bytes.len().min(anchor.end + 8)], |byte| {
+        matches!(byte, b' ' | b'=' | b'"' | b'\'' | b'\\')
+    });
+    let at = anchor.end + gap;
+    let of_it = |byte: &u8| {
+        !byte.is_ascii_whitespace() && !byte.is_ascii_control() && !matches!(byte, b'"' | b'\'' | b'\\')
+    };
+    let mut length = bytes[at..].iter().take(LONGEST).take_while(|byte| of_it(byte)).count();
+    while !text.is_char_boundary(at + length) {
+        length -= 1;
+    }
+    let (user, password) = text[at..at + length].split_once(':')?;
+    let is_one = !password.starts_with("//") && password.len() >= 3 && !likely::placeholder(password);
+    is_one.then_some(at + user.len() + 1..at + length)
+}
+
+/// A user and a password in base64, as docker and npm keep them.
+fn login(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let quoted = anchor.end - usize::from(text[..anchor.end].ends_with('"'));
+    let at = assigned::colon(text, quoted)?;
+    let rest = &text.as_bytes()[at..];
+    let length = run(&rest[..rest.len().min(LONGEST)], base64);
+    let said = &text[at..at + length];
+    let is_password = text[anchor].eq_ignore_ascii_case("_password");
+    let secret = is_login(said) || is_password && length >= 8 && decoded(said).is_some();
+    secret.then_some(at..at + length)
+}
+
+/// Whether it is base64 of a user, a colon and a password.
+fn is_login(said: &str) -> bool {
+    let login = decoded(said).filter(|_| said.len() <= LONGEST);
+    login.is_some_and(|login| {
+        login.split_once(':').is_some_and(|(user, password)| !user.is_empty() && password.len() >= 3)
+    })
+}
+
+/// The printable text that base64 stands for.
+fn decoded(said: &str) -> Option<String> {
+    const PADDING: GeneralPurposeConfig =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let engine = GeneralPurpose::new(&alphabet::STANDARD, PADDING);
+    let text = String::from_utf8(engine.decode(said).ok()?).ok()?;
+    (!text.is_empty() && !text.chars().any(char::is_control)).then_some(text)
+}
+
+/// The password of a machine, in words that white space parts.
+fn netrc(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+    let mut from = anchor.start.saturating_sub(LONGEST / 2);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let before = &text[from..anchor.start];
+    let words: Vec<&str> = before.split_ascii_whitespace().rev().take(4).collect();
+    let is_host = |host: &str| host.contains(['.', ':']) || host == "localhost";
+    let of_machine = match words[..] {
+        [_, "login", host, "machine"] | [host, "machine", ..] => is_host(host),
+        [_, "login", "default", ..] => true,
+        _ => false,
+    };
+    let rest = &text[anchor.end..];
+    let gap = run(&rest.as_bytes()[..rest.len().min(32)], |byte| byte.is_ascii_whitespace());
+    if !of_machine || gap == 0 || !before.ends_with(|c: char| c.is_ascii_whitespace()) {
+        return None;
+    }
+    let length = rest[gap..].bytes().take(LONGEST).take_while(|byte| byte.is_ascii_graphic()).count();
+    let password = &rest[gap..gap + length];
+    (length >= 3 && !likely::placeholder(password)).then_some(anchor.end + gap..anchor.end + gap + length)
+}
