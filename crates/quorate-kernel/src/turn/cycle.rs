@@ -234,8 +234,16 @@ impl Runner {
             self.unposted.push_back((turn, false));
         }
         let appended = Vec::new();
-        self.open =
-            Some(Open { trigger: trigger.clone(), whole, selected, failed, entries, appended, started });
+        self.open = Some(Open {
+            trigger: trigger.clone(),
+            whole,
+            selected,
+            failed,
+            entries,
+            appended,
+            recorded: false,
+            started,
+        });
         Some(trigger)
     }
 

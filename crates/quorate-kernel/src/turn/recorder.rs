@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use quorate_protocol::Name;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::call::Recorder;
@@ -14,10 +14,15 @@ use crate::ports::ledger::{Durability, Entry, Error, Ledger};
 /// How many cycles the ledger may be behind; then the conversation waits for it.
 const BEHIND: usize = 1_024;
 
+/// Records that wait, and who is told when they are durable; `None` where they need only survive the process.
+type Waiting = (Vec<Entry>, Option<oneshot::Sender<()>>);
+
 /// Writes records behind the conversation.
 pub(super) struct Records {
     recorder: Arc<Recorder>,
-    queue: mpsc::Sender<Vec<Entry>>,
+    queue: mpsc::Sender<Waiting>,
+    /// Told when what was last put durably is so.
+    not_durable: Option<oneshot::Receiver<()>>,
     /// Gone once its error was told.
     writer: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -25,18 +30,25 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn start(ledger: Arc<dyn Ledger>, stream: Name, next: u64) -> Self {
         let recorder = Arc::new(Recorder::new(ledger, stream, next));
-        let (queue, mut queued) = mpsc::channel::<Vec<Entry>>(BEHIND);
+        let (queue, mut queued) = mpsc::channel::<Waiting>(BEHIND);
         let writes = recorder.clone();
         let writer = tokio::spawn(async move {
-            while let Some(mut entries) = queued.recv().await {
-                while let Ok(more) = queued.try_recv() {
+            while let Some((mut entries, told)) = queued.recv().await {
+                let mut told: Vec<_> = told.into_iter().collect();
+                while let Ok((more, also)) = queued.try_recv() {
                     entries.extend(more);
+                    told.extend(also);
                 }
-                writes.append(entries, Vec::new(), Durability::Written).await?;
+                let durability = if told.is_empty() { Durability::Written } else { Durability::Synced };
+                writes.append(entries, Vec::new(), durability).await?;
+                // One that is not waited for any more was interrupted; its records stand all the same.
+                for told in told {
+                    let _ = told.send(());
+                }
             }
             Ok(())
         });
-        Records { recorder, queue, writer: Some(writer) }
+        Records { recorder, queue, not_durable: None, writer: Some(writer) }
     }
 
     /// For invocations, which record their attempts themselves.
@@ -44,24 +56,57 @@ impl Records {
         self.recorder.clone()
     }
 
-    /// Puts records into the queue.
+    /// A place in the queue: what is put there is written, whatever becomes of the caller.
     ///
     /// # Errors
     /// When the ledger has failed: whoever goes on would do so unrecorded.
-    pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        match self.queue.send(entries).await {
-            Ok(()) => Ok(()),
-            Err(_) => match self.writer.take() {
-                Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).and(Err(gone())),
-                None => Err(gone()),
-            },
+    pub(super) async fn place(&mut self) -> Result<Slot, Error> {
+        match self.queue.clone().reserve_owned().await {
+            Ok(permit) => Ok(Slot(permit)),
+            Err(_) => Err(self.failed().await),
         }
     }
 
-    /// Writes records, and returns when they are durable with everything before them.
-    pub(super) async fn put_durably(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        // Nothing is queued where every append is awaited, so that the order holds.
-        self.recorder.append(entries, Vec::new(), Durability::Synced).await
+    /// Puts records into the queue.
+    ///
+    /// # Errors
+    /// As [`Records::place`].
+    pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
+        self.place().await?.put(entries);
+        Ok(())
+    }
+
+    /// Puts records into a place of the queue, and returns when they are durable with everything before them.
+    ///
+    /// # Errors
+    /// When the ledger has failed.
+    pub(super) async fn put_durably(&mut self, slot: Slot, entries: Vec<Entry>) -> Result<(), Error> {
+        let (told, durable) = oneshot::channel();
+        slot.0.send((entries, Some(told)));
+        self.not_durable = Some(durable);
+        self.durable().await
+    }
+
+    /// Returns when the records that were last put durably are so: their caller may have been interrupted.
+    ///
+    /// # Errors
+    /// When the ledger has failed.
+    pub(super) async fn durable(&mut self) -> Result<(), Error> {
+        let Some(durable) = &mut self.not_durable else { return Ok(()) };
+        let told = durable.await;
+        self.not_durable = None;
+        match told {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.failed().await),
+        }
+    }
+
+    /// Why nothing is written any more.
+    async fn failed(&mut self) -> Error {
+        match self.writer.take() {
+            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).err().unwrap_or_else(gone),
+            None => gone(),
+        }
     }
 
     /// Writes what is queued.
@@ -71,6 +116,16 @@ impl Records {
             Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())),
             None => Err(gone()),
         }
+    }
+}
+
+/// A place in the queue.
+pub(super) struct Slot(mpsc::OwnedPermit<Waiting>);
+
+impl Slot {
+    /// Puts records there.
+    pub(super) fn put(self, entries: Vec<Entry>) {
+        self.0.send((entries, None));
     }
 }
 
