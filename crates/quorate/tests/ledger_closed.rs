@@ -140,10 +140,9 @@ fn a_council_and_an_assembly_ask_nobody() {
         let asks = "[defaults]\nexecutor = \"asked\"\n[executors.asked]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"-c\", \"touch asked\"]\n";
         let reviewed = place.review(&["draft.md"]);
         let run = reviewed["run"].as_str().expect("an id").to_owned();
-        place.write("quorate.toml", asks);
         place.write("other.md", "Another draft.\n");
-        place.write("convened/.quorate/keep", "");
         assembly::write(&place, "voting", &[("ada", ""), ("bob", "")], "");
+        place.write("quorate.toml", asks);
         place.write("subject.md", "# A region\n\nResolution: open it.\n");
         let (log, open) = (text(&place, ".quorate/council_log.jsonl"), Open(&place));
         closed.close(&place);
@@ -151,7 +150,7 @@ fn a_council_and_an_assembly_ask_nobody() {
             &["review", "draft.md"][..],
             &["sweep"],
             &["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--executor", "asked"],
-            &["override", &run, "HOLD", "--reason", "a number is wrong"],
+            &["override", &run, "--verdict", "HOLD", "--reason", "a number is wrong"],
             &["resume", &run],
         ] {
             let refused = closed.run(&place, arguments).expect(5);

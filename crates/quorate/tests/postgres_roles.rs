@@ -111,7 +111,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         &["ledger", "checkpoint"][..],
         &["ledger", "hold", &run],
         &["ledger", "release", &run],
-        &["override", &run, "REVISE", "--reason", "a number is wrong"],
+        &["override", &run, "--verdict", "REVISE", "--reason", "a number is wrong"],
         &["ledger", "gc"],
         &["ledger", "verify"],
         &["audit"],
@@ -158,9 +158,11 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         roles.run(&reader, "reader", arguments).expect(0);
     }
     let before = wait(roles.database.count("quorate.record"));
-    for arguments in
-        [&["review", "draft.md"][..], &["sweep"], &["override", &run, "SHIP", "--reason", "fine"]]
-    {
+    for arguments in [
+        &["review", "draft.md"][..],
+        &["sweep"],
+        &["override", &run, "--verdict", "SHIP", "--reason", "fine"],
+    ] {
         let refused = roles.run(&reader, "reader", arguments).expect(5);
         refused.says("quorate:ledger_closed").says("this user may not write to it");
     }
@@ -199,7 +201,11 @@ fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
     assert_eq!(kept(), 0);
 
     roles.follow(2);
-    roles.run(&place, "writer", &convene).expect(0).says("quorate:erasure_behind").says("their owner may");
+    roles
+        .run(&place, "writer", &convene)
+        .expect(0)
+        .says("quorate:erasure_unfinished")
+        .says("their owner may");
     assert_eq!(kept(), 0);
     roles.run(&place, "owner", &["ledger", "gc"]).expect(0);
     let verified = roles.run(&place, "reader", &["ledger", "verify"]).expect(0);
