@@ -61,6 +61,8 @@ impl Closed {
         match self {
             Closed::Newer => newer(&place.path(LEDGER)),
             Closed::File => {
+                // Keys that others can read are refused for their own sake.
+                let _ = std::fs::remove_dir_all(place.path(".quorate/keys"));
                 modes(place.root(), 0o666, 0o777);
                 mode(&place.path(LEDGER), 0o444);
             }
