@@ -178,6 +178,9 @@ codes! {
     refusal WITNESS_UNREADABLE = "quorate:witness_unreadable", "quorate/witness_unreadable.md";
     refusal LEDGER_CORRUPT = "quorate:ledger_corrupt", "quorate/ledger_corrupt.md";
     refusal LEDGER_UNAVAILABLE = "quorate:ledger_unavailable", "quorate/ledger_unavailable.md";
+    refusal LEDGER_ADDRESS = "quorate:ledger_address", "quorate/ledger_address.md";
+    refusal LEDGER_IN_DOUBT = "quorate:ledger_in_doubt", "quorate/ledger_in_doubt.md";
+    refusal LEDGER_CLOSED = "quorate:ledger_closed", "quorate/ledger_closed.md";
     refusal LOG_UNWRITABLE = "quorate:log_unwritable", "quorate/log_unwritable.md";
     refusal MODULARITY = "quorate:modularity", "quorate/modularity.md";
     refusal PROFILE_UNKNOWN = "quorate:profile_unknown", "quorate/profile_unknown.md";

@@ -441,6 +441,8 @@ struct Open {
     /// What is to be recorded of those who were asked.
     entries: Vec<ledger::Entry>,
     appended: Vec<Turn>,
+    /// Whether it is in the ledger's queue.
+    recorded: bool,
     started: Instant,
 }
 

@@ -131,7 +131,12 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, Error> {
-        let query = sql("SELECT run FROM record WHERE n = 0 AND run >= $1 AND run < $2 ORDER BY run");
+        // From one name to the next, whatever stands in the streams.
+        let query = sql(
+            "WITH RECURSIVE stream (run) AS (SELECT MIN(run) FROM record WHERE run >= $1 AND run < $2 \
+             UNION ALL SELECT (SELECT MIN(record.run) FROM record WHERE record.run > stream.run AND record.run < $2) \
+             FROM stream WHERE stream.run IS NOT NULL) SELECT run FROM stream WHERE run IS NOT NULL ORDER BY run",
+        );
         let rows = self.rows(query.bind(prefix).bind(format!("{prefix}\u{7f}")), &[Column::Text]).await?;
         let streams = rows.iter().map(|row| Name::from(row.text(0)));
         Ok(streams.filter(|stream| stream.starts_with(prefix)).collect())

@@ -10,11 +10,14 @@ pub(crate) mod connection;
 pub(crate) mod engine;
 mod erase;
 pub mod files;
+mod follow;
 pub mod hold;
 pub(crate) mod index;
 pub mod lease;
 pub(crate) mod merge;
 mod open;
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file is not waited for"))]
+mod patience;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
@@ -28,24 +31,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
 use quorate_protocol::Name;
-use sqlx::sqlite::SqliteConnection;
-use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use tokio::sync::Mutex;
 
 use crate::record::Chain;
 use crate::signing::SecretKey;
 use address::Address;
-use connection::Connection;
+use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
+use patience::Patience;
 use queue::Queue;
 
 pub use erase::{Erased, Rewrite};
+pub use follow::Seen;
 pub use open::Opened;
+#[cfg(feature = "postgres")]
+pub use postgres::Refused;
 pub use seal::{STREAM, Sealed};
 
 /// The ledger.
 pub struct Store {
     address: Arc<Address>,
     connection: Arc<Mutex<Connection>>,
+    patience: Arc<Patience>,
     queue: Arc<Queue>,
     /// Why nothing is written to it.
     closed_to_writers: Option<String>,
@@ -58,6 +65,7 @@ impl Store {
         Store {
             address: Arc::new(address),
             closed_to_writers: connection.closed_to_writers().map(str::to_owned),
+            patience: connection.patience().clone(),
             connection: Arc::new(Mutex::new(connection)),
             queue: Arc::default(),
             appended: AtomicBool::new(false),
@@ -67,6 +75,16 @@ impl Store {
     /// Whether this process has appended anything since it last sealed the ledger.
     pub fn has_appended(&self) -> bool {
         self.appended.load(Ordering::Relaxed)
+    }
+
+    /// The command was interrupted: from now on no wait for the ledger's server takes long, one that has begun included.
+    pub fn hurry(&self) {
+        self.patience.hurry();
+    }
+
+    /// Whether the command was interrupted.
+    pub fn is_hurried(&self) -> bool {
+        self.patience.is_hurried()
     }
 
     /// Takes note that this process has just appended something.
@@ -132,13 +150,8 @@ impl Store {
     }
 
     /// The connection, for what this crate asks and writes.
-    pub(crate) async fn writer(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().await
-    }
-
-    /// The file that has the index of the log.
-    pub(crate) async fn log_index(&self) -> MappedMutexGuard<'_, SqliteConnection> {
-        MutexGuard::map(self.connection.lock().await, Connection::log_index)
+    pub(crate) async fn writer(&self) -> Writer {
+        Writer::of(self.connection.clone()).await
     }
 
     /// Closes it; SQLite folds its log into its file.
@@ -151,6 +164,7 @@ impl Store {
                 Err(shared) => connection = shared,
             }
             // A commit is just ending.
+            drop(connection.clone().lock_owned().await);
             tokio::task::yield_now().await;
         }
     }
@@ -171,7 +185,7 @@ fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'sta
 impl Store {
     /// Rows of columns like these.
     pub(crate) async fn rows(&self, statement: Statement, columns: &[Column]) -> Result<Vec<Row>, Error> {
-        let mut connection = self.connection.lock().await;
+        let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         statement.rows(engine, columns).await.map_err(|error| self.error(error))
     }
@@ -184,7 +198,7 @@ impl Ledger for Store {
         let (queue, connection, address) =
             (self.queue.clone(), self.connection.clone(), self.address.clone());
         // A task of its own: whoever asked may be dropped meanwhile, and others' records are in the same transaction.
-        tokio::spawn(async move { queue.commit(&mut *connection.lock().await, &address).await });
+        tokio::spawn(async move { queue.commit(&mut *Writer::of(connection).await, &address).await });
         let done = reply.await.unwrap_or_else(|_| {
             Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })
         });

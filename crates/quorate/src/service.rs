@@ -15,6 +15,7 @@ pub mod environment;
 pub mod executor;
 pub mod fingerprint;
 pub mod fmt;
+pub mod follow;
 pub mod host;
 pub mod init;
 pub mod keys;

@@ -17,11 +17,12 @@ use quorate_diagnostics::codes;
 use support::Place;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 18] = [
+const NOT_RUN: [(&str, &str); 19] = [
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("quorate:run_open", "needs a process that was killed"),
     ("quorate:fingerprint_changed", "needs a process that was killed"),
     ("quorate:run_moved", "needs two processes at the same moment"),
+    ("quorate:ledger_in_doubt", "needs a server that falls silent in the middle of a commit"),
     ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
     ("quorate:signer_unknown", "needs a key that has gone missing"),
     ("quorate:replay_differs", "needs a ledger that was changed past the program"),
@@ -48,6 +49,9 @@ const MCP: [&str; 7] = [
     "quorate:job_unknown",
     "quorate:key_taken",
 ];
+
+/// Codes whose pages need a ledger in a database.
+const POSTGRES: [&str; 1] = ["quorate:ledger_address"];
 
 /// All codes with their severity, as `quorate explain` lists them.
 fn listed() -> BTreeMap<String, String> {
@@ -92,6 +96,9 @@ fn every_page_shows_what_happens() {
     let mut not_run: BTreeSet<&str> = NOT_RUN.iter().map(|(code, _)| *code).collect();
     if !cfg!(feature = "mcp") {
         not_run.extend(MCP);
+    }
+    if !cfg!(feature = "postgres") {
+        not_run.extend(POSTGRES);
     }
     for code in &not_run {
         assert!(codes.contains_key(*code), "there is no code {code}");

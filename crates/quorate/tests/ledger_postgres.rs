@@ -12,6 +12,7 @@ mod support;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use server::Database;
 use support::council::{ships, ships_but};
@@ -227,6 +228,96 @@ fn a_connection_that_is_lost_ends_the_run_with_a_code_and_it_can_be_resumed() {
     one.run(&["resume", &run]).expect(0);
     assert_eq!(wait(database.consultations()), 9);
     one.run(&["ledger", "verify"]).expect(0);
+}
+
+/// Stops the server's processes for a database, as though their machine had been; they go on when it is dropped.
+struct Stopped(Vec<Pid>);
+
+impl Stopped {
+    fn all(database: &Database) -> Stopped {
+        let pids: Vec<Pid> = wait(database.others()).into_iter().filter_map(Pid::from_raw).collect();
+        assert!(!pids.is_empty());
+        pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).expect("it runs as this user"));
+        Stopped(pids)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|pid| drop(kill_process(*pid, Signal::CONT)));
+    }
+}
+
+/// A review on a slow council, of which something is recorded.
+fn under_way(one: &Machine<'_>, database: &Database) -> std::process::Child {
+    let child = one.start(&["review", "draft.md"]);
+    until(SOON, "a consultation", || wait(database.consultations()) >= 1);
+    child
+}
+
+/// Nothing is lost and nobody is asked twice, once the server goes on.
+fn can_be_resumed(one: &Machine<'_>, database: &Database) {
+    let run = one.runs()[0]["run"].as_str().expect("an id").to_owned();
+    one.run(&["resume", &run]).expect(0);
+    assert_eq!(wait(database.consultations()), 9);
+    one.run(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn signals_are_heard_while_a_server_says_nothing() {
+    let Some(database) = database() else { return };
+    for signal in [Signal::INT, Signal::TERM] {
+        let one = Machine::new(Place::scripted_slowly(&ships(), "delay = \"300ms\""), &database);
+        let child = under_way(&one, &database);
+        let stopped = Stopped::all(&database);
+        std::thread::sleep(Duration::from_secs(1));
+        let began = Instant::now();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let ended = finish(child).expect(130);
+        // What is closed and sealed has its own time, which is short; the server's would be 30 seconds.
+        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+        ended.says("quorate resume");
+        drop(stopped);
+        can_be_resumed(&one, &database);
+        wait(database.run("TRUNCATE record, run, body, tile, checkpoint, signature"));
+    }
+}
+
+#[test]
+fn a_runs_time_holds_while_a_server_says_nothing() {
+    // X8
+    let Some(database) = database() else { return };
+    let one = Machine::new(Place::scripted_slowly(&ships(), "delay = \"300ms\""), &database);
+    one.place.write("quorate.toml", format!("budget.wall = \"4s\"\n{}", one.place.read("quorate.toml")));
+    let child = under_way(&one, &database);
+    let stopped = Stopped::all(&database);
+    let began = Instant::now();
+    let ended = finish(child).expect(5);
+    assert!(began.elapsed() < Duration::from_secs(26), "{:?}", began.elapsed());
+    ended.says("quorate:ledger_in_doubt").says("`budget.wall`").says("`quorate resume r");
+    drop(stopped);
+    one.place.write("quorate.toml", one.place.read("quorate.toml").replace("budget.wall = \"4s\"\n", ""));
+    can_be_resumed(&one, &database);
+}
+
+#[test]
+fn an_address_that_says_what_nobody_knows_is_refused() {
+    let Some(database) = database() else { return };
+    let place = Place::scripted(&ships());
+    for (parameters, says) in [
+        ("sslmod=verify-full", "unknown parameter `sslmod`"),
+        ("sslmode=require&sslrootcert=ca.pem", "does not verify the certificate"),
+        ("sslmode=disable&sslmode=require", "`sslmode` is given twice"),
+        ("passwrod=s3cret", "unknown parameter `passwrod`"),
+    ] {
+        let url = format!("{}?{parameters}", database.url);
+        for arguments in [&["review", "draft.md", "--ledger", &url][..], &["doctor", "--ledger", &url]] {
+            let refused = place.run(arguments).expect(5);
+            refused.says("quorate:ledger_address").says(says);
+            assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
+        }
+    }
+    assert_eq!(wait(database.count_or_none("record")), None, "nothing was connected to");
 }
 
 #[test]

@@ -49,6 +49,9 @@ impl UnderWay {
     }
 }
 
+/// How long the ledger may take once the run's time is spent: what follows from that is still to be recorded.
+const LEDGER_GRACE: Duration = Duration::from_secs(10);
+
 /// How much is recorded in one append.
 const AT_ONCE: usize = 1_024;
 
@@ -250,7 +253,7 @@ impl Session {
             entries.push(intent_entry(&granted, &intent, at_ms));
         }
         let opens = entries.first().is_some_and(|entry| entry.kind == Kind::RunOpened);
-        self.recorder.append(entries, bodies, durability).await?;
+        self.append(entries, bodies, durability).await?;
         if opens || intent.resumes {
             self.convening.observer.opened(&self.convening.run);
         }
@@ -265,6 +268,28 @@ impl Session {
             self.ask(invoke)?;
         }
         Ok(())
+    }
+
+    /// Appends. Once the run's time is spent, a ledger that says nothing is not waited for much longer.
+    async fn append(
+        &mut self,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let appended = self.recorder.append(entries, bodies, durability);
+        let Some(wall) = self.wall else { return Ok(appended.await?) };
+        match tokio::time::timeout_at(wall.max(Instant::now()) + LEDGER_GRACE, appended).await {
+            Ok(appended) => Ok(appended?),
+            Err(_) => {
+                let (run, grace) = (self.convening.run.clone(), LEDGER_GRACE.as_secs());
+                let what = format!(
+                    "cannot tell whether the ledger took the last records of run {run}: its time (`budget.wall`) is \
+                     spent, and the ledger did not answer within {grace} s after that"
+                );
+                Err(ledger::Error::InDoubt { run, what }.into())
+            }
+        }
     }
 
     /// Sends the host on an errand.

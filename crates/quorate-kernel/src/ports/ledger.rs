@@ -229,6 +229,14 @@ pub enum Error {
         /// The run.
         run: Name,
     },
+    /// The store failed while it made records durable: whether it has them shows when the run is read again.
+    #[error("{what}")]
+    InDoubt {
+        /// The run.
+        run: Name,
+        /// What was attempted, and what the store said.
+        what: String,
+    },
     /// The store does not answer as it should.
     #[error("{what}")]
     Unavailable {

@@ -242,8 +242,16 @@ impl Runner {
             self.unposted.push_back((turn, false));
         }
         let appended = Vec::new();
-        self.open =
-            Some(Open { trigger: trigger.clone(), whole, selected, failed, entries, appended, started });
+        self.open = Some(Open {
+            trigger: trigger.clone(),
+            whole,
+            selected,
+            failed,
+            entries,
+            appended,
+            recorded: false,
+            started,
+        });
         Some(trigger)
     }
 
@@ -256,6 +264,11 @@ impl Runner {
         cost: Cost,
         started: Instant,
     ) -> Result<Cycled, Error> {
+        // Waiting comes first: whoever is interrupted by then has settled nothing.
+        let slot = match cost {
+            Cost::Calls if self.is_remembered() => Some(self.records.place().await?),
+            _ => None,
+        };
         self.resumed = None;
         self.pending.pop_front();
         let id = trigger.id.clone();
@@ -265,9 +278,9 @@ impl Runner {
             why.is_some() || self.passed_over >= PAGE || self.swarm.substrate.about().keeps == Keeps::Turns;
         if (due || cost == Cost::Calls) && self.is_remembered() {
             let entry = self.passed(&id, why.as_deref());
-            match cost {
-                Cost::Nothing => self.record(vec![entry]).await?,
-                Cost::Calls => self.records.put_durably(vec![entry]).await?,
+            match slot {
+                None => self.record(vec![entry]).await?,
+                Some(slot) => self.records.put_durably(slot, vec![entry]).await?,
             }
         }
         self.emit(What::CycleIdle { trigger: id.clone() });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::cycle::names;
+use super::recorder::Slot;
 use super::{Cycled, Error, Open, Runner};
 use crate::consultation::{millis, object};
 use crate::conversation::Turn;
@@ -38,7 +39,9 @@ impl Runner {
 
     /// Records what came of the last trigger; that it is settled only where nothing of it is left to do.
     pub(super) async fn record_open(&mut self, settled: bool) -> Result<(), Error> {
-        let Some(open) = &self.open else { return Ok(()) };
+        let Some(open) = self.open.as_ref().filter(|open| !open.recorded) else {
+            return Ok(self.records.durable().await?);
+        };
         let mut data = object(json!({
             "trigger": &*open.trigger.id,
             "by": &*open.trigger.participant,
@@ -55,14 +58,22 @@ impl Runner {
         }
         let mut entries = open.entries.clone();
         entries.push(Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data });
-        self.record(entries).await
+        let slot = self.records.place().await?;
+        // Taken note of before anything is waited for: interrupted from here on, it is not recorded once more.
+        self.open.iter_mut().for_each(|open| open.recorded = true);
+        self.record_in(slot, entries).await
     }
 
     /// Records; before anything else where the conversation could not tell what was answered.
     pub(super) async fn record(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
+        let slot = self.records.place().await?;
+        self.record_in(slot, entries).await
+    }
+
+    async fn record_in(&mut self, slot: Slot, entries: Vec<Entry>) -> Result<(), Error> {
         match self.swarm.substrate.about().keeps {
-            Keeps::Stamps => self.records.put(entries).await?,
-            Keeps::Turns => self.records.put_durably(entries).await?,
+            Keeps::Stamps => slot.put(entries),
+            Keeps::Turns => self.records.put_durably(slot, entries).await?,
         }
         Ok(())
     }

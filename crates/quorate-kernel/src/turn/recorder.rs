@@ -14,16 +14,15 @@ use crate::ports::ledger::{Durability, Entry, Error, Ledger};
 /// How many cycles the ledger may be behind; then the conversation waits for it.
 const BEHIND: usize = 1_024;
 
-/// Records that are to be written, and who waits until they are durable.
-struct Queued {
-    entries: Vec<Entry>,
-    durable: Option<oneshot::Sender<()>>,
-}
+/// Records that wait, and who is told when they are durable; `None` where they need only survive the process.
+type Waiting = (Vec<Entry>, Option<oneshot::Sender<()>>);
 
 /// Writes records behind the conversation.
 pub(super) struct Records {
     recorder: Arc<Recorder>,
-    queue: mpsc::Sender<Queued>,
+    queue: mpsc::Sender<Waiting>,
+    /// Told when what was last put durably is so.
+    not_durable: Option<oneshot::Receiver<()>>,
     /// Gone once its error was told.
     writer: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -31,25 +30,25 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn start(ledger: Arc<dyn Ledger>, stream: Name, next: u64) -> Self {
         let recorder = Arc::new(Recorder::new(ledger, stream, next));
-        let (queue, mut queued) = mpsc::channel::<Queued>(BEHIND);
+        let (queue, mut queued) = mpsc::channel::<Waiting>(BEHIND);
         let writes = recorder.clone();
         let writer = tokio::spawn(async move {
-            while let Some(Queued { mut entries, durable }) = queued.recv().await {
-                let mut wait = Vec::from_iter(durable);
-                while let Ok(more) = queued.try_recv() {
-                    entries.extend(more.entries);
-                    wait.extend(more.durable);
+            while let Some((mut entries, told)) = queued.recv().await {
+                let mut told: Vec<_> = told.into_iter().collect();
+                while let Ok((more, also)) = queued.try_recv() {
+                    entries.extend(more);
+                    told.extend(also);
                 }
-                let durability = if wait.is_empty() { Durability::Written } else { Durability::Synced };
+                let durability = if told.is_empty() { Durability::Written } else { Durability::Synced };
                 writes.append(entries, Vec::new(), durability).await?;
-                // A caller that was dropped does not wait any more.
-                for durable in wait {
-                    let _ = durable.send(());
+                // One that is not waited for any more was interrupted; its records stand all the same.
+                for told in told {
+                    let _ = told.send(());
                 }
             }
             Ok(())
         });
-        Records { recorder, queue, writer: Some(writer) }
+        Records { recorder, queue, not_durable: None, writer: Some(writer) }
     }
 
     /// For invocations, which record their attempts themselves.
@@ -57,35 +56,56 @@ impl Records {
         self.recorder.clone()
     }
 
-    /// Puts records into the queue.
+    /// A place in the queue: what is put there is written, whatever becomes of the caller.
     ///
     /// # Errors
     /// When the ledger has failed: whoever goes on would do so unrecorded.
-    pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        match self.queue.send(Queued { entries, durable: None }).await {
-            Ok(()) => Ok(()),
-            Err(_) => self.failed().await,
+    pub(super) async fn place(&mut self) -> Result<Slot, Error> {
+        match self.queue.clone().reserve_owned().await {
+            Ok(permit) => Ok(Slot(permit)),
+            Err(_) => Err(self.failed().await),
         }
     }
 
-    /// Writes records behind those that are queued, and returns when all of them are durable.
+    /// Puts records into the queue.
     ///
     /// # Errors
-    /// As [`Records::put`].
-    pub(super) async fn put_durably(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        let (durable, is_durable) = oneshot::channel();
-        let sent = self.queue.send(Queued { entries, durable: Some(durable) }).await;
-        match (sent, is_durable.await) {
-            (Ok(()), Ok(())) => Ok(()),
-            _ => self.failed().await,
+    /// As [`Records::place`].
+    pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
+        self.place().await?.put(entries);
+        Ok(())
+    }
+
+    /// Puts records into a place of the queue, and returns when they are durable with everything before them.
+    ///
+    /// # Errors
+    /// When the ledger has failed.
+    pub(super) async fn put_durably(&mut self, slot: Slot, entries: Vec<Entry>) -> Result<(), Error> {
+        let (told, durable) = oneshot::channel();
+        slot.0.send((entries, Some(told)));
+        self.not_durable = Some(durable);
+        self.durable().await
+    }
+
+    /// Returns when the records that were last put durably are so: their caller may have been interrupted.
+    ///
+    /// # Errors
+    /// When the ledger has failed.
+    pub(super) async fn durable(&mut self) -> Result<(), Error> {
+        let Some(durable) = &mut self.not_durable else { return Ok(()) };
+        let told = durable.await;
+        self.not_durable = None;
+        match told {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.failed().await),
         }
     }
 
-    /// What the writer ended with.
-    async fn failed(&mut self) -> Result<(), Error> {
+    /// Why nothing is written any more.
+    async fn failed(&mut self) -> Error {
         match self.writer.take() {
-            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).and(Err(gone())),
-            None => Err(gone()),
+            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).err().unwrap_or_else(gone),
+            None => gone(),
         }
     }
 
@@ -96,6 +116,16 @@ impl Records {
             Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())),
             None => Err(gone()),
         }
+    }
+}
+
+/// A place in the queue.
+pub(super) struct Slot(mpsc::OwnedPermit<Waiting>);
+
+impl Slot {
+    /// Puts records there.
+    pub(super) fn put(self, entries: Vec<Entry>) {
+        self.0.send((entries, None));
     }
 }
 

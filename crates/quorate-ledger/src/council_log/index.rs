@@ -10,11 +10,11 @@ use std::path::Path;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::Error;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
-use tokio::sync::{MutexGuard, mpsc};
+use tokio::sync::mpsc;
 
 use super::line::{Event, Line};
 use crate::Store;
-use crate::store::connection::Connection;
+use crate::store::connection::{Connection, Writer};
 use crate::store::files;
 
 pub(crate) use differs::differs;
@@ -96,7 +96,7 @@ pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
 }
 
 /// The connection that indexes: in memory where the ledger is only read.
-async fn to_index(store: &Store) -> Result<MutexGuard<'_, Connection>, Error> {
+async fn to_index(store: &Store) -> Result<Writer, Error> {
     let mut connection = store.writer().await;
     if store.closed_to_writers().is_some() {
         connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;

@@ -29,7 +29,8 @@ pub async fn priors(
 ) -> Result<Vec<Json>, Error> {
     let Some(id) = indexed.id else { return Ok(Vec::new()) };
     let places = {
-        let mut connection = store.log_index().await;
+        let mut writer = store.writer().await;
+        let connection = writer.log_index();
         let rows = sqlx::query(
             "SELECT at_byte, bytes FROM log_line WHERE log = ? AND artifact_type = ? AND prior = 1 ORDER BY id DESC LIMIT ?",
         )

@@ -64,7 +64,8 @@ const MONDAY_MS: i64 = 4 * 24 * 3600 * 1000;
 pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<Stats, Error> {
     let Some(log) = indexed.id else { return Ok(Stats::default()) };
     let mut stats = Stats::default();
-    let mut connection = store.log_index().await;
+    let mut writer = store.writer().await;
+    let connection = writer.log_index();
     // A review that was resumed to a verdict is counted by that alone.
     let rows = sqlx::query(
         "SELECT event, artifact_type, verdict, \

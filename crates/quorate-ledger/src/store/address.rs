@@ -68,6 +68,19 @@ impl Address {
         self.file().is_none_or(Path::is_file)
     }
 
+    /// Whether the address of a database says what it means: no parameter that is unknown, and none that contradicts
+    /// another.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    #[cfg(feature = "postgres")]
+    pub fn check(&self) -> Result<(), super::Refused> {
+        match self {
+            Address::File(_) => Ok(()),
+            Address::Postgres { url, .. } => super::postgres::options(url).map(drop),
+        }
+    }
+
     /// Makes its directory.
     pub(super) fn make_dir(&self) -> std::io::Result<()> {
         let dir = self.dir();

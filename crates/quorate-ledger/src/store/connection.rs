@@ -1,23 +1,30 @@
 //! The one connection to the database, and what is known of it so that it need not be asked for again.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::Durability;
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnection, SqliteError};
 use sqlx::{Connection as _, Sqlite};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::engine::Engine;
 use super::files;
 use super::lease::Leases;
+use super::patience::Patience;
 
 /// The connection.
 pub(crate) struct Connection {
     engine: Engine,
     /// What `PRAGMA synchronous` stands at; `None` where that is not known.
     durability: Option<Durability>,
-    /// A transaction is open that nobody ended: who began it was dropped.
+    /// A transaction is open that was not committed.
     left_open: bool,
+    /// A commit failed in a way that does not tell whether it was done.
+    in_doubt: bool,
+    patience: Arc<Patience>,
     /// Why nothing is written any more.
     closed_to_writers: Option<String>,
     /// A write failed, and what of it is on the disk is not known.
@@ -45,17 +52,19 @@ pub(super) struct Tail {
     pub(super) signed: bool,
 }
 
-/// A transaction. Dropped, it leaves nothing behind.
+/// A transaction. One that was not committed is rolled back as soon as the connection is let go of.
 pub(crate) struct Transaction<'a> {
     connection: &'a mut Connection,
 }
 
 impl Connection {
-    pub(super) fn new(engine: Engine, closed_to_writers: Option<String>) -> Self {
+    pub(super) fn new(engine: Engine, closed_to_writers: Option<String>, patience: Arc<Patience>) -> Self {
         Connection {
             engine,
             durability: None,
             left_open: false,
+            in_doubt: false,
+            patience,
             closed_to_writers,
             failed: false,
             passing_index: None,
@@ -67,6 +76,16 @@ impl Connection {
     /// Why nothing is written, where that is so.
     pub(super) fn closed_to_writers(&self) -> Option<&str> {
         self.closed_to_writers.as_deref()
+    }
+
+    /// How patient this process is with it.
+    pub(super) fn patience(&self) -> &Arc<Patience> {
+        &self.patience
+    }
+
+    /// Whether the write that just failed may have been done all the same.
+    pub(super) fn take_doubt(&mut self) -> bool {
+        std::mem::take(&mut self.in_doubt)
     }
 
     /// The database, for reading.
@@ -144,9 +163,20 @@ impl Connection {
             #[cfg(feature = "postgres")]
             (Engine::Postgres(_), _, durability) => super::postgres::begin(durability),
         };
+        let began = tokio::time::Instant::now();
         self.durability = None;
-        self.left_open = true;
-        self.engine.raw(begin).await?;
+        self.in_doubt = false;
+        loop {
+            self.left_open = true;
+            match self.engine.raw(begin).await {
+                Ok(()) => break,
+                // Whoever has the lock may be rewriting the tables, which takes as long as they are large.
+                Err(error) if self.engine.is_locked(&error) && self.patience.again(began).await => {
+                    self.end_what_was_left().await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
         self.durability = Some(durability);
         Ok(Transaction { connection: self })
     }
@@ -199,15 +229,18 @@ impl Connection {
     }
 
     async fn end_what_was_left(&mut self) -> Result<(), sqlx::Error> {
-        self.engine.revive().await?;
         if std::mem::take(&mut self.left_open) {
             self.tails.clear();
-            if let Err(error) = self.engine.roll_back().await {
-                self.left_open = true;
-                return Err(error);
+            match self.engine.roll_back().await {
+                Err(error) if self.engine.is_connected() => {
+                    self.left_open = true;
+                    return Err(error);
+                }
+                // With a connection goes what was open on it.
+                _ => {}
             }
         }
-        Ok(())
+        self.engine.revive().await
     }
 }
 
@@ -227,9 +260,51 @@ impl Transaction<'_> {
         let done = self.connection.engine.commit().await;
         match &done {
             Ok(()) => self.connection.left_open = false,
-            Err(error) => self.connection.failed(error),
+            Err(error) => {
+                self.connection.in_doubt = self.connection.engine.may_have_committed(error);
+                self.connection.failed(error);
+            }
         }
         done
+    }
+}
+
+/// The connection, in the hands of one task. What it leaves open is rolled back when it lets go, and not when the next
+/// one comes: until then others could not write.
+pub(crate) struct Writer(Option<OwnedMutexGuard<Connection>>);
+
+impl Writer {
+    /// Waits for it.
+    pub(crate) async fn of(connection: Arc<Mutex<Connection>>) -> Writer {
+        Writer(Some(connection.lock_owned().await))
+    }
+}
+
+impl Deref for Writer {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.0.as_ref().expect("it is taken out when it is dropped, and not before")
+    }
+}
+
+impl DerefMut for Writer {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.0.as_mut().expect("it is taken out when it is dropped, and not before")
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let is_open = |connection: &Connection| connection.left_open && connection.engine.is_connected();
+        let Some(mut connection) = self.0.take().filter(|connection| is_open(connection)) else { return };
+        // Where no runtime is left, the process is about to end, and its connection with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // One that cannot be rolled back is on a connection that was lost, or the next one tries again.
+                let _ = connection.end_what_was_left().await;
+            });
+        }
     }
 }
 
@@ -241,6 +316,6 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
 }
 
 /// Whether SQLite says that the disk failed (10), or that the file is broken (11) or none (26).
-fn is_broken(error: &sqlx::Error) -> bool {
+pub(super) fn is_broken(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(10 | 11 | 26))
 }

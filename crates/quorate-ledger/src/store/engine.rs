@@ -5,7 +5,9 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ColumnIndex, Connection as _, Database, Decode, Encode, SqlSafeStr as _, SqlStr};
 
 #[cfg(feature = "postgres")]
-use super::postgres::Server;
+use super::postgres::{Server, is_locked};
+#[cfg(feature = "postgres")]
+use futures::TryStreamExt as _;
 
 /// A connection to one of them.
 pub(crate) enum Engine {
@@ -39,12 +41,14 @@ pub(crate) enum Column {
 }
 
 /// A statement with its values.
+#[derive(Clone)]
 pub(crate) struct Statement {
     text: Text,
     values: Vec<Value>,
 }
 
 /// The text of a statement.
+#[derive(Clone)]
 enum Text {
     /// As it is.
     Whole(&'static str),
@@ -126,10 +130,45 @@ impl Statement {
             Engine::Sqlite(sqlite) => Ok(self.query(Mark::Bare).execute(sqlite).await?.rows_affected()),
             #[cfg(feature = "postgres")]
             Engine::Postgres(server) => {
-                let done = self.query(Mark::Numbered).execute(server.connection()).await;
+                let (connection, wait) = server.waiting()?;
+                let done = wait.on(self.query(Mark::Numbered).execute(connection)).await;
                 server.noted(done).map(|done| done.rows_affected())
             }
         }
+    }
+
+    /// Adds so many rows.
+    ///
+    /// # Errors
+    /// As [`Statement::execute`], and where the table took another number of rows: a rule or a trigger stands in between.
+    pub(crate) async fn add(self, engine: &mut Engine, rows: usize) -> Result<(), sqlx::Error> {
+        let table = self.table();
+        let added = match engine {
+            Engine::Sqlite(_) => self.execute(engine).await?,
+            // A rule can put rows elsewhere and say that they were added: one that gives nothing back is refused.
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => self.returning_one().rows(engine, &[Column::Int]).await?.len() as u64,
+        };
+        match added == rows as u64 {
+            true => Ok(()),
+            false => Err(swallowed(&table, added, rows)),
+        }
+    }
+
+    /// Adds a row, or does nothing where `there` finds it already.
+    ///
+    /// # Errors
+    /// As [`Statement::add`].
+    pub(crate) async fn add_unless_there(
+        self,
+        engine: &mut Engine,
+        there: Statement,
+    ) -> Result<(), sqlx::Error> {
+        let table = self.table();
+        if self.execute(engine).await? == 0 && there.row(engine, &[Column::Int]).await?.is_none() {
+            return Err(swallowed(&table, 0, 1));
+        }
+        Ok(())
     }
 
     /// Does it; gives rows of columns like these.
@@ -143,11 +182,48 @@ impl Statement {
                 .map(|row| Row::of(row, columns))
                 .collect(),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => {
-                let rows = self.query(Mark::Numbered).fetch_all(server.connection()).await;
-                server.noted(rows)?.iter().map(|row| Row::of(row, columns)).collect()
+            Engine::Postgres(server) => self.rows_of(server, columns).await,
+        }
+    }
+
+    /// Rows of a server. Outside of a transaction, what waits for a table that is being rewritten is asked again.
+    #[cfg(feature = "postgres")]
+    async fn rows_of(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
+        if server.in_transaction() {
+            return self.rows_once(server, columns).await;
+        }
+        let began = tokio::time::Instant::now();
+        loop {
+            match self.clone().rows_once(server, columns).await {
+                Err(error) if is_locked(&error) => {
+                    if !server.again(began).await {
+                        return Err(error);
+                    }
+                }
+                done => return done,
             }
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    async fn rows_once(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
+        let (connection, wait) = server.waiting()?;
+        let mut rows = Vec::new();
+        let done = {
+            let mut answer = self.query(Mark::Numbered).fetch(connection);
+            loop {
+                // An answer of many rows may take its time; a row does not.
+                match wait.on(answer.try_next()).await {
+                    Ok(Some(row)) => match Row::of(&row, columns) {
+                        Ok(row) => rows.push(row),
+                        Err(error) => break Err(error),
+                    },
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            }
+        };
+        server.noted(done).map(|()| rows)
     }
 
     /// Does it; gives the first row, if there is one.
@@ -157,6 +233,29 @@ impl Statement {
         columns: &[Column],
     ) -> Result<Option<Row>, sqlx::Error> {
         Ok(self.rows(engine, columns).await?.into_iter().next())
+    }
+
+    /// The table that it adds to.
+    fn table(&self) -> String {
+        let text = match &self.text {
+            Text::Whole(text) => text,
+            Text::Rows { head, .. } => head.as_str(),
+        };
+        text.strip_prefix("INSERT INTO ")
+            .and_then(|rest| rest.split(' ').next())
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// It, giving back a row for each that it adds.
+    #[cfg(feature = "postgres")]
+    fn returning_one(self) -> Statement {
+        const ONE: &str = " RETURNING CAST(1 AS BIGINT)";
+        let text = match self.text {
+            Text::Whole(text) => Text::Rows { head: format!("{text}{ONE}"), widths: Vec::new(), tail: "" },
+            Text::Rows { head, widths, .. } => Text::Rows { head, widths, tail: ONE },
+        };
+        Statement { text, ..self }
     }
 
     fn query<'q, DB>(self, mark: Mark) -> sqlx::query::Query<'q, DB, DB::Arguments>
@@ -234,21 +333,17 @@ impl Engine {
         match self {
             Engine::Sqlite(sqlite) => sqlx::raw_sql(text).execute(sqlite).await.map(|_| ()),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => {
-                let done = sqlx::raw_sql(text).execute(server.connection()).await;
-                server.noted(done).map(|_| ())
-            }
+            Engine::Postgres(server) => server.raw(text).await,
         }
     }
 
     /// Begins to read in one snapshot of the database, which writers do not disturb.
     pub(crate) async fn begin_to_read(&mut self) -> Result<(), sqlx::Error> {
-        let begin = match self {
-            Engine::Sqlite(_) => "BEGIN",
+        match self {
+            Engine::Sqlite(_) => self.raw("BEGIN").await,
             #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        };
-        self.raw(begin).await
+            Engine::Postgres(server) => server.begin_to_read().await,
+        }
     }
 
     /// Commits what is open.
@@ -271,12 +366,42 @@ impl Engine {
         }
     }
 
+    /// Whether there is a connection.
+    pub(super) fn is_connected(&self) -> bool {
+        match self {
+            Engine::Sqlite(_) => true,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(server) => server.is_connected(),
+        }
+    }
+
     /// Connects again where the connection was lost; what was open on it is gone then.
     pub(super) async fn revive(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Engine::Sqlite(_) => Ok(()),
             #[cfg(feature = "postgres")]
             Engine::Postgres(server) => server.revive().await,
+        }
+    }
+
+    /// Whether a lock was not to be had in time, which may pass. SQLite waits for its own by itself.
+    pub(super) fn is_locked(&self, error: &sqlx::Error) -> bool {
+        match self {
+            Engine::Sqlite(_) => {
+                let _ = error;
+                false
+            }
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => is_locked(error),
+        }
+    }
+
+    /// Whether a commit that failed with this error may have been done all the same.
+    pub(super) fn may_have_committed(&self, error: &sqlx::Error) -> bool {
+        match self {
+            Engine::Sqlite(_) => super::connection::is_broken(error),
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => super::postgres::is_lost(error),
         }
     }
 
@@ -298,6 +423,13 @@ impl Engine {
             Engine::Postgres(server) => server.close().await,
         }
     }
+}
+
+fn swallowed(table: &str, added: u64, rows: usize) -> sqlx::Error {
+    let what = format!(
+        "the table `{table}` took {added} of {rows} rows: a rule or a trigger of the database keeps them from it"
+    );
+    sqlx::Error::Configuration(what.into())
 }
 
 /// Whether SQLite says that there is nothing to roll back.

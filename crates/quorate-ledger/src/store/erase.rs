@@ -13,7 +13,7 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::connection::Transaction;
-use super::engine::{Column, Engine, sql};
+use super::engine::{Column, Engine, Statement, sql};
 use super::open::BUSY;
 use super::{STREAM, Store, files, queue, unavailable};
 use crate::aside;
@@ -92,6 +92,10 @@ impl Store {
             Ok(Wiped::All) => {}
             Ok(Wiped::ButLog) => left.remains = Some("another process reads it".to_owned()),
             #[cfg(feature = "postgres")]
+            Ok(Wiped::ButTables) => {
+                left.remains = Some("this user may not rewrite the tables, which their owner may".to_owned());
+            }
+            #[cfg(feature = "postgres")]
             Ok(Wiped::ButServer) => {
                 left.elsewhere = Some(
                     "in the server's write-ahead log, copies and backups, until whoever runs the server removes them",
@@ -157,9 +161,14 @@ async fn erase(
             let erase =
                 "UPDATE record SET data = NULL WHERE run = $1 AND n >= $2 AND n <= $3 AND data IS NOT NULL";
             touched += sql(erase).bind(&*due.run).bind(*first).bind(*last).execute(engine).await?;
+            let kept =
+                "SELECT n FROM record WHERE run = $1 AND n >= $2 AND n <= $3 AND data IS NOT NULL LIMIT 1";
+            gone(engine, "record", sql(kept).bind(&*due.run).bind(*first).bind(*last)).await?;
         }
         for text in &due.texts {
             touched += sql("DELETE FROM body WHERE sha256 = $1").bind(&**text).execute(engine).await?;
+            let kept = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1");
+            gone(engine, "body", kept.bind(&**text)).await?;
         }
         // Where nothing is touched another process was faster, and has recorded it.
         if touched > 0 {
@@ -169,6 +178,19 @@ async fn erase(
     plan.due = done;
     let entries = plan.due.iter().map(|due| told(due, at_ms)).collect();
     transaction.tell(entries).await
+}
+
+/// Holds the database to what it was told to erase: a rule or a trigger may have kept it.
+async fn gone(engine: &mut Engine, table: &str, kept: Statement) -> Result<(), sqlx::Error> {
+    match kept.row(engine, &[Column::Int]).await? {
+        None => Ok(()),
+        Some(_) => {
+            let what = format!(
+                "the table `{table}` keeps what was erased from it: a rule or a trigger is in the way"
+            );
+            Err(sqlx::Error::Configuration(what.into()))
+        }
+    }
 }
 
 /// The record of what was erased of a run.
@@ -210,6 +232,9 @@ enum Wiped {
     All,
     /// Somebody reads it, and the log could not be emptied.
     ButLog,
+    /// Only the owner of the tables can have the space of what was erased freed.
+    #[cfg(feature = "postgres")]
+    ButTables,
     /// What is beside the tables is the server's.
     #[cfg(feature = "postgres")]
     ButServer,
@@ -232,6 +257,11 @@ impl Engine {
             }
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
+                // The server passes over a table that it does not let this user rewrite, with a warning alone.
+                let may = sql(super::postgres::MAY_REWRITE).row(self, &[Column::Int]).await?;
+                if may.is_none_or(|row| row.int(0) < 2) {
+                    return Ok(Wiped::ButTables);
+                }
                 match rewrite {
                     Rewrite::Anew => {
                         self.raw("VACUUM (FULL) record").await?;

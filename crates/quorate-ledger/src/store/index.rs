@@ -105,7 +105,8 @@ impl Change {
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
                 let seq = engine.next_seq("SELECT MAX(seq) FROM run").await?;
                 let statement = sql(opened).bind(seq).bind(at_ms);
-                columns.into_iter().fold(statement, |all, one| all.bind(one)).bind(0_i64).bind(run)
+                let statement = columns.into_iter().fold(statement, |all, one| all.bind(one));
+                return statement.bind(0_i64).bind(run).add(engine, 1).await;
             }
             Change::Decided { at_ms, verdict } => {
                 let decided = sql("UPDATE run SET verdict = $1, decided_ms = $2 WHERE run = $3");
@@ -120,15 +121,17 @@ impl Change {
             }
             Change::Ended => sql("UPDATE run SET ended = 1 WHERE run = $1").bind(run),
             Change::Held { run } => {
-                sql("INSERT INTO held (run) VALUES ($1) ON CONFLICT (run) DO NOTHING").bind(run)
+                let hold = sql("INSERT INTO held (run) VALUES ($1) ON CONFLICT (run) DO NOTHING");
+                let there = sql("SELECT CAST(1 AS BIGINT) FROM held WHERE run = $1").bind(run.as_str());
+                return hold.bind(run).add_unless_there(engine, there).await;
             }
             Change::Released { run } => sql("DELETE FROM held WHERE run = $1").bind(run),
             Change::Imported { runs } => {
                 for run in runs {
-                    sql("INSERT INTO imported (run) VALUES ($1) ON CONFLICT (run) DO NOTHING")
-                        .bind(run)
-                        .execute(engine)
-                        .await?;
+                    let imported = sql("INSERT INTO imported (run) VALUES ($1) ON CONFLICT (run) DO NOTHING");
+                    let there =
+                        sql("SELECT CAST(1 AS BIGINT) FROM imported WHERE run = $1").bind(run.as_str());
+                    imported.bind(run).add_unless_there(engine, there).await?;
                 }
                 return Ok(());
             }

@@ -106,12 +106,9 @@ impl Waiting {
 
 /// Keeps a text that a record names.
 pub(crate) async fn body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
-    sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING")
-        .bind(sha256)
-        .bind(text)
-        .execute(engine)
-        .await
-        .map(|_| ())
+    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
+    let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
+    keep.bind(sha256).bind(text).add_unless_there(engine, there).await
 }
 
 /// Records in the ledger's own stream what was merged. What was known of the runs' ends is known no more.

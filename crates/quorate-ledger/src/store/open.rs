@@ -2,6 +2,7 @@
 //! that nothing can be written to.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::ports::ledger::Error;
@@ -20,8 +21,11 @@ const SCHEMAS: [&str; 2] =
     [concat!(include_str!("schema.sql"), include_str!("log_index.sql")), include_str!("schema-2.sql")];
 /// The tables of the log's index, where it is no part of the ledger's file.
 const LOG_INDEX: &str = include_str!("log_index.sql");
-/// How long to wait for another process's transaction.
-pub(super) const BUSY: Duration = Duration::from_secs(30);
+/// How long to wait for another process's transaction: the longest are those that rewrite the file.
+pub(super) const BUSY: Duration = super::patience::BUSY;
+
+/// The pause before another turn.
+const TURN: Duration = Duration::from_millis(20);
 
 /// A ledger that was opened, and what had to be set aside for it.
 pub struct Opened {
@@ -30,6 +34,9 @@ pub struct Opened {
     /// A file that was no ledger and now lies in `aside/`.
     pub set_aside: Option<Piece>,
 }
+
+/// Why nothing is written where the system allows no writing.
+const UNWRITABLE: &str = "nothing can be written where it lies: it is only read";
 
 /// A connection, and why nothing may be written through it.
 type Connected = (SqliteConnection, Option<String>);
@@ -68,7 +75,8 @@ impl Store {
             Err(error) if is_corrupt(&error) => {
                 Err(unavailable(format!("{} is no ledger", path.display()), error))
             }
-            Err(error) if path.is_file() => match connect_to_read(path).await {
+            // It can be written, by another process at the moment.
+            Err(error) if path.is_file() && !is_busy(&error) => match connect_to_read(path).await {
                 Ok(connected) => Ok(Opened { store: store(path, connected), set_aside: None }),
                 Err(_) => Err(unanswered(&address, error)),
             },
@@ -107,6 +115,9 @@ impl Store {
             Address::File(path) => Store::open(path).await,
             #[cfg(feature = "postgres")]
             Address::Postgres { url, dir } => {
+                address.check().map_err(|refused| {
+                    unavailable(format!("cannot use the address {address} of a ledger"), refused)
+                })?;
                 // Nothing is made here before the server has answered. Who may write nothing here can still read what is
                 // there.
                 let mut made = false;
@@ -164,7 +175,7 @@ impl Store {
 }
 
 fn store(path: &Path, (connection, closed_to_writers): Connected) -> Store {
-    Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers))
+    Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers, Arc::default()))
 }
 
 /// The index of the log where the ledger is no file. It can be made anew at any time; where nothing can be written it
@@ -229,13 +240,27 @@ fn options(path: &Path) -> SqliteConnectOptions {
 }
 
 async fn connect(path: &Path) -> Result<Connected, sqlx::Error> {
-    let mut connection = options(path).connect().await?;
+    let mut connection = connect_in_turn(path).await?;
     match prepare(&mut connection).await {
         Ok(closed_to_writers) => Ok((connection, closed_to_writers)),
         Err(error) => {
             // Closed here and now: what lies beside the file is gone only then, and somebody may be about to move it.
             let _ = connection.close().await;
             Err(error)
+        }
+    }
+}
+
+/// Opens a file, making it. Two processes that give a new file its log at once are both turned away by SQLite, which
+/// waits for nobody there: each takes another turn.
+async fn connect_in_turn(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    let began = tokio::time::Instant::now();
+    loop {
+        match options(path).connect().await {
+            Err(error) if is_busy(&error) && began.elapsed() < BUSY => {
+                tokio::time::sleep(TURN).await;
+            }
+            connected => return connected,
         }
     }
 }
@@ -250,7 +275,26 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sq
         }
         _ => {}
     }
-    Ok(None)
+    let may_write = may_write(connection).await?;
+    Ok((!may_write).then(|| UNWRITABLE.to_owned()))
+}
+
+/// Whether anything can be written. SQLite opens a file that the system protects without a word, and says so with the
+/// first write.
+async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let busy = |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
+    sqlx::raw_sql(busy(Duration::ZERO)).execute(&mut *connection).await?;
+    // It begins a transaction of a protected file, and refuses whatever writes, also where that touches nothing.
+    let written = sqlx::raw_sql("BEGIN IMMEDIATE; DELETE FROM held WHERE 0").execute(&mut *connection).await;
+    // There is none where another process has the file.
+    let _ = sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await;
+    sqlx::raw_sql(busy(BUSY)).execute(&mut *connection).await?;
+    match written {
+        Err(error) if primary_code(&error) == Some(8) => Ok(false),
+        // Somebody writes at this moment.
+        Err(error) if is_busy(&error) => Ok(true),
+        done => done.map(|_| true),
+    }
 }
 
 /// The file of a connection.
@@ -285,7 +329,7 @@ async fn connect_to_read(path: &Path) -> Result<Connected, sqlx::Error> {
     if version == 0 {
         return Err(sqlx::Error::Configuration("it has no tables yet: nobody has written to it".into()));
     }
-    Ok((connection, Some("nothing can be written where it lies: it is only read".into())))
+    Ok((connection, Some(UNWRITABLE.into())))
 }
 
 /// Looks at what a file says of its tables before any is read: a view may show other rows than there are, and a text that
@@ -345,6 +389,11 @@ async fn bring_up_to_date(connection: &mut SqliteConnection) -> Result<(), sqlx:
         sqlx::raw_sql(AssertSqlSafe(pragma)).execute(&mut *transaction).await?;
     }
     transaction.commit().await
+}
+
+/// Whether SQLite says that another process has the file (5) or a table of it (6).
+fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(primary_code(error), Some(5 | 6))
 }
 
 /// Whether SQLite says that the file is no database (26) or a broken one (11).

@@ -1,8 +1,11 @@
 //! A ledger in a Postgres database, which several machines write to. Whoever writes takes one lock first, so records have
 //! their places in the order of the commits and no place is left out. The index of the log is in a file of this machine.
 
+mod options;
+
+use std::io;
 use std::path::Path;
-use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::entropy;
@@ -13,37 +16,50 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::connection::Connection;
 use super::engine::{Column, Engine, sql};
+use super::patience::{Patience, SILENCE};
+
+pub use options::Refused;
+pub(super) use options::options;
 
 /// What brings a database from one version of the schema to the next; the table `quorate_schema` counts them.
 const SCHEMAS: [&str; 1] = [include_str!("postgres/schema.sql")];
-/// How long the server may take to be there.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long connecting may take.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// How long taking leave of the server may take.
+const CLOSING: Duration = Duration::from_secs(2);
+/// How long rewriting a table may take.
+const REWRITING: Duration = Duration::from_secs(3_600);
 
-/// What holds for a connection. Who waits for the lock does so for a while; who has it and is not heard of any more loses
-/// it, and so does one whose machine is gone. A server that acknowledges before it has synced is told not to.
-const SESSION: &str = "SET lock_timeout = '30s'; \
+/// What holds for a connection. A wait for a lock ends at the server before the client gives the server up, and is then
+/// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. A server that
+/// acknowledges before it has synced is told not to.
+const SESSION: &str = "SET lock_timeout = '15s'; \
     SET idle_in_transaction_session_timeout = '30s'; \
-    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; \
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '25s'; \
     SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 /// The lock of the schema's making, which other schemas of the database may share.
 const LOCK_TO_MAKE: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";
 
-/// Whoever writes is alone until the end of its transaction: the key is the table's own.
+/// A writer is alone until the end of its transaction: the key is the table's own. While a table is being rewritten
+/// nothing can be written to it: that is waited for here, where a wait that took too long can be begun again.
 macro_rules! lock {
     () => {
-        "SELECT pg_advisory_xact_lock(8173521 * 4294967296 + CAST('record'::regclass::oid AS BIGINT))"
+        "SELECT pg_advisory_xact_lock(8173521 * 4294967296 + CAST('record'::regclass::oid AS BIGINT)); \
+         LOCK TABLE record, body IN ROW EXCLUSIVE MODE"
     };
 }
 
 /// A connection to a server.
 pub(crate) struct Server {
-    connection: PgConnection,
+    /// Dropped as soon as it is lost, so that the server ends what is open on it and lets go of its locks.
+    connection: Option<PgConnection>,
     options: PgConnectOptions,
     log_index: SqliteConnection,
-    /// Whether the connection was lost.
-    lost: bool,
+    patience: Arc<Patience>,
+    /// Whether a transaction is open.
+    in_transaction: bool,
 }
 
 /// What is done to begin a transaction that writes. What was looked up before it began may be out of date; what is looked
@@ -67,14 +83,17 @@ impl Server {
         url: &str,
         log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,
     ) -> Result<(Connection, bool), sqlx::Error> {
-        let options = PgConnectOptions::from_str(url)?.disable_statement_logging();
-        let options = match options.get_application_name() {
-            None => options.application_name("quorate"),
-            Some(_) => options,
+        let options = options(url).map_err(|refused| sqlx::Error::Configuration(Box::new(refused)))?;
+        let patience = Arc::<Patience>::default();
+        let connection = Some(open(&options, &patience).await?);
+        let server = Server {
+            connection,
+            options,
+            log_index: log_index.await?,
+            patience: patience.clone(),
+            in_transaction: false,
         };
-        let connection = open(&options).await?;
-        let log_index = log_index.await?;
-        let mut engine = Engine::Postgres(Box::new(Server { connection, options, log_index, lost: false }));
+        let mut engine = Engine::Postgres(Box::new(server));
         let mut version = version(&mut engine).await?;
         let is_new = version == 0;
         if version < SCHEMAS.len() {
@@ -82,11 +101,68 @@ impl Server {
         }
         let closed =
             if version > SCHEMAS.len() { Some(newer(version)) } else { read_only(&mut engine).await? };
-        Ok((Connection::new(engine, closed), is_new))
+        Ok((Connection::new(engine, closed, patience), is_new))
     }
 
-    pub(super) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.connection
+    /// The connection, with what waits for the server on it; an error where it was lost.
+    pub(super) fn waiting(&mut self) -> Result<(&mut PgConnection, Wait), sqlx::Error> {
+        let wait = Wait { patience: self.patience.clone(), limit: SILENCE };
+        match &mut self.connection {
+            Some(connection) => Ok((connection, wait)),
+            None => {
+                Err(silent(io::ErrorKind::NotConnected, "the connection to the server was lost".to_owned()))
+            }
+        }
+    }
+
+    /// Begins to read in one snapshot, waiting for tables that are being rewritten.
+    pub(super) async fn begin_to_read(&mut self) -> Result<(), sqlx::Error> {
+        const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+            LOCK TABLE record, body IN ACCESS SHARE MODE";
+        let began = tokio::time::Instant::now();
+        loop {
+            match self.raw(BEGIN).await {
+                Err(error) if is_locked(&error) => {
+                    self.raw("ROLLBACK").await?;
+                    if !self.again(began).await {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Pauses before something is tried again that another process was in the way of since `began`; `false` where that
+    /// has been going on for too long.
+    pub(super) async fn again(&self, began: tokio::time::Instant) -> bool {
+        self.patience.again(began).await
+    }
+
+    /// Whether there is a connection: one that was lost is made again by the next use.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Whether a transaction is open.
+    pub(super) fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// A statement without values or answers.
+    pub(super) async fn raw(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
+        if text.starts_with("BEGIN") {
+            self.in_transaction = true;
+        }
+        let (connection, mut wait) = self.waiting()?;
+        if text.starts_with("VACUUM") {
+            wait.limit = REWRITING;
+        }
+        let done = wait.on(sqlx::raw_sql(text).execute(connection)).await;
+        if text.ends_with("COMMIT") || text == "ROLLBACK" {
+            self.in_transaction = false;
+        }
+        self.noted(done).map(|_| ())
     }
 
     pub(super) fn log_index(&mut self) -> &mut SqliteConnection {
@@ -95,39 +171,72 @@ impl Server {
 
     /// Takes note of what a statement came to.
     pub(super) fn noted<T>(&mut self, done: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
-        self.lost |= done.as_ref().is_err_and(is_lost);
+        if done.as_ref().is_err_and(is_lost) {
+            self.connection = None;
+            self.in_transaction = false;
+        }
         done
     }
 
     /// Connects again where the connection was lost.
     pub(super) async fn revive(&mut self) -> Result<(), sqlx::Error> {
-        if self.lost {
-            self.connection = open(&self.options).await?;
-            self.lost = false;
+        if self.connection.is_none() {
+            self.connection = Some(open(&self.options, &self.patience).await?);
         }
         Ok(())
     }
 
     /// Closes it.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
-        let closed = self.connection.close().await;
+        let closed = match self.connection {
+            Some(connection) => Wait { patience: self.patience, limit: CLOSING }.on(connection.close()).await,
+            None => Ok(()),
+        };
         self.log_index.close().await.and(closed)
     }
 }
 
-async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+/// A wait for the server.
+pub(super) struct Wait {
+    patience: Arc<Patience>,
+    limit: Duration,
+}
+
+impl Wait {
+    /// Waits for an answer; a server that says nothing for too long is given up.
+    pub(super) async fn on<T>(
+        &self,
+        answer: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, sqlx::Error> {
+        let began = tokio::time::Instant::now();
+        self.patience.within(self.limit, answer).await.unwrap_or_else(|| {
+            let what = format!("the server did not answer within {:.0?}", began.elapsed());
+            Err(silent(io::ErrorKind::TimedOut, what))
+        })
+    }
+}
+
+fn silent(kind: io::ErrorKind, what: String) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(kind, what))
+}
+
+/// Whether the server says that a lock was not to be had in time.
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("55P03"))
+}
+
+async fn open(options: &PgConnectOptions, patience: &Arc<Patience>) -> Result<PgConnection, sqlx::Error> {
     let connecting = async {
         let mut connection = options.connect().await?;
         sqlx::raw_sql(SESSION).execute(&mut connection).await?;
         Ok(connection)
     };
-    let late = |_| sqlx::Error::Protocol(format!("it did not answer within {} s", PATIENCE.as_secs()));
-    tokio::time::timeout(PATIENCE, connecting).await.map_err(late)?
+    Wait { patience: patience.clone(), limit: CONNECTING }.on(connecting).await
 }
 
 /// Whether there is no connection any more, or no knowing what comes next on it: an error of the system or of the
 /// protocol, or of classes 08 (connection) and 57P (ended by the operator) of Postgres.
-fn is_lost(error: &sqlx::Error) -> bool {
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => error
             .code()
@@ -221,3 +330,10 @@ fn known(_: &Path) -> Option<String> {
 /// How many bytes the tables take on the server, with their indices.
 pub(super) const SIZE: &str = "SELECT CAST(SUM(pg_total_relation_size(to_regclass(name))) AS BIGINT) FROM (VALUES \
     ('record'), ('body'), ('run'), ('signature'), ('tile'), ('checkpoint'), ('held'), ('imported')) AS tables (name)";
+
+/// How many of the tables that things are erased from this user may rewrite: those of an owner that it is, those of a
+/// database that is its own, and from version 17 on those that it was granted that for.
+pub(super) const MAY_REWRITE: &str = "SELECT COUNT(*) FROM pg_class JOIN pg_database ON datname = current_database() \
+    WHERE pg_class.oid IN (to_regclass('record'), to_regclass('body')) AND (pg_has_role(relowner, 'USAGE') \
+    OR pg_has_role(datdba, 'USAGE') OR CASE WHEN CAST(current_setting('server_version_num') AS BIGINT) >= 170000 \
+    THEN has_table_privilege(pg_class.oid, 'MAINTAIN') ELSE FALSE END)";

@@ -75,12 +75,14 @@ impl Queue {
         let durability = waiting.iter().map(|one| one.append.durability).max().unwrap_or(Durability::Synced);
         let (appends, replies): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|one| (one.append, one.reply)).unzip();
+        let places: Vec<Place> = appends.iter().map(Place::of).collect();
         let written = write(connection, appends, durability).await;
         let told = match written {
             Ok(told) => told,
             Err(error) => {
                 connection.failed(&error);
-                replies.iter().map(|_| Err(unwritten(address, &error))).collect()
+                let in_doubt = connection.take_doubt();
+                places.iter().map(|place| Err(unwritten(address, place, in_doubt, &error))).collect()
             }
         };
         for (reply, done) in replies.into_iter().zip(told) {
@@ -109,9 +111,40 @@ impl Ready {
     }
 }
 
-fn unwritten(address: &Address, error: &sqlx::Error) -> Error {
-    let what = format!("the ledger {address} did not take a record: {error}");
-    Error::Unavailable { what, source: None }
+/// Which records an append has.
+struct Place {
+    run: Name,
+    from: u64,
+    count: u64,
+}
+
+impl Place {
+    fn of(append: &Ready) -> Place {
+        Place { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Place { run, from, count } = self;
+        match count {
+            1 => write!(f, "record {run}/{from}"),
+            _ => write!(f, "records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
+        }
+    }
+}
+
+fn unwritten(address: &Address, place: &Place, in_doubt: bool, error: &sqlx::Error) -> Error {
+    match in_doubt {
+        true => Error::InDoubt {
+            run: place.run.clone(),
+            what: format!("cannot tell whether the ledger {address} took {place}: {error}"),
+        },
+        false => Error::Unavailable {
+            what: format!("the ledger {address} did not take {place}: {error}"),
+            source: None,
+        },
+    }
 }
 
 /// Writes all of them or, after an error, none; says for each what came of it.
@@ -315,12 +348,9 @@ pub(super) async fn append_here(
 }
 
 async fn keep(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
-    sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING")
-        .bind(body.sha256)
-        .bind(&*body.text)
-        .execute(engine)
-        .await
-        .map(|_| ())
+    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
+    let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(body.sha256.as_str());
+    keep.bind(body.sha256).bind(&*body.text).add_unless_there(engine, there).await
 }
 
 /// The row of a record's signature.
@@ -394,7 +424,7 @@ pub(super) type Row = [Value; 5];
 pub(super) async fn insert_rows(
     engine: &mut Engine,
     rows: impl Iterator<Item = Row>,
-) -> Result<u64, sqlx::Error> {
+) -> Result<(), sqlx::Error> {
     let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
     let numbered = (0_i64..).zip(rows).map(|(at, row)| {
         let seq = match first {
@@ -403,15 +433,17 @@ pub(super) async fn insert_rows(
         };
         std::iter::once(seq).chain(row).collect()
     });
+    let numbered: Vec<Vec<Value>> = numbered.collect();
+    let count = numbered.len();
     let head = "INSERT INTO record (seq, run, n, kind, head, data) VALUES ";
-    sql_rows(head, numbered, "").execute(engine).await
+    sql_rows(head, numbered, "").add(engine, count).await
 }
 
 /// Writes signatures: of each the run, the record's number, the key and the signature.
 pub(super) async fn insert_signatures(engine: &mut Engine, rows: Vec<Vec<Value>>) -> Result<(), sqlx::Error> {
     for some in rows.chunks(ROWS) {
         let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
-        sql_rows(head, some.iter().cloned(), "").execute(engine).await?;
+        sql_rows(head, some.iter().cloned(), "").add(engine, some.len()).await?;
     }
     Ok(())
 }

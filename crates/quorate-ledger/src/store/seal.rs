@@ -166,7 +166,7 @@ impl Store {
     ) -> Result<Sealed, Error> {
         let mut connection = self.writer().await;
         // What is appended from here on is not covered, or was covered and is looked for once more.
-        self.appended.store(false, Ordering::Relaxed);
+        let had_appended = self.appended.swap(false, Ordering::Relaxed);
         let sealing = async {
             let mut transaction = connection.begin(durability).await?;
             let sealed = seal(&mut transaction, keys, at_ms, again).await?;
@@ -182,6 +182,8 @@ impl Store {
         if let Err(Unsealed::Store(error)) = &sealed {
             connection.failed(error);
         }
+        // What was not sealed is sealed by whoever closes the ledger.
+        self.appended.fetch_or(had_appended && sealed.is_err(), Ordering::Relaxed);
         sealed.map_err(|error| self.unsealed(error))
     }
 
@@ -263,7 +265,7 @@ async fn seal(
     .bind(head.size)
     .bind(entropy::hex(&head.root))
     .bind(next)
-    .execute(engine)
+    .add(engine, 1)
     .await?;
     Ok(sealed)
 }

@@ -85,7 +85,7 @@ impl Growing {
             .bind(i64::from(level))
             .bind(idx)
             .bind(hashes.to_vec())
-            .execute(engine)
+            .add(engine, 1)
             .await?;
         }
         self.rows.retain(|_, hashes| hashes.len() < bytes(WIDTH));

@@ -52,6 +52,15 @@ impl Database {
         count.fetch_one(&mut connection).await.expect("a number").get(0)
     }
 
+    /// The processes that serve other connections to it.
+    pub(crate) async fn others(&self) -> Vec<i32> {
+        let mut connection = PgConnection::connect(&self.url).await.expect("the server answers");
+        let others =
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let rows = sqlx::query(others).fetch_all(&mut connection).await.expect("rows");
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
     /// Ends every other connection to it.
     pub(crate) async fn terminate_others(&self) {
         let statement = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \

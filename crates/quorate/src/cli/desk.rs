@@ -39,6 +39,9 @@ pub(super) fn done_in(format: Format, text: &str, desk: &Desk, terminal: &Termin
 
 /// Prints why a command at a desk stopped.
 pub(super) fn failed(stop: &Stop, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+    if stop.is_ledgers() {
+        desk.hurry();
+    }
     warnings(desk, terminal);
     stopped(stop, format, terminal)
 }

@@ -102,6 +102,7 @@ pub(super) fn judged(report: &Report, desk: &Desk, format: Format, terminal: &Te
 
 /// Says how to go on with what was interrupted.
 pub(super) fn interrupted(progress: &Progress, desk: &Desk, terminal: &Terminal) -> Exit {
+    desk.hurry();
     match progress.run() {
         Some(run) => {
             terminal.talk(&format!("interrupted; what was answered is kept: {}", desk.resume_command(&run)));

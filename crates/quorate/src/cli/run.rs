@@ -113,6 +113,9 @@ async fn run_it(arguments: &Arguments, environment: &Environment, terminal: &Ter
     let ready = runtime.ready().await?;
     terminal.talk(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
     let exit = drive_it(arguments, &ready, &sinks, terminal).await;
+    if exit.as_ref().is_err_and(Stop::is_ledgers) {
+        ready.store.hurry();
+    }
     sinks.close(&ready, terminal);
     terminal.talk(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
     ready.close().await;
@@ -155,8 +158,11 @@ async fn drive_it(
     }))
     .await;
     watching.clear();
-    let closed = runner.close(ENDING).await;
     let interrupted = matches!(driven, Err(Interrupted));
+    if interrupted {
+        ready.store.hurry();
+    }
+    let closed = runner.close(ENDING).await;
     if let Ok(driven) = driven {
         driven?;
     }

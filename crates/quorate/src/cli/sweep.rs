@@ -71,6 +71,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     progress.clear();
     let exit = match swept {
         Err(Interrupted) => {
+            desk.hurry();
             terminal.talk(
                 "interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest",
             );

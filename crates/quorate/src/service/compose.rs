@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::Report;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent};
+use quorate_kernel::ports::ledger::{self, PlaybookEvent};
 use quorate_ledger::Store;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::workspace::Scope;
@@ -19,9 +19,11 @@ use quorate_playbook::compose::{Candidate, Composed, Shadow, compose};
 use quorate_playbook::lock::Trait;
 use quorate_playbook::weave::{Origin, Overlay, Place, Why};
 use quorate_protocol::{Json, Name, overlay};
-use serde_json::json;
+use serde_json::{Map, json};
+use tokio::sync::Mutex;
 
 use super::environment::Environment;
+use super::follow::Followed;
 use super::playbook::catalogue::Catalogue;
 use super::playbook::change::{self, Happened};
 use super::playbook::library::Known;
@@ -43,6 +45,8 @@ pub struct Sources {
     /// As people do.
     slugs: Arc<str>,
     redacted: InForce,
+    /// The last composition that is recorded of it.
+    recorded: Arc<Mutex<Followed<Option<Map<String, Json>>>>>,
 }
 
 impl Sources {
@@ -86,6 +90,7 @@ impl Sources {
             operators: known.iter().map(|one| one.named(scope)).collect(),
             slugs: slugs.join(", ").into(),
             redacted: environment.redacted.clone(),
+            recorded: Arc::default(),
         }
     }
 
@@ -165,17 +170,24 @@ impl Sources {
     pub async fn note(&self, store: &Store, composed: &Composed, now_ms: i64) -> Result<(), Stop> {
         let Some((events, bodies)) = self.events(composed) else { return Ok(()) };
         let stream: Name = change::stream(&self.scope);
-        let records = store.records(&stream).await?;
-        let of_it = |data: &serde_json::Map<String, Json>| {
-            data.get("operator").and_then(Json::as_str) == Some(&self.slugs)
-        };
-        let last = records.iter().rev().filter(|one| one.kind == PlaybookEvent::Composed.as_str());
-        let last = last.filter_map(|one| one.data.as_ref()).find(|data| of_it(data));
+        let mut recorded = self.recorded.lock().await;
+        let slugs = self.slugs.clone();
+        let last = recorded.catch_up(store, &stream, |last, record| {
+            if record.kind == PlaybookEvent::Composed.as_str()
+                && let Some(data) = &record.data
+                && data.get("operator").and_then(Json::as_str) == Some(&slugs)
+            {
+                *last = Some(data.clone());
+            }
+            Ok(())
+        });
+        let last = last.await?.as_ref();
         let same = |key: &str| last.and_then(|data| data.get(key)) == events[0].data.get(key);
         if same("sha256") && same("shadows") && same("woven") {
             return Ok(());
         }
-        change::note(store, &self.root, &self.scope, now_ms, events, bodies).await
+        let next = recorded.next();
+        change::note(store, (&self.root, &self.scope), now_ms, events, bodies, next).await
     }
 }
 

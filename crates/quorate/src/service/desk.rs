@@ -55,7 +55,18 @@ impl Desk {
             let help = "make it writable, or set `logging.log_path` in council.yaml";
             Stop::configuration(codes::LOG_UNWRITABLE, body.help(help))
         })?;
-        Desk::open(environment, workspace).await
+        let desk = Desk::open(environment, workspace).await?;
+        desk.may_write()?;
+        Ok(desk)
+    }
+
+    /// Whether the ledger takes records. What could not be recorded is not begun: nobody is asked, and nothing is paid.
+    ///
+    /// # Errors
+    /// When it is only read.
+    pub fn may_write(&self) -> Result<(), Stop> {
+        let ledger = || shown_ledger(&self.environment, self.store.address());
+        self.store.closed_to_writers().map_or(Ok(()), |why| Err(Stop::closed(&ledger(), why)))
     }
 
     /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
@@ -119,6 +130,7 @@ impl Desk {
     /// # Errors
     /// When another process has it.
     pub async fn hold(&self, run: &Name) -> Result<Held, Stop> {
+        self.may_write()?;
         let body = match self.store.take(run).await? {
             Taken::Ours(held) => return Ok(held),
             Taken::Here => Body::new(format!("run {run} is being worked on by another process"))
@@ -258,13 +270,19 @@ impl Desk {
         self.absorb(Box::pin(checkpoint::checkpoint_or_say(self)).await);
     }
 
-    /// Closes the ledger. What was appended to it and is not sealed yet is sealed before.
+    /// The command was interrupted: from now on no wait for the ledger takes long.
+    pub fn hurry(&self) {
+        self.store.hurry();
+    }
+
+    /// Closes the ledger. What was appended to it and is not sealed yet is sealed before, unless the command was
+    /// interrupted and the ledger takes too long: then the next one seals it.
     pub async fn close(self) {
         if self.store.has_appended() {
-            self.seal().await;
+            checkpoint::in_time(&self.store, self.seal()).await;
         }
         if let Some(store) = Arc::into_inner(self.store) {
-            Box::pin(checkpoint::close(store)).await;
+            checkpoint::close_in_time(store).await;
         }
     }
 

@@ -66,6 +66,7 @@ pub struct Said {
 /// # Errors
 /// When it does not, or substrate or ledger fail.
 pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemetry>) -> Result<Said, Stop> {
+    ready.may_write()?;
     let Request { participant, substrate, state, newest, reply } = request;
     let swarm = ready.swarm(telemetry)?;
     let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;

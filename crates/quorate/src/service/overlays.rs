@@ -1,21 +1,25 @@
 //! Overlays in the ledger: each assembly has one stream of them, beside the runs. What a run's fragments become, what is
 //! active, and what goes.
 
+use std::collections::BTreeMap;
+
 use quorate_diagnostics::text::turns_direction;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _, Record};
 use quorate_ledger::Store;
 use quorate_manifest::timestamp;
 use quorate_protocol::assembly::Setup;
 use quorate_protocol::overlay::{Evicted, Overlay, Standing, Why};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::desk::Desk;
+use super::follow::Followed;
 use super::stop::Stop;
 
 /// What stands before an assembly's name in the name of its stream.
@@ -37,12 +41,19 @@ pub async fn standing(store: &Store, assembly: &str) -> Result<Standing, Stop> {
 }
 
 async fn read(store: &Store, stream: &Name) -> Result<(Standing, u64), Stop> {
-    let records = store.records(stream).await?;
-    let mut standing = Standing::default();
-    let mut next = 0;
-    for record in records {
-        next = record.n + 1;
-        let Some(data) = record.data.clone().map(Json::Object) else { continue };
+    let mut followed = Followed::default();
+    let standing = read_on(store, stream, &mut followed).await?.clone();
+    Ok((standing, followed.next()))
+}
+
+/// Reads what came to a stream since it was last read.
+async fn read_on<'f>(
+    store: &Store,
+    stream: &Name,
+    followed: &'f mut Followed<Standing>,
+) -> Result<&'f Standing, Stop> {
+    let take = |standing: &mut Standing, record: &Record| {
+        let Some(data) = record.data.clone().map(Json::Object) else { return Ok(()) };
         let unreadable = || {
             let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
             Stop::configuration(codes::LEDGER_CORRUPT, body)
@@ -52,8 +63,9 @@ async fn read(store: &Store, stream: &Name) -> Result<(Standing, u64), Stop> {
         } else if record.is(Kind::OverlayEvicted) {
             standing.evict(&serde_json::from_value::<Evicted>(data).map_err(|_| unreadable())?.overlay);
         }
-    }
-    Ok((standing, next))
+        Ok(())
+    };
+    followed.catch_up(store, stream, take).await
 }
 
 /// The texts that are active for a setup's operators, the weightiest first, each once.
@@ -137,6 +149,7 @@ async fn write(
     decide: impl Fn(&Standing, i64) -> (Vec<Overlay>, Vec<Evicted>),
 ) -> Result<Vec<Evicted>, Stop> {
     let mut tries = 0;
+    desk.may_write()?;
     desk.sign_beside(stream, None).await?;
     loop {
         let (standing, next) = read(&desk.store, stream).await?;
@@ -256,9 +269,82 @@ pub async fn sweep(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Evicted>, 
 /// # Errors
 /// When the ledger does not answer.
 pub async fn holding(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Stop> {
-    let mut all = Vec::new();
-    for stream in streams(store, assembly).await? {
-        all.extend(read(store, &stream).await?.0.all().iter().cloned());
+    Watched::default().holding(store, assembly).await
+}
+
+/// The streams of assemblies as they were last read: what asks for them again and again reads what is new.
+#[derive(Debug, Default)]
+pub struct Watched(Mutex<BTreeMap<Name, Followed<Standing>>>);
+
+impl Watched {
+    /// As [`holding`].
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Stop> {
+        let mut known = self.0.lock().await;
+        let mut all = Vec::new();
+        for stream in streams(store, assembly).await? {
+            let standing = read_on(store, &stream, known.entry(stream.clone()).or_default()).await?;
+            all.extend(standing.all().iter().cloned());
+        }
+        Ok(all)
     }
-    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlay(n: u64) -> Overlay {
+        Overlay {
+            overlay: format!("o{n}"),
+            assembly: "a".into(),
+            operator: "ada".into(),
+            run: "r1".into(),
+            rule: "r".into(),
+            text: format!("Be brief, {n}."),
+            severity: 1,
+            priority: 1,
+            added_ms: 1,
+            expires_ms: i64::MAX,
+            member: "m".into(),
+        }
+    }
+
+    async fn add(store: &Store, n: u64) {
+        let data = object(json!(overlay(n)));
+        let entry = Entry { kind: Kind::OverlayAdded, at_ms: 1_000, data };
+        store.append(Append::one(&stream("a"), n, entry, Durability::Written)).await.expect("appended");
+    }
+
+    async fn ids(watched: &Watched, store: &Store) -> Result<Vec<String>, Stop> {
+        Ok(watched.holding(store, None).await?.into_iter().map(|one| one.overlay).collect())
+    }
+
+    #[tokio::test]
+    async fn a_prompt_reads_what_came_since_the_last_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("ledger.db");
+        let store = Store::open(&path).await.expect("it opens").store;
+        let watched = Watched::default();
+        assert!(ids(&watched, &store).await.expect("none yet").is_empty());
+        for n in 0..3 {
+            add(&store, n).await;
+        }
+        assert_eq!(ids(&watched, &store).await.expect("three"), ["o0", "o1", "o2"]);
+        // What was read is not read again: who reads all of it finds that it was changed.
+        let url = format!("sqlite://{}", path.display());
+        let mut sqlite = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.expect("it opens");
+        sqlx::raw_sql("UPDATE record SET data = '{}' WHERE n = 1")
+            .execute(&mut sqlite)
+            .await
+            .expect("changed");
+        add(&store, 3).await;
+        assert!(holding(&store, None).await.is_err());
+        assert_eq!(ids(&watched, &store).await.expect("four"), ["o0", "o1", "o2", "o3"]);
+        // Where the ledger is another one, what was read of it does not hold.
+        sqlx::raw_sql("DELETE FROM record").execute(&mut sqlite).await.expect("emptied");
+        assert!(ids(&watched, &store).await.expect("none").is_empty());
+    }
 }

@@ -25,6 +25,7 @@ pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &st
             .help("say why with `--reason`: the next review learns from it");
         return Err(Stop::new(Class::Usage, codes::USAGE, body));
     }
+    desk.may_write()?;
     // Somebody else who decides at the same time may be faster.
     for _ in 0..TRIES {
         match decide(desk, run, verdict, reason).await {

@@ -34,6 +34,7 @@ use super::environment::Environment;
 use super::host::Host;
 use super::keys::Keys;
 use super::ledger::checkpoint::{self, Sealing};
+use super::overlays;
 use super::signer::Signer;
 use super::stop::{Stop, chain};
 use super::trust::{Need, Trust};
@@ -192,6 +193,7 @@ impl Ready {
     /// # Errors
     /// When somebody else runs it, or substrate or ledger fail.
     pub async fn runner(&self, begin: Begin, telemetry: Arc<dyn Telemetry>) -> Result<(Runner, Held), Stop> {
+        self.may_write()?;
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
         let stream = Runner::stream(&runtime.id, &place);
@@ -221,6 +223,15 @@ impl Ready {
         Ok((Runner::open(swarm, begin).await?, hold))
     }
 
+    /// Whether the ledger takes what a participant says: nobody is asked for what could not be recorded.
+    ///
+    /// # Errors
+    /// When it is only read.
+    pub fn may_write(&self) -> Result<(), Stop> {
+        let ledger = || shown_ledger(&self.runtime.environment, &self.runtime.ledger);
+        self.store.closed_to_writers().map_or(Ok(()), |why| Err(Stop::closed(&ledger(), why)))
+    }
+
     /// The swarm that a runner drives.
     ///
     /// # Errors
@@ -229,10 +240,11 @@ impl Ready {
         let environment = &self.runtime.environment;
         environment.trust.admit(environment, self.runtime.needs())?;
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
+        let overlays = Arc::<overlays::Watched>::default();
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
             if let Some(sources) = ports.weaving.get(&speaker.participant.id) {
                 let (store, clock) = (self.store.clone(), environment.clock.clone());
-                speaker.prompts = Arc::new(Woven::new(sources.clone(), store, clock));
+                speaker.prompts = Arc::new(Woven::new(sources.clone(), store, clock, overlays.clone()));
             }
             speaker
         });
@@ -260,14 +272,14 @@ impl Ready {
         }
         let Runtime { environment, witness, .. } = &self.runtime;
         let sealing = Sealing { environment, store: &self.store, witness: witness.as_deref() };
-        sealing.seal_or_say().await
+        checkpoint::in_time(&self.store, sealing.seal_or_say()).await.unwrap_or_default()
     }
 
     /// Closes the ledger.
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {
-            Box::pin(checkpoint::close(store)).await;
+            checkpoint::close_in_time(store).await;
         }
     }
 }

@@ -60,9 +60,22 @@ impl Stop {
         self.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone())
     }
 
+    /// Whether the ledger does not answer: what it is asked at the end of a command is not waited for, either.
+    pub fn is_ledgers(&self) -> bool {
+        let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
+        self.report.refusals.iter().any(|one| of_ledger.contains(&one.code))
+    }
+
     /// Something is unusable.
     pub fn configuration(code: RefusalCode, body: Body) -> Self {
         Stop::new(Class::Configuration, code, body)
+    }
+
+    /// A ledger that is only read was to be written to.
+    pub fn closed(ledger: &str, why: &str) -> Self {
+        let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
+        let help = "make it writable or name another one with `--ledger`; what this one holds can be shown and verified";
+        Stop::configuration(codes::LEDGER_CLOSED, body.help(help))
     }
 
     /// Something is not there.
@@ -88,8 +101,19 @@ impl From<ledger::Error> for Stop {
                     "make the key available that signs this run; `quorate keys list` says what is there",
                 ),
             ),
+            ledger::Error::InDoubt { run, what } => {
+                let help = match run.contains('/') || &*run == quorate_ledger::store::STREAM {
+                    false => format!(
+                        "once the ledger answers, `quorate resume {run}` reads what was written and goes on from there"
+                    ),
+                    true => "repeat the command once the ledger answers: it reads first what was written"
+                        .to_owned(),
+                };
+                Stop::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
+            }
             ledger::Error::Unavailable { .. } => {
-                Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)))
+                let help = "what was acknowledged is kept; once the ledger answers, `quorate resume` goes on with a run";
+                Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)).help(help))
             }
         }
     }

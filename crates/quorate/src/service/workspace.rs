@@ -179,10 +179,19 @@ fn ledger(
     }
 }
 
+#[cfg(feature = "postgres")]
 fn in_database(address: Address) -> Result<Address, Stop> {
-    if cfg!(feature = "postgres") {
-        return Ok(address);
+    match address.check() {
+        Ok(()) => Ok(address),
+        Err(refused) => {
+            let body = Body::new(format!("cannot use the address {address} of a ledger: {refused}"));
+            Err(Stop::configuration(codes::LEDGER_ADDRESS, body.help(refused.help)))
+        }
     }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn in_database(address: Address) -> Result<Address, Stop> {
     let body = Body::new(format!(
         "the ledger {address} needs the feature `postgres`, which this program was built without"
     ));

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use super::Leases;
 use crate::Store;
-use crate::store::connection::Connection;
+use crate::store::connection::{Connection, Writer};
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::postgres;
 
@@ -115,14 +115,14 @@ impl Keeper {
         }
     }
 
-    async fn renew(&self, connection: &Mutex<Connection>) -> Result<u64, sqlx::Error> {
-        let mut connection = connection.lock().await;
+    async fn renew(&self, connection: &Arc<Mutex<Connection>>) -> Result<u64, sqlx::Error> {
+        let mut connection = Writer::of(connection.clone()).await;
         let engine = connection.engine().await?;
         sql(RENEW).bind(&*self.run).bind(&*self.owner).bind(LASTS_MS).execute(engine).await
     }
 
-    async fn release(&self, connection: &Mutex<Connection>) -> Result<u64, sqlx::Error> {
-        let mut connection = connection.lock().await;
+    async fn release(&self, connection: &Arc<Mutex<Connection>>) -> Result<u64, sqlx::Error> {
+        let mut connection = Writer::of(connection.clone()).await;
         let engine = connection.engine().await?;
         let release = sql("DELETE FROM lease WHERE run = $1 AND owner = $2");
         release.bind(&*self.run).bind(&*self.owner).execute(engine).await

@@ -96,6 +96,26 @@ async fn closed(store: Store) {
     }
 }
 
+/// How long a command that was interrupted takes to seal, and how long to close.
+const HURRIED: Duration = Duration::from_secs(2);
+
+/// Does something at the end of a command; `None` where that takes long and the command was interrupted.
+pub async fn in_time<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
+    match store.is_hurried() {
+        // The next command does what is given up here.
+        true => tokio::time::timeout(HURRIED, work).await.ok(),
+        false => Some(work.await),
+    }
+}
+
+/// As [`close`]; where a command that was interrupted cannot, the end of its process does.
+pub async fn close_in_time(store: Store) {
+    match store.is_hurried() {
+        true => drop(tokio::time::timeout(HURRIED, Box::pin(close(store))).await),
+        false => Box::pin(close(store)).await,
+    }
+}
+
 /// Whether a checkpoint is of the same ledger as one that was kept, and over more records.
 fn goes_on(kept: &str, note: &str) -> bool {
     let read = |note: &str| Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok();

@@ -106,6 +106,18 @@ impl Change {
         change
     }
 
+    /// Its events, as they are appended to a stream.
+    fn append(&self, stream: &Name, from: u64, bodies: Vec<ledger::Body>) -> Append {
+        let entry = |one: &Happened| {
+            let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == one.event)?;
+            let mut data = object(json!({"change": self.id, "slug": one.slug, "words": one.words}));
+            data.extend(one.data.as_object().cloned().unwrap_or_default());
+            Some(Entry { kind: Kind::Playbook(kind), at_ms: self.at_ms, data })
+        };
+        let entries = self.events.iter().filter_map(entry).collect();
+        Append { run: stream.clone(), from, entries, bodies, durability: Durability::Synced }
+    }
+
     /// As it was written in a folder.
     ///
     /// # Errors
@@ -158,6 +170,7 @@ impl Keeping {
         let mut library = Library::open(environment, places, root, host)?;
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
         let desk = Desk::open(environment.clone(), workspace).await?;
+        desk.may_write()?;
         let hold = Hold::wait(desk.store.dir(), &stream(&library.scope).replace('/', "-")).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
@@ -301,20 +314,8 @@ async fn append(
         if change.events.is_empty() || records.iter().any(|one| id(one).as_deref() == Some(&*change.id)) {
             return Ok(());
         }
-        let entry = |one: &Happened| {
-            let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == one.event)?;
-            let mut data = object(json!({"change": change.id, "slug": one.slug, "words": one.words}));
-            data.extend(one.data.as_object().cloned().unwrap_or_default());
-            Some(Entry { kind: Kind::Playbook(kind), at_ms: change.at_ms, data })
-        };
-        let append = Append {
-            run: stream.clone(),
-            from: records.last().map_or(0, |last| last.n + 1),
-            entries: change.events.iter().filter_map(entry).collect(),
-            bodies: bodies.clone(),
-            durability: Durability::Synced,
-        };
-        match store.append(append).await {
+        let next = records.last().map_or(0, |last| last.n + 1);
+        match store.append(change.append(stream, next, bodies.clone())).await {
             Ok(_) => return Ok(()),
             Err(ledger::Error::Moved { .. }) if tries < TRIES => tries += 1,
             Err(error) => return Err(error.into()),
@@ -322,20 +323,30 @@ async fn append(
     }
 }
 
-/// Records events without changing any file, for whoever weaves.
+/// Records events without changing any file, for a weave. Nothing else has their change's id, so that nothing of the
+/// stream is read but its end, and `next` is where that was.
 ///
 /// # Errors
 /// When the ledger does not answer.
 pub async fn note(
     store: &Store,
-    root: &Path,
-    scope: &Scope,
+    (root, scope): (&Path, &Scope),
     at_ms: i64,
     events: Vec<Happened>,
     bodies: Vec<ledger::Body>,
+    mut next: u64,
 ) -> Result<(), Stop> {
     let change = Change { events, ..Change::at(at_ms) };
-    append(store, &stream(scope), &change, bodies).await?;
+    let stream = stream(scope);
+    for tries in 0.. {
+        match store.append(change.append(&stream, next, bodies.clone())).await {
+            Ok(_) => break,
+            Err(ledger::Error::Moved { .. }) if tries < TRIES => {
+                next = store.tail(&stream, 1).await?.last().map_or(0, |last| last.n + 1);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     // The ledger is the record; a workspace that cannot be written to is no reason not to weave.
     let dir = root.join(scope.folder());
     let _ = logging::add(&dir, &dir.join(FOLDER), at_ms, &change.events);

@@ -9,21 +9,28 @@ use quorate_ledger::Store;
 use serde_json::Map;
 
 use crate::service::compose::{Sources, shadows};
-use crate::service::overlays;
+use crate::service::overlays::Watched;
 
 /// A prompt that is composed anew for each turn.
 pub(super) struct Woven {
     sources: Arc<Sources>,
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
+    /// The overlays of all assemblies, which the participants share.
+    overlays: Arc<Watched>,
     /// The prompt that was recorded last.
     noted: Mutex<Option<String>>,
 }
 
 impl Woven {
     /// With the ledger that overlays stand in and compositions are recorded in.
-    pub(super) fn new(sources: Arc<Sources>, store: Arc<Store>, clock: Arc<dyn Clock>) -> Self {
-        Woven { sources, store, clock, noted: Mutex::default() }
+    pub(super) fn new(
+        sources: Arc<Sources>,
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+        overlays: Arc<Watched>,
+    ) -> Self {
+        Woven { sources, store, clock, overlays, noted: Mutex::default() }
     }
 
     fn is_noted(&self, prompt: &str) -> bool {
@@ -34,7 +41,7 @@ impl Woven {
 #[async_trait]
 impl Prompts for Woven {
     async fn prompt(&self) -> Result<Prompt, String> {
-        let holding = overlays::holding(&self.store, None).await.map_err(|stop| stop.first())?;
+        let holding = self.overlays.holding(&self.store, None).await.map_err(|stop| stop.first())?;
         let (advice, now_ms) = (self.sources.advice(holding), self.clock.now_ms());
         let composed = self.sources.compose(&advice, now_ms);
         let hashes = self.sources.hashes(&composed, &advice);

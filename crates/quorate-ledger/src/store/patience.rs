@@ -1,0 +1,90 @@
+//! How long the ledger waits for its server: every wait has an end. A command that was interrupted has less time.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// How long a server may say nothing. It gives a writer up that waits for the lock before that.
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
+/// How long a wait still takes once its command was interrupted.
+const HURRIED: Duration = Duration::from_millis(1_500);
+/// How long to try again while another process has the lock: rewriting a large ledger takes minutes.
+pub(super) const BUSY: Duration = Duration::from_secs(600);
+/// The pause before the next try.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How patient a process is with the ledger.
+#[derive(Debug)]
+pub(super) struct Patience {
+    hurried: watch::Sender<bool>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { hurried: watch::Sender::new(false) }
+    }
+}
+
+impl Patience {
+    /// From now on no wait takes long, one that has begun included.
+    pub(super) fn hurry(&self) {
+        self.hurried.send_replace(true);
+    }
+
+    /// Whether the command was interrupted.
+    pub(super) fn is_hurried(&self) -> bool {
+        *self.hurried.borrow()
+    }
+
+    /// Waits for something, and no longer than `limit`; `None` where that was not enough.
+    pub(super) async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let mut hurried = self.hurried.subscribe();
+        let late = async {
+            let is_hurried = async { drop(hurried.wait_for(|hurried| *hurried).await) };
+            tokio::select! {
+                () = sleep(limit) => {}
+                () = is_hurried => sleep(HURRIED.min(limit)).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = late => None,
+        }
+    }
+
+    /// Pauses before something is tried again that another process was in the way of since `began`; `false` where that
+    /// has been going on for too long.
+    pub(super) async fn again(&self, began: Instant) -> bool {
+        if self.is_hurried() || began.elapsed() >= BUSY {
+            return false;
+        }
+        sleep(PAUSE).await;
+        true
+    }
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_ends_in_time_and_sooner_once_the_command_was_interrupted() {
+        let patience = std::sync::Arc::new(Patience::default());
+        let began = Instant::now();
+        assert_eq!(patience.within(SILENCE, async { 7 }).await, Some(7));
+        assert_eq!(patience.within(SILENCE, std::future::pending::<()>()).await, None);
+        assert_eq!(began.elapsed().as_secs(), SILENCE.as_secs());
+        let waiting = patience.clone();
+        let waiting =
+            tokio::spawn(async move { waiting.within(SILENCE, std::future::pending::<()>()).await });
+        sleep(Duration::from_secs(3)).await;
+        assert!(patience.again(Instant::now()).await);
+        let began = Instant::now();
+        patience.hurry();
+        assert_eq!(waiting.await.expect("it ends"), None);
+        assert!(began.elapsed() <= HURRIED + PAUSE, "{:?}", began.elapsed());
+        assert!(!patience.again(Instant::now()).await);
+    }
+}

@@ -1,0 +1,262 @@
+//! A ledger that takes its time, or says nothing any more: nothing is recorded twice, and a run whose time is spent does
+//! not wait for it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::budget::Caps;
+use quorate_kernel::conversation::{Capabilities, NewTurn, Participant, Tools, Turn};
+use quorate_kernel::driver::{self, Convening, Opening};
+use quorate_kernel::hosted::Hosted;
+use quorate_kernel::observe::Nobody;
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
+use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind, Ledger, Record};
+use quorate_kernel::ports::state::{self, State};
+use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Page, Substrate};
+use quorate_kernel::ports::telemetry::{Event, Telemetry};
+use quorate_kernel::redact::Redactor;
+use quorate_kernel::turn::{Begin, Flags, Policy, Prompt, Runner, Speaker, Swarm};
+use quorate_ledger::Memory;
+use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
+use quorate_protocol::{Json, Name, Part, PartKind, policy};
+use quorate_testkit::clock::Ticking;
+use quorate_testkit::member::{Act, Scripted};
+use serde_json::{Map, json};
+use tokio::time::{Instant, sleep};
+
+/// A ledger that takes so long for what is to survive a loss of power, once it is told to.
+struct Slow {
+    memory: Memory,
+    takes: Duration,
+    is_slow: AtomicBool,
+}
+
+impl Slow {
+    fn new(takes: Duration, is_slow: bool) -> Arc<Slow> {
+        Arc::new(Slow { memory: Memory::new(), takes, is_slow: AtomicBool::new(is_slow) })
+    }
+}
+
+#[async_trait]
+impl Ledger for Slow {
+    async fn append(&self, append: Append) -> Result<u64, Error> {
+        if self.is_slow.load(Ordering::SeqCst) && append.durability == Durability::Synced {
+            sleep(self.takes).await;
+        }
+        self.memory.append(append).await
+    }
+
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+        self.memory.records(run).await
+    }
+
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+        self.memory.tail(run, count).await
+    }
+
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+        self.memory.body(sha256).await
+    }
+}
+
+/// A conversation that keeps who said what, and no stamps: a restart depends on the ledger.
+#[derive(Default)]
+struct Talk(Mutex<Vec<Turn>>);
+
+#[async_trait]
+impl Substrate for Talk {
+    fn about(&self) -> About {
+        About {
+            kind: "talk",
+            capabilities: Capabilities::default(),
+            keeps: Keeps::Turns,
+            place: "talk".into(),
+            conversation: None,
+        }
+    }
+
+    async fn append(&self, new: NewTurn) -> Result<Appended, substrate::Error> {
+        let mut turns = self.0.lock().expect("not poisoned");
+        let id = format!("t{}", turns.len()).as_str().into();
+        let NewTurn { participant, content, timestamp, meta, .. } = new;
+        let turn = Turn { id, participant, timestamp: timestamp.into(), content, meta, stamp: None };
+        turns.push(turn.clone());
+        Ok(Appended { turn, fresh: true })
+    }
+
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, substrate::Error> {
+        let turns = self.0.lock().expect("not poisoned");
+        let from =
+            since.and_then(|since| turns.iter().position(|turn| turn.id == *since)).map_or(0, |at| at + 1);
+        Ok(Page { turns: turns[from..].iter().take(limit).cloned().collect(), known: true })
+    }
+
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, substrate::Error> {
+        let turns = self.0.lock().expect("not poisoned");
+        let end = turns.iter().position(|turn| turn.id == *at).map_or(0, |at| at + 1);
+        Ok(turns[end.saturating_sub(count)..end].to_vec())
+    }
+
+    async fn changed(&self) -> Result<(), substrate::Error> {
+        std::future::pending().await
+    }
+}
+
+/// Ada answers everybody but herself.
+struct Ada;
+
+#[async_trait]
+impl Dispatcher for Ada {
+    fn kind(&self) -> &'static str {
+        "ada"
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::Error> {
+        let by_ada = input.trigger().is_some_and(|turn| &*turn.participant == "ada");
+        Ok(if by_ada { Vec::new() } else { vec!["ada".into()] })
+    }
+}
+
+#[async_trait]
+impl State for Ada {
+    fn kind(&self) -> &'static str {
+        "none"
+    }
+
+    async fn read(&self, _: &str) -> Result<Map<String, Json>, state::Error> {
+        Ok(Map::new())
+    }
+
+    async fn write(&self, _: &str, _: &Map<String, Json>) -> Result<(), state::Error> {
+        Ok(())
+    }
+}
+
+impl Telemetry for Ada {
+    fn emit(&self, _: &Event) {}
+}
+
+fn swarm(talk: &Arc<Talk>, ledger: &Arc<Slow>) -> Arc<Swarm> {
+    let participant = Participant {
+        id: "ada".into(),
+        executor: "scripted".into(),
+        display_name: "Ada".into(),
+        meta: Map::new(),
+        role: "".into(),
+        tools: Tools::default(),
+    };
+    let seat = Arc::new(Scripted::new(|_| Act::Say("I am here.".into(), 5))).seat();
+    Arc::new(Swarm {
+        runtime: "one".into(),
+        substrate: talk.clone(),
+        dispatcher: Arc::new(Ada),
+        state: Arc::new(Ada),
+        lifecycles: Vec::new(),
+        flags: Flags::default(),
+        telemetry: Arc::new(Ada),
+        speakers: vec![Speaker { participant, seat, prompts: Arc::new(Prompt::default()) }],
+        policy: Policy::default(),
+        max_calls: None,
+        redactor: Redactor::default(),
+        ledger: ledger.clone(),
+        clock: Arc::new(Ticking::default()),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
+    // K5
+    for takes in [1, 3, 10] {
+        let (talk, ledger) = (Arc::new(Talk::default()), Slow::new(Duration::from_secs(takes), true));
+        let says = NewTurn {
+            participant: "eve".into(),
+            content: "Ada?".into(),
+            timestamp: "2026-01-01T00:00:00.000Z".into(),
+            meta: Map::new(),
+            stamp: None,
+        };
+        talk.append(says).await.expect("appended");
+        let mut runner = Runner::open(swarm(&talk, &ledger), Begin::First).await.expect("it opens");
+        // Interrupted as by Ctrl-C, while its records wait for the disk.
+        tokio::time::timeout(Duration::from_millis(500), runner.cycle()).await.expect_err("it is slow");
+        assert_eq!(talk.0.lock().expect("not poisoned").len(), 2);
+        runner.close(Duration::from_secs(2)).await.expect("it closes");
+        let stream = Runner::stream("one", "talk");
+        let records = ledger.records(&stream).await.expect("records");
+        for kind in [Kind::Turn, Kind::Consultation] {
+            assert_eq!(records.iter().filter(|one| one.is(kind)).count(), 1, "{takes} s: {records:#?}");
+        }
+        // The next start finds it answered.
+        ledger.is_slow.store(false, Ordering::SeqCst);
+        let mut next = Runner::open(swarm(&talk, &ledger), Begin::First).await.expect("it opens");
+        while next.cycle().await.expect("it goes on") != quorate_kernel::turn::Cycled::Nothing {}
+        next.close(Duration::from_secs(2)).await.expect("it closes");
+        assert_eq!(talk.0.lock().expect("not poisoned").len(), 2, "nobody is asked again");
+    }
+}
+
+fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> Convening {
+    let setup = Setup {
+        deliberators: ["a", "b", "c"].map(Name::from).to_vec(),
+        rounds: Rounds::One,
+        cross_read: CrossRead::None,
+        fail_fast: FailFast::No,
+        min_deliberators: 3,
+        policy: policy::Policy::Seed,
+    };
+    let executor = Arc::new(Scripted::new(|invocation| {
+        let answer = match &*invocation.step {
+            "adjudicate" => json!({"verdict": "SHIP", "reasoning": "fine"}),
+            _ => json!({"would_block": false, "irreducible": false, "score": 4, "findings": []}),
+        };
+        Act::Say(answer.to_string(), 2_000)
+    }));
+    let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
+    let seats: BTreeMap<_, _> = members.map(|member| (member, executor.clone().seat())).collect();
+    Convening {
+        run: "rslow".into(),
+        seed: [7; 32],
+        protocol: Box::new(Council::new(setup)),
+        seats,
+        caps: Caps { calls: None, wall },
+        redactor: Redactor::default(),
+        hosted: Hosted::default(),
+        ledger: ledger.clone(),
+        clock: Arc::new(Ticking::default()),
+        observer: Arc::new(Nobody),
+    }
+}
+
+fn opening() -> Opening {
+    let inputs = vec![Part::new(PartKind::Artifact, "a.md", "Always the fastest.")];
+    Opening { data: Map::new(), inputs, priors: Vec::new(), overlays: Vec::new() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
+    // X8
+    for hangs_after_ms in [0, 1_000] {
+        let ledger = Slow::new(Duration::from_secs(100_000), hangs_after_ms == 0);
+        let silent = ledger.clone();
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(hangs_after_ms)).await;
+            silent.is_slow.store(true, Ordering::SeqCst);
+        });
+        let began = Instant::now();
+        let stopped =
+            council(&ledger, Some(Duration::from_secs(30))).open(opening()).await.expect_err("no ledger");
+        assert!(
+            matches!(&stopped, driver::Error::Ledger(Error::InDoubt { run, what })
+                if &**run == "rslow" && what.contains("`budget.wall`")),
+            "{stopped:?}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
+    }
+    // One that is slow and answers is waited for: what the run came to is recorded after its time.
+    let ledger = Slow::new(Duration::from_secs(4), true);
+    let concluded = council(&ledger, Some(Duration::from_secs(5))).open(opening()).await.expect("recorded");
+    assert_eq!(concluded.outcome["verdict"], "INCOMPLETE");
+}
