@@ -106,6 +106,15 @@ pub struct About {
     pub model: Option<String>,
 }
 
+/// What the program behind an executor was found to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// Whether this version was tried.
+    pub tried: bool,
+    /// Its version, and what it lets a judge do, in one line.
+    pub detail: String,
+}
+
 /// Somebody who can be asked. See the module's text for the contract.
 #[async_trait]
 pub trait Executor: Send + Sync {
@@ -139,6 +148,17 @@ pub trait Executor: Send + Sync {
     /// alone.
     fn brings_back(&self) -> bool {
         false
+    }
+
+    /// The tools that whoever judges through it has; `None` where that is not known.
+    fn tools(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Holds the installed program against what the executor needs of it, without a question; `None` where there is
+    /// nothing to hold. Fails where the program lacks something without which it must not be asked.
+    async fn inspect(&self, _deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {
+        None
     }
 
     /// Asks once.

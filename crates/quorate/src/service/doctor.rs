@@ -149,13 +149,31 @@ async fn executors(workspace: &Workspace, timeout: Duration) -> Vec<Check> {
                 if checks.iter().any(|check| check.name == title) {
                     continue;
                 }
-                call(title, &chosen, timeout).await
+                let program = inspected(&chosen, timeout).await;
+                let asked = program.as_ref().is_none_or(|check| check.state != State::Bad);
+                checks.extend(program);
+                match asked {
+                    true => call(title, &chosen, timeout).await,
+                    false => bad(&title, "not asked: its program cannot be called as a judge".to_owned()),
+                }
             }
             Err(stop) => bad(&format!("executor {name}"), said(&stop)),
         };
         checks.push(check);
     }
     checks
+}
+
+/// What the program behind an executor lets a judge do, held against what is needed of it.
+async fn inspected(chosen: &Chosen, timeout: Duration) -> Option<Check> {
+    let deadline = tokio::time::Instant::now() + timeout;
+    let name = format!("judges of {}", chosen.name);
+    Some(match chosen.executor.inspect(deadline).await? {
+        Ok(inspected) if inspected.tried => good(&name, inspected.detail),
+        Ok(inspected) => Check { name, state: State::Noted, detail: inspected.detail },
+        Err(Failure::TimedOut) => bad(&name, format!("no version within {} s", timeout.as_secs())),
+        Err(Failure::Failed { message }) => bad(&name, message),
+    })
 }
 
 async fn call(title: String, chosen: &Chosen, timeout: Duration) -> Check {

@@ -81,6 +81,7 @@ impl Program {
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.cwd.clone(),
+            room: None,
         };
         let no_room = |error: std::io::Error| format!("no room to start a command: {error}");
         let (mut hangup, held) = std::io::pipe().map_err(no_room)?;

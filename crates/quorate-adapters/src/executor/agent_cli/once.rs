@@ -58,6 +58,7 @@ impl Once {
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.dir.clone(),
+            room: None,
         };
         let says = |what: &str| Err(format!("`{}` {what}", self.command));
         let late = format!("did not end within {} ms", timeout.as_millis());

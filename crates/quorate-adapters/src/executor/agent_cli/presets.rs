@@ -7,11 +7,13 @@ mod ollama;
 
 use std::ffi::OsString;
 
-use quorate_protocol::Json;
+use quorate_protocol::{Json, answers};
 
 use super::files::AnswerFiles;
 use super::granted::Granted;
+use super::judge::Judge;
 use super::output::Output;
+use super::room::Furniture;
 
 /// All presets, sorted.
 pub const PRESETS: &[Preset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, ollama::PRESET];
@@ -40,6 +42,12 @@ pub struct Preset {
     pub(super) tool_flags: &'static [&'static str],
     /// How it is given the MCP servers that a participant may use.
     pub(super) servers: TakesServers,
+    /// The schema as the CLI takes it; `None` where it does not take such a one.
+    pub(super) schema: fn(answers::Schema, &Json) -> Option<Json>,
+    /// The variable that keeps `@path` in a prompt from attaching files, where it has one.
+    pub(super) no_attachments: Option<&'static str>,
+    /// How it is called as a judge; `None` for a CLI that has nothing to take away.
+    pub(super) judge: Option<&'static Judge>,
     /// The arguments of one attempt.
     pub(super) arguments: fn(&Ask<'_>) -> Vec<OsString>,
 }
@@ -61,12 +69,14 @@ pub(super) struct Ask<'a> {
     pub(super) model: Option<&'a str>,
     /// The arguments that the table adds.
     pub(super) extra: &'a [String],
-    /// The JSON Schema of the answer; none where the answer is text.
+    /// The JSON Schema of the answer as the CLI takes it; none where the answer is text, or it takes none.
     pub(super) schema: Option<&'a Json>,
     /// The files, for a preset that wants them.
     pub(super) files: Option<&'a AnswerFiles>,
     /// What the participant may use.
     pub(super) granted: &'a Granted<'a>,
+    /// What a judge is given; `None` for a participant.
+    pub(super) furniture: Option<&'a Furniture>,
 }
 
 impl Ask<'_> {
@@ -85,27 +95,27 @@ impl<'a> Ask<'a> {
         schema: &'a Json,
         granted: &'a Granted<'a>,
     ) -> Self {
-        Ask { model, extra, schema: Some(schema), files: None, granted }
+        Ask { model, extra, schema: Some(schema), files: None, granted, furniture: None }
     }
 }
 
 /// A list of arguments under construction.
-struct Arguments {
-    list: Vec<OsString>,
+pub(super) struct Arguments {
+    pub(super) list: Vec<OsString>,
 }
 
 impl Arguments {
-    fn of(first: &[&str]) -> Self {
+    pub(super) fn of(first: &[&str]) -> Self {
         Arguments { list: first.iter().map(OsString::from).collect() }
     }
 
-    fn flag(mut self, flag: &str, value: impl Into<OsString>) -> Self {
+    pub(super) fn flag(mut self, flag: &str, value: impl Into<OsString>) -> Self {
         self.list.extend([OsString::from(flag), value.into()]);
         self
     }
 
     /// A flag and its value as one argument, for flags that would take more than one.
-    fn joined(mut self, flag: &str, value: &str) -> Self {
+    pub(super) fn joined(mut self, flag: &str, value: &str) -> Self {
         self.list.push(format!("{flag}={value}").into());
         self
     }
@@ -117,10 +127,21 @@ impl Arguments {
         }
     }
 
+    /// What only a judge gets.
+    fn judged(mut self, furniture: Option<&Furniture>) -> Self {
+        self.list.extend(furniture.into_iter().flat_map(|furniture| furniture.arguments.iter().cloned()));
+        self
+    }
+
     fn extra(mut self, extra: &[String]) -> Self {
         self.list.extend(extra.iter().map(OsString::from));
         self
     }
+}
+
+/// For a CLI that needs no other schema than ours, or is only told that the answer is to be JSON.
+fn as_it_is(_: answers::Schema, schema: &Json) -> Option<Json> {
+    Some(schema.clone())
 }
 
 /// A count in an envelope.

@@ -3,6 +3,7 @@
 
 mod cli;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::{Failure, Invocation, Refused, Servers, Settings};
@@ -12,8 +13,10 @@ use quorate_protocol::answers::Schema;
 use super::environment::{Base, Environment};
 use super::files::AnswerFiles;
 use super::granted::Granted;
+use super::judge::{Desk, Judge};
 use super::output::Output;
 use super::presets::{Ask, PRESETS, Preset, TakesServers};
+use super::room::{Furniture, Room};
 use super::spawn::Launch;
 use crate::block::{Block, listed, nearest};
 use cli::Cli;
@@ -21,7 +24,7 @@ use cli::Cli;
 const TEXT: &str = "text";
 const JSON: &str = "json";
 const KEYS: &[&str] =
-    &["command", "preset", "cli", "args", "model", "env", "env_clear", "cwd", "output", "answer"];
+    &["command", "preset", "cli", "args", "model", "env", "env_clear", "cwd", "output", "answer", "tools"];
 
 /// How a member is started.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(super) struct Recipe {
     pub(super) turns: Schema,
     cli: Option<Cli>,
     servers: Servers,
+    /// The tools that the block names.
+    tools: Option<Vec<String>>,
 }
 
 /// One attempt, ready to start.
@@ -86,6 +91,7 @@ impl Recipe {
             output: output(block.text("output")?, preset)?,
             turns: turns(block.text("answer")?)?,
             servers: settings.servers.clone(),
+            tools: tools(&block, preset)?,
             cli,
             model,
         })
@@ -106,27 +112,97 @@ impl Recipe {
         self.cli.as_ref().map_or(Json::Null, Cli::fingerprint)
     }
 
-    /// Everything that is needed to start one attempt.
-    pub(super) fn prepare(&self, invocation: &Invocation) -> Result<Prepared, Failure> {
-        let schema = invocation.form.structured().then_some(&*invocation.schema);
-        let granted = Granted::of(invocation.speaking.as_deref(), &self.servers, &self.dir);
+    /// How its CLI is called as a judge, where it has something to take away.
+    pub(super) fn judge(&self) -> Option<&'static Judge> {
+        self.preset.and_then(|preset| preset.judge)
+    }
+
+    /// The tools that a judge of it has; `None` where nothing is known of them.
+    pub(super) fn tools(&self) -> Option<&[String]> {
+        self.preset.map(|_| self.tools.as_deref().unwrap_or_default())
+    }
+
+    /// A call of the CLI for what it says of itself, with no prompt behind it.
+    pub(super) fn asks_itself(&self, arguments: &[&str]) -> Result<Launch, Failure> {
+        let room = Room::new()?;
+        Ok(Launch {
+            program: super::command::find(&self.command, &self.dir)?,
+            arguments: arguments.iter().map(Into::into).collect(),
+            variables: self.environment.variables(),
+            cwd: room.work(),
+            room: Some(room),
+        })
+    }
+
+    /// Everything that is needed to start one attempt. `before` is what the judge's call before has printed.
+    pub(super) fn prepare(&self, invocation: &Invocation, before: Option<&str>) -> Result<Prepared, Failure> {
+        let schema = self.schema(invocation);
+        let mut granted = Granted::of(invocation.speaking.as_deref(), &self.servers, &self.dir);
+        let judged = self.judge().filter(|_| invocation.speaking.is_none());
+        if invocation.speaking.is_some() {
+            granted.allowed = granted.allowed.or(self.tools.as_deref());
+        }
         self.may_restrict(&granted)?;
-        let files = self.files(schema, &granted)?;
+        let files = self.files(schema.as_ref(), &granted)?;
         let named = self.model.as_deref();
         let by_template = named.zip(self.cli.as_ref()).and_then(|(model, cli)| cli.model_args(model));
         let model = named.filter(|_| by_template.is_none());
         let extra = [self.args.clone(), by_template.unwrap_or_default()].concat();
-        let ask = Ask { model, extra: &extra, schema, files: files.as_ref(), granted: &granted };
-        let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
         // Whoever is given a server is given what the server needs.
         let needed = if self.passes_servers() { granted.variables() } else { Vec::new() };
+        let mut variables = self.environment.variables_and(&needed);
+        let room = judged.map(|judge| self.room(judge, before, &extra, &variables)).transpose()?;
+        let furniture = room.as_ref().map(|(_, furniture)| furniture);
+        let ask = Ask {
+            model,
+            extra: &extra,
+            schema: schema.as_ref(),
+            files: files.as_ref(),
+            granted: &granted,
+            furniture,
+        };
+        let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
+        // What the manifest or the table restricts, `@path` in what others say must not widen.
+        let attachments =
+            self.preset.filter(|_| granted.allowed.is_some()).and_then(|preset| preset.no_attachments);
+        let more = attachments.map(|name| (name.into(), "1".into()));
+        variables.extend(
+            more.into_iter().chain(furniture.into_iter().flat_map(|all| all.variables.iter().cloned())),
+        );
         let launch = Launch {
             program: super::command::find(&self.command, &self.dir)?,
             arguments,
-            variables: self.environment.variables_and(&needed),
-            cwd: self.cwd.clone(),
+            variables,
+            cwd: room.as_ref().map_or_else(|| self.cwd.clone(), |(room, _)| room.work()),
+            room: room.map(|(room, _)| room),
         };
         Ok(Prepared { launch, files })
+    }
+
+    /// The private directory of a judge, furnished.
+    fn room(
+        &self,
+        judge: &Judge,
+        before: Option<&str>,
+        extra: &[String],
+        variables: &[(OsString, OsString)],
+    ) -> Result<(Room, Furniture), Failure> {
+        judge.refuses(extra)?;
+        let room = Room::new()?;
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let desk = Desk { room: room.path(), tools, dir: &self.cwd, extra, variables, before };
+        let furniture = (judge.furnish)(&desk).map_err(|why| judge.too_different(&self.name(), &why))?;
+        room.furnish(&furniture)?;
+        Ok((room, furniture))
+    }
+
+    /// The schema of a structured answer, as the CLI takes it.
+    fn schema(&self, invocation: &Invocation) -> Option<Json> {
+        let schema = invocation.form.structured().then_some(&*invocation.schema)?;
+        match self.preset {
+            Some(preset) => (preset.schema)(invocation.form, schema),
+            None => Some(schema.clone()),
+        }
     }
 
     fn files(&self, schema: Option<&Json>, granted: &Granted<'_>) -> Result<Option<AnswerFiles>, Failure> {
@@ -162,6 +238,34 @@ fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> R
             "set `args` to those with which it reads one prompt on stdin and prints its answer; `[]` if it needs none",
         )
     })
+}
+
+/// The tools that the block names, checked as far as the preset knows them.
+fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Vec<String>>, Refused> {
+    if !block.has("tools") {
+        return Ok(None);
+    }
+    let tools = block.texts("tools")?;
+    let wrong = |tool: &&String| tool.trim().is_empty() || tool.contains([',', '\n', '\r']);
+    if let Some(tool) = tools.iter().find(wrong) {
+        return Err(Refused::key("tools", format!("`{tool}` is not the name of a tool"))
+            .with_help("list the names that the CLI has for its tools, one by one"));
+    }
+    match preset {
+        None => Err(Refused::key("tools", "only a preset has tools that can be named")
+            .with_help("a command of your own runs as `command` and `args` have it; leave `tools` out")),
+        Some(Preset { judge: None, name, .. }) => {
+            match tools.is_empty() {
+                true => Ok(Some(tools)),
+                false => Err(Refused::key("tools", format!("the preset `{name}` has no tools"))
+                    .with_help("leave it out")),
+            }
+        }
+        Some(Preset { judge: Some(judge), name, .. }) => {
+            judge.check(name, &tools)?;
+            Ok(Some(tools))
+        }
+    }
 }
 
 fn turns(written: Option<&str>) -> Result<Schema, Refused> {

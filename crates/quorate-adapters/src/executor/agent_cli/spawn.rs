@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use super::environment;
 use super::guard;
 use super::mark::{Mark, VARIABLE};
+use super::room::Room;
 
 /// What to start.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Launch {
     pub(super) variables: Vec<(OsString, OsString)>,
     /// Where it runs.
     pub(super) cwd: PathBuf,
+    /// A judge's private directory, which is removed once the command and all that it started have ended.
+    pub(super) room: Option<Room>,
 }
 
 impl Launch {
