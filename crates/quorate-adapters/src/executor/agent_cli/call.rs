@@ -53,7 +53,7 @@ pub(super) async fn run(launch: Launch, prompt: Arc<str>, deadline: Instant) -> 
         .spawn(move || {
             let ended = attend(&launch, prompt, deadline, hangup);
             // Its private directory goes first: whoever settles waits for that, too.
-            drop(launch);
+            drop(launch.room);
             drop(live);
             // Nobody listens when the future was dropped.
             let _ = report.send(ended);

@@ -183,12 +183,16 @@ fn version_in(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::{Judge, version_in};
-    use crate::executor::agent_cli::presets::{claude, codex, gemini};
+    use crate::executor::agent_cli::presets::PRESETS;
+
+    fn judge(name: &str) -> &'static Judge {
+        PRESETS.iter().find(|preset| preset.name == name).and_then(|preset| preset.judge).expect("a preset")
+    }
 
     #[test]
     fn a_version_without_a_needed_flag_is_refused_with_those_that_were_tried() {
         // X15
-        let judge = claude::PRESET.judge.unwrap();
+        let judge = judge("claude");
         let all = judge.needs.join(" <x>\n  ");
         let inspected = judge.inspect("claude", "2.1.197 (Claude Code)\n", &all, &[]).unwrap();
         assert!(inspected.tried && inspected.detail.contains("tools of a judge: none"), "{inspected:?}");
@@ -221,8 +225,7 @@ mod tests {
         let refuses = |judge: &Judge, args: &[&str]| {
             judge.refuses(&args.iter().map(ToString::to_string).collect::<Vec<_>>()).is_err()
         };
-        let [claude, codex, gemini] =
-            [&claude::PRESET, &codex::PRESET, &gemini::PRESET].map(|preset| preset.judge.unwrap());
+        let [claude, codex, gemini] = ["claude", "codex", "gemini"].map(judge);
         assert!(refuses(claude, &["--mcp-config=x"]) && refuses(claude, &["--allowedTools", "Bash"]));
         assert!(!refuses(claude, &["--effort", "high", "--settings=login.json"]));
         for args in [

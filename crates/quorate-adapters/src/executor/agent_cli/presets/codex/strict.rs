@@ -36,33 +36,32 @@ fn first_alternative(schema: &Json) -> Json {
 fn closed(schema: &Json) -> Option<Json> {
     let keywords = schema.as_object()?;
     let mut kinds = kinds(keywords);
-    let mut closed: Map<String, Json> = Map::new();
+    let mut kept: Map<String, Json> = Map::new();
     for key in ["description", "enum"] {
         if let Some(value) = keywords.get(key) {
-            closed.insert(key.to_owned(), value.clone());
+            kept.insert(key.to_owned(), value.clone());
         }
     }
     if kinds.contains(&"object") {
         let properties = properties(keywords)?;
-        closed.insert("required".to_owned(), properties.keys().cloned().collect());
-        closed.insert("properties".to_owned(), Json::Object(properties));
-        closed.insert("additionalProperties".to_owned(), Json::Bool(false));
+        kept.insert("required".to_owned(), properties.keys().cloned().collect());
+        kept.insert("properties".to_owned(), Json::Object(properties));
+        kept.insert("additionalProperties".to_owned(), Json::Bool(false));
     }
     if kinds.contains(&"array") {
         // A list, or a text in its place: the list.
         kinds.retain(|kind| *kind != "string");
         let items = keywords.get("items").map_or_else(|| Some(json!({"type": "string"})), closed)?;
-        closed.insert("items".to_owned(), items);
+        kept.insert("items".to_owned(), items);
     }
-    if kinds.is_empty() && !closed.contains_key("enum") {
-        return None;
-    }
-    match kinds[..] {
-        [] => None,
-        [kind] => closed.insert("type".to_owned(), json!(kind)),
-        _ => closed.insert("type".to_owned(), json!(kinds)),
+    let kind = match kinds[..] {
+        [] if kept.contains_key("enum") => return Some(Json::Object(kept)),
+        [] => return None,
+        [kind] => json!(kind),
+        _ => json!(kinds),
     };
-    Some(Json::Object(closed))
+    kept.insert("type".to_owned(), kind);
+    Some(Json::Object(kept))
 }
 
 /// The properties, all of them to be required. Of those that need not be there only what may be null, or is null in
