@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 
 /// One request for an answer.
 #[derive(Debug, Clone)]
-pub struct Asked {
-    pub path: String,
-    pub body: Value,
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) body: Value,
     /// The body as it came.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// The server; it listens for as long as the process lives.
-pub struct Model {
-    pub port: u16,
+pub(crate) struct Model {
+    pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Model {
-    pub fn start() -> Model {
+    pub(crate) fn start() -> Model {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback is up");
         let port = listener.local_addr().expect("an address").port();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -40,12 +40,12 @@ impl Model {
         Model { port, asked }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// What was asked since the last time.
-    pub fn take(&self) -> Vec<Asked> {
+    pub(crate) fn take(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

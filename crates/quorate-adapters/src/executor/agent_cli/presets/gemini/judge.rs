@@ -17,8 +17,6 @@ use crate::executor::agent_cli::room::{Furniture, HOME};
 
 /// The CLI's directory below its home.
 const FOLDER: &str = ".gemini";
-/// A file that exists nowhere, for a setting that names memory files and cannot be empty.
-const NO_MEMORY: &str = "quorate-judges-read-no-memory-file";
 
 pub(super) const JUDGE: Judge = Judge {
     tried: &["0.61.0"],
@@ -80,12 +78,17 @@ fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
     })
 }
 
-/// What stands in for the user's settings: how the user logs in, and nothing that runs or remembers.
+/// What stands in for the user's settings: how the user logs in, and nothing that runs or remembers. Without a marker of
+/// a boundary the CLI looks for no memory file above its working directory.
 fn settings(users: Option<&Path>) -> Json {
     let mut settings = json!({
         "general": {"enableAutoUpdate": false},
         "privacy": {"usageStatisticsEnabled": false},
-        "context": {"fileName": NO_MEMORY, "includeDirectoryTree": false, "discoveryMaxDirs": 0},
+        "context": {
+            "memoryBoundaryMarkers": [],
+            "includeDirectoryTree": false,
+            "discoveryMaxDirs": 0
+        },
         "hooksConfig": {"enabled": false},
         "skills": {"enabled": false},
         "experimental": {"enableAgents": false}
