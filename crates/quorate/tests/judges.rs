@@ -8,6 +8,8 @@
 
 #[path = "judges/model.rs"]
 mod model;
+#[path = "support/records.rs"]
+mod records;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -237,6 +239,11 @@ fn judges_alone(cli: &Cli, clis: &Path) {
     let (code, said) =
         quorate(&place, &model, &["review", "draft.md", "--executor", cli.name, "--format", "json"]);
     assert_eq!(code, 0, "{}: {said}", cli.name);
+    let ledger = place.path("repo/.quorate/ledger.db");
+    let run = records::runs(&ledger).remove(0).0;
+    let opened = records::records(&ledger, &run).remove(0);
+    let opened = opened.data.expect("its body");
+    assert_eq!(opened["executors"][0]["tools"], json!([]), "{}", cli.name);
     let requests = asked(cli, &model);
     let bytes: usize = requests.iter().map(|asked| asked.text.len()).sum();
     eprintln!("{}: {} requests of {bytes} bytes in all", cli.name, requests.len());
@@ -298,15 +305,18 @@ fn leaves_nothing(cli: &Cli, place: &Place) {
     assert!(left.is_empty(), "{} left {left:?}", cli.name);
 }
 
-/// The record says which tools judges had, and `doctor` which version is installed.
+/// Of quorate.toml the table of one executor.
+fn table_of(place: &Place, cli: &Cli) -> String {
+    let host = place.read("repo/quorate.toml");
+    let table = host.split("[executors.").find(|table| table.starts_with(cli.name));
+    format!("[executors.{}", table.expect("its table"))
+}
+
+/// `doctor` says which version is installed, and what a judge may do in it.
 fn is_said(cli: &Cli, clis: &Path) {
     let model = Model::start();
     let place = trapped(&model, clis);
-    let other = |text: &str, cli: &Cli| {
-        text.split("[executors.").find(|table| table.starts_with(cli.name)).map(str::to_owned)
-    };
-    let table = other(&place.read("repo/quorate.toml"), cli).expect("its table");
-    place.write("repo/quorate.toml", format!("[executors.{table}"));
+    place.write("repo/quorate.toml", table_of(&place, cli));
     let (code, said) = quorate(&place, &model, &["doctor", "--seconds", "300", "--format", "json"]);
     let said: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{code}: {error}: {said}"));
     let name = format!("judges of {}", cli.name);
@@ -346,21 +356,11 @@ fn tools_that_the_table_names_are_offered_and_no_others() {
         ] {
             let model = Model::start();
             let place = trapped(&model, clis);
-            let host = place.read("repo/quorate.toml");
-            place.write(
-                "repo/quorate.toml",
-                host.replace("timeout =", &format!("tools = {tools}\ntimeout =")),
-            );
-            if cli.name == "claude" {
-                let host = place.read("repo/quorate.toml");
-                let first = host.split("[executors.codex]").next().expect("the first table").to_owned();
-                place.write("repo/quorate.toml", first);
-            } else {
-                let host = place.read("repo/quorate.toml");
-                let table =
-                    host.split("[executors.").find(|table| table.starts_with(cli.name)).expect("its table");
-                place.write("repo/quorate.toml", format!("[executors.{table}"));
-            }
+            let table = table_of(&place, cli).replace("timeout =", &format!("tools = {tools}\ntimeout ="));
+            // The hooks of a settings file that is named stay out, too.
+            let settings = json!(["--settings", place.path("home/.claude/settings.json")]);
+            let args = if cli.name == "claude" { format!("args = {settings}\n") } else { String::new() };
+            place.write("repo/quorate.toml", table.replace("timeout =", &format!("{args}timeout =")));
             let arguments = ["review", "draft.md", "--executor", cli.name, "--format", "json"];
             let (code, said) = quorate(&place, &model, &arguments);
             assert_eq!(code, 0, "{}: {said}", cli.name);

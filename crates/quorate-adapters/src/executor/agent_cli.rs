@@ -78,31 +78,37 @@ struct AgentCli {
 }
 
 impl AgentCli {
-    /// What the CLI prints when it is asked for something about itself, whether or not it succeeds.
-    async fn printed(&self, arguments: &[&str], deadline: Instant) -> Result<String, Failure> {
+    /// What the CLI prints when it is asked for something about itself.
+    async fn printed(&self, judge: &Judge, arguments: &[&str], deadline: Instant) -> Result<String, Failure> {
         let launch = self.recipe.asks_itself(arguments)?;
         let ended = call::run(launch, "".into(), deadline).await?;
-        match ended.ending {
-            Ending::Exited(_) => Ok(String::from_utf8_lossy(&ended.stdout).into_owned()),
-            Ending::DeadlinePassed => Err(Failure::TimedOut),
-            Ending::Flooded => Ok(String::new()),
-        }
+        let why = match ended.ending {
+            Ending::Exited(status) if status.success() => {
+                return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
+            }
+            Ending::Exited(status) => {
+                output::unsuccessful(output::Output::Text, status, &ended.stdout, &ended.stderr)
+            }
+            Ending::DeadlinePassed => return Err(Failure::TimedOut),
+            Ending::Flooded => "printed more than is read".to_owned(),
+        };
+        Err(judge.too_different(&self.recipe.name(), &format!("`{}` {why}", arguments.join(" "))))
     }
 
     /// What a judge's arguments are made of, asked for once.
     async fn before(&self, judge: &Judge, deadline: Instant) -> Result<Option<&str>, Failure> {
         let Some(arguments) = judge.before else { return Ok(None) };
         self.before
-            .get_or_try_init(|| self.printed(arguments, deadline))
+            .get_or_try_init(|| self.printed(judge, arguments, deadline))
             .await
             .map(|printed| Some(&**printed))
     }
 
     async fn inspected(&self, judge: &Judge, deadline: Instant) -> Result<Inspected, Failure> {
-        let version = self.printed(&["--version"], deadline).await?;
+        let version = self.printed(judge, &["--version"], deadline).await?;
         let mut lists = String::new();
         for arguments in judge.lists {
-            lists.push_str(&self.printed(arguments, deadline).await?);
+            lists.push_str(&self.printed(judge, arguments, deadline).await?);
             lists.push('\n');
         }
         judge.inspect(&self.recipe.name(), &version, &lists, self.recipe.tools().unwrap_or_default())
