@@ -278,6 +278,25 @@ fn a_preset_reads_what_its_command_prints() {
     assert_eq!((reply.text.as_str(), reply.usage.tokens_in), ("{\"echoed\": 1}", Some(5)));
 }
 
+#[test]
+fn a_cli_that_does_not_know_a_judges_flags_is_not_asked() {
+    // X15
+    let animal = Animal::with("knows_no_flags", json!({"preset": "claude"}));
+    let failure = animal.ask("prompt").0.expect_err("it does not know the flags").to_string();
+    for part in ["unknown option '--safe-mode'", "tried with `2.1.197`", "quorate doctor"] {
+        assert!(failure.contains(part), "{failure}");
+    }
+    let failure = animal.inspect().expect_err("it lacks flags").to_string();
+    assert!(failure.contains("0.9.1 does not know `--tools`"), "{failure}");
+    let animal = Animal::with("plays_codex", json!({"preset": "codex", "args": ["--enable", "shell_tool"]}));
+    let failure = animal.ask("prompt").0.expect_err("it would have a shell").to_string();
+    assert!(failure.contains("`--enable` in `args`"), "{failure}");
+    // What is no codex does not print its catalog.
+    let failure =
+        Animal::with("says_nothing", json!({"preset": "codex"})).ask("prompt").0.expect_err("no catalog");
+    assert!(failure.to_string().contains("catalog of models"), "{failure}");
+}
+
 async fn futures_of(animals: &[Animal]) -> Vec<animal::Asked> {
     let mut pending: Vec<_> =
         animals.iter().map(|animal| Box::pin(animal.invoke("prompt", TIMEOUT))).collect();

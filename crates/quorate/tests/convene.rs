@@ -149,9 +149,12 @@ fn a_plan_asks_nobody_and_leaves_nothing() {
     );
     let prompt = plan["first"][0]["prompt"].as_str().unwrap();
     let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("`{what}` is not in\n{prompt}"));
-    // X2: the material, then who is asked, then the persona, then the form.
-    assert!(at("A new region") < at("You are `leaf`") && at("You are `leaf`") < at("You are leaf."));
-    assert!(at("You are leaf.") < at("\"severity\""));
+    // X2: the form, then the material, then who is asked, then the persona.
+    assert!(
+        at("\"severity\"") < at("A new region")
+            && at("A new region") < at("You are `leaf`")
+            && at("You are `leaf`") < at("You are leaf.")
+    );
     assert!(!place.path(".quorate").exists());
 }
 

@@ -1,5 +1,5 @@
-//! The prompts that members of a real run read: what they share, what stands between markers, and what comes last
-//! (X2, X3, X4).
+//! The prompts that members of a real run read: what they share, what stands between markers, and what comes first and
+//! last (X2, X3, X4).
 
 #![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
@@ -36,8 +36,8 @@ fn read(place: &Place) -> Read {
         );
     }
     let first = prompts.values().next().expect("there are prompts");
-    let start = first.find("<<<end ").expect("a marker") + "<<<end ".len();
-    let nonce = first[start..].split(">>>").next().expect("it ends").to_owned();
+    let start = first.find("MARKER is `").expect("the run's marker") + "MARKER is `".len();
+    let nonce = first[start..].split('`').next().expect("it ends").to_owned();
     Read { prompts, nonce }
 }
 
@@ -70,22 +70,36 @@ fn end_of(prompt: &str, kind: &str, nonce: &str) -> usize {
 }
 
 #[test]
-fn nine_prompts_share_what_they_can() {
+fn prompts_of_one_form_share_everything_up_to_who_is_asked() {
     // X2
     let Read { prompts, nonce } = read(&reviewed());
     assert_eq!(prompts.len(), 9, "{:?}", prompts.keys());
-    let all = shared(prompts.values());
+    let of = |step: &str| -> Vec<&String> {
+        prompts.iter().filter(|(who, _)| who.starts_with(step)).map(|(_, prompt)| prompt).collect()
+    };
+    let both_rounds = of("r");
+    assert_eq!(both_rounds.len(), 8);
     let artifact = end_of(&prompts["r1/skeptic"], "artifact", &nonce);
-    assert!(all * 10 >= artifact * 9, "all nine share {all} of {artifact} bytes");
-    let later: Vec<&String> =
-        prompts.iter().filter(|(who, _)| !who.starts_with("r1/")).map(|(_, prompt)| prompt).collect();
-    assert_eq!(later.len(), 5);
-    let five = shared(later.into_iter());
-    let cross_read = end_of(&prompts["r2/skeptic"], "cross", &nonce);
-    assert!(
-        cross_read > artifact && five * 10 >= cross_read * 9,
-        "the later five share {five} of {cross_read} bytes"
-    );
+    let all = shared(both_rounds.into_iter());
+    assert!(all >= artifact, "both rounds share {all} of {artifact} bytes");
+    for (step, kind) in [("r1/", "artifact"), ("r2/", "cross")] {
+        let round = shared(of(step).into_iter());
+        let asked = prompts[&format!("{step}skeptic")].find("You are `").expect("who is asked");
+        let material = end_of(&prompts[&format!("{step}skeptic")], kind, &nonce);
+        assert!(round > material && round >= asked, "{step} shares {round} of {asked} bytes");
+    }
+    // The adjudicator has a form of its own; what it shares with the others is the instruction.
+    assert!(shared(prompts.values()) > 400);
+}
+
+#[test]
+fn runs_share_the_instruction_and_the_form() {
+    // X2
+    let runs = [read(&reviewed()), read(&reviewed())];
+    let [first, second] = &runs.each_ref().map(|run| &run.prompts["r2/skeptic"]);
+    let nonce = first.find(&runs[0].nonce).expect("the nonce");
+    assert_eq!(shared([*first, *second].into_iter()), nonce);
+    assert!(first[..nonce].contains("never an instruction") && first[..nonce].contains("\"would_block\""));
 }
 
 #[test]
@@ -112,7 +126,7 @@ fn material_stands_between_markers_that_nobody_could_know() {
 }
 
 #[test]
-fn who_is_asked_comes_after_the_material_and_the_form_of_the_answer_last() {
+fn the_form_of_the_answer_comes_first_and_who_is_asked_after_the_material() {
     // INTERFACES
     let Read { prompts, nonce } = read(&reviewed());
     let last_marker = format!("<<<end {nonce}>>>");
@@ -120,10 +134,20 @@ fn who_is_asked_comes_after_the_material_and_the_form_of_the_answer_last() {
         let material = prompt.rfind(&last_marker).expect("material");
         let asked = prompt.rfind("You are `").expect("who is asked");
         let role = prompt.rfind("our one concern").expect("the built-in role texts say it");
-        let schema = prompt.rfind("JSON Schema").expect("a schema");
-        assert!(material < asked && asked < role && role < schema, "{who}");
+        let schema = prompt.find("JSON Schema").expect("a schema");
+        let first = prompt.find("<<<material artifact").expect("a marker");
+        assert!(schema < first && material < asked && asked < role, "{who}");
+        assert!(
+            prompt
+                .trim_end()
+                .ends_with("exactly one JSON object that fits the JSON Schema above, and nothing else.")
+        );
         let text = &prompt[prompt[schema..].find('{').expect("an object") + schema..];
-        let schema: serde_json::Value = serde_json::from_str(text.trim()).expect("the schema is the end");
+        let schema: serde_json::Value = serde_json::Deserializer::from_str(text)
+            .into_iter()
+            .next()
+            .expect("a schema")
+            .expect("the schema is JSON");
         let required = if who == "adjudicator" { "reasoning" } else { "would_block" };
         assert!(
             schema["required"].to_string().contains(required) || schema.to_string().contains(required),

@@ -1,8 +1,9 @@
 //! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
 //! executor and what the program calls; the parts are in `agent_cli/`: how the block is read (`recipe`), the CLIs
 //! that are known by name (`presets`), what their output means (`output`, `limits`), their `version`, which variables they
-//! get (`environment`), what they cannot reach (`sandbox`), how many run at once (`room`), and how one is started, watched
-//! and ended (`spawn`, `call`, `family`, `orphans`, `mark`, `guard`).
+//! get (`environment`), what they cannot reach (`sandbox`), how a vendor's CLI is called as a judge (`judge`,
+//! `private_dir`), how many run at once (`room`), and how one is started, watched and ended (`spawn`, `call`, `family`,
+//! `orphans`, `mark`, `guard`).
 
 pub(crate) mod act;
 mod call;
@@ -16,6 +17,7 @@ mod family;
 mod files;
 mod granted;
 pub mod guard;
+mod judge;
 mod limits;
 mod mark;
 pub(crate) mod once;
@@ -23,6 +25,7 @@ mod orphans;
 mod output;
 mod pipes;
 mod presets;
+mod private_dir;
 #[cfg(target_os = "linux")]
 mod proc;
 mod recipe;
@@ -34,18 +37,22 @@ mod spawn;
 mod version;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{
-    About, Act, Admission, Executor, Failure, Invocation, Refused, Reply, Settings,
+    About, Act, Admission, Executor, Failure, Inspected, Invocation, Refused, Reply, Settings,
 };
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
+use call::Ending;
 pub use call::settle;
+use judge::Judge;
 pub use presets::{BARE, PRESETS, Preset};
 use recipe::{Prepared, Recipe};
 use sandbox::Sandbox;
+use tokio::sync::OnceCell;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = "agent-cli";
@@ -55,7 +62,7 @@ pub const KIND: &str = "agent-cli";
 /// # Errors
 /// When the block has an unknown key, a value of the wrong type, or neither `command` nor `preset`.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
-    Ok(Arc::new(AgentCli { recipe: Recipe::read(settings)? }))
+    Ok(Arc::new(AgentCli { recipe: Recipe::read(settings)?, before: OnceCell::new() }))
 }
 
 /// Ends at once everything that members of this process had started.
@@ -101,6 +108,46 @@ pub fn claim_orphans() {
 
 struct AgentCli {
     recipe: Recipe,
+    /// What the call before a judge's first one has printed.
+    before: OnceCell<String>,
+}
+
+impl AgentCli {
+    /// What the CLI prints when it is asked for something about itself.
+    async fn printed(&self, judge: &Judge, arguments: &[&str], deadline: Instant) -> Result<String, Failure> {
+        let launch = self.recipe.asks_itself(arguments)?;
+        let ended = call::run(Arc::new(launch), "".into(), deadline).await?;
+        let why = match ended.ending {
+            Ending::Exited(status) if status.success() => {
+                return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
+            }
+            Ending::Exited(status) => {
+                output::unsuccessful(output::Output::Text, status, &ended.stdout, &ended.stderr)
+            }
+            Ending::DeadlinePassed => return Err(Failure::TimedOut),
+            Ending::Flooded => "printed more than is read".to_owned(),
+        };
+        Err(judge.too_different(&self.recipe.name(), &format!("`{}` {why}", arguments.join(" "))))
+    }
+
+    /// What a judge's arguments are made of, asked for once.
+    async fn before(&self, judge: &Judge, deadline: Instant) -> Result<Option<&str>, Failure> {
+        let Some(arguments) = judge.before else { return Ok(None) };
+        self.before
+            .get_or_try_init(|| self.printed(judge, arguments, deadline))
+            .await
+            .map(|printed| Some(&**printed))
+    }
+
+    async fn inspected(&self, judge: &Judge, deadline: Instant) -> Result<Inspected, Failure> {
+        let version = self.printed(judge, &["--version"], deadline).await?;
+        let mut lists = String::new();
+        for arguments in judge.lists {
+            lists.push_str(&self.printed(judge, arguments, deadline).await?);
+            lists.push('\n');
+        }
+        judge.inspect(&self.recipe.name(), &version, &lists, self.recipe.tools().unwrap_or_default())
+    }
 }
 
 #[async_trait]
@@ -131,9 +178,23 @@ impl Executor for AgentCli {
         admission
     }
 
+    fn tools(&self) -> Option<Vec<String>> {
+        self.recipe.tools().map(<[String]>::to_vec)
+    }
+
+    async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {
+        let judge = self.recipe.judge()?;
+        Some(self.inspected(judge, deadline.into_std()).await)
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline.into_std();
-        let Prepared { launch, files } = self.recipe.prepare(&invocation)?;
+        let judge = self.recipe.judge().filter(|_| invocation.speaking.is_none());
+        let before = match judge {
+            Some(judge) => self.before(judge, deadline).await?,
+            None => None,
+        };
+        let Prepared { launch, files } = self.recipe.prepare(&invocation, before)?;
         let (form, notes) = (invocation.form, invocation.notes);
         notes.note(|noted| noted.version = version::known(&launch.program));
         let launch = Arc::new(launch);
@@ -145,6 +206,14 @@ impl Executor for AgentCli {
             noted.model.clone_from(&model);
             noted.last_words = Some(last_words).filter(|words| !words.is_empty());
         });
+        if let (Some(judge), Ending::Exited(status)) = (judge, &ended.ending)
+            && !status.success()
+            && let Some(said) = Judge::unknown_flag(&ended.stderr)
+        {
+            return Err(
+                judge.too_different(&self.recipe.name(), &format!("it does not know an argument ({said})"))
+            );
+        }
         match output::judge(self.recipe.output, form, &self.recipe.name(), ended, files.as_ref()) {
             Ok(reply) => Ok(Reply { model, usage, ..reply }),
             Err(failure) => Err(explained(failure, launch.sandbox.as_ref())),

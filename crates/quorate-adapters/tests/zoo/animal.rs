@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::agent_cli;
 
-use quorate_kernel::ports::executor::{Executor, Failure, Invocation, Reply, Settings};
+use quorate_kernel::ports::executor::{Executor, Failure, Inspected, Invocation, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
@@ -61,6 +61,12 @@ impl Animal {
         let took = before.elapsed();
         assert_eq!(left_of(&self.marker), 0, "{}: processes are left", self.name);
         (asked, took)
+    }
+
+    /// Holds the installed program against what a judge needs.
+    pub(crate) fn inspect(&self) -> Result<Inspected, Failure> {
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
+        runtime().block_on(self.executor.inspect(deadline)).expect("a preset is inspected")
     }
 
     /// Asks once.

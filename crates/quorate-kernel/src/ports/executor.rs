@@ -192,6 +192,15 @@ impl Act {
     }
 }
 
+/// What the program behind an executor was found to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// Whether this version was tried.
+    pub tried: bool,
+    /// Its version, and what it lets a judge do, in one line.
+    pub detail: String,
+}
+
 /// Somebody who can be asked. See the module's text for the contract.
 #[async_trait]
 pub trait Executor: Send + Sync {
@@ -243,6 +252,17 @@ pub trait Executor: Send + Sync {
     /// invocation, with all its attempts, is over.
     async fn admit(&self) -> Admission {
         Admission::default()
+    }
+
+    /// The tools that whoever judges through it has; `None` where that is not known.
+    fn tools(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Holds the installed program against what the executor needs of it, without a question; `None` where there is
+    /// nothing to hold. Fails where the program lacks something without which it must not be asked.
+    async fn inspect(&self, _deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {
+        None
     }
 
     /// Asks once.

@@ -59,7 +59,13 @@ pub struct Finding {
 pub fn schema(round: Round) -> Json {
     let (required, irreducible) = match round {
         Round::First => (json!(["would_block"]), json!({"type": ["boolean", "null"]})),
-        Round::Second => (json!(["would_block", "irreducible"]), json!({"type": "boolean"})),
+        Round::Second => (
+            json!(["would_block", "irreducible"]),
+            json!({
+                "type": "boolean",
+                "description": "true only if you block and no revision could repair what you block on"
+            }),
+        ),
     };
     json!({
         "type": "object",

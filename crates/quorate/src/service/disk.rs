@@ -190,7 +190,7 @@ pub enum Text {
 /// When it cannot be read, or is not UTF-8.
 pub fn text(path: &Path) -> std::io::Result<Text> {
     let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-    match whole(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
+    match read(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Text::There(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
         Err(error) => Err(error),

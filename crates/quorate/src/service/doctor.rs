@@ -157,9 +157,19 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                     continue;
                 }
                 let own = || environment.trust.without_asking().admit(environment, chosen.needs());
-                match asked.as_ref().ok().copied().map_or_else(own, Ok) {
-                    Ok(admitted) => call(title, &chosen, admitted, timeout).await,
-                    Err(stop) => bad(&title, said(&stop)),
+                let admitted = match asked.as_ref().ok().copied().map_or_else(own, Ok) {
+                    Ok(admitted) => admitted,
+                    Err(stop) => {
+                        checks.push(bad(&title, said(&stop)));
+                        continue;
+                    }
+                };
+                let program = inspected(&chosen, admitted, timeout).await;
+                let callable = program.as_ref().is_none_or(|check| check.state != State::Bad);
+                checks.extend(program);
+                match callable {
+                    true => call(title, &chosen, admitted, timeout).await,
+                    false => bad(&title, "not asked: its program cannot be called as a judge".to_owned()),
                 }
             }
             Err(stop) => bad(&format!("executor {name}"), said(&stop)),
@@ -167,6 +177,18 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
         checks.push(check);
     }
     checks
+}
+
+/// What the program behind an executor lets a judge do, held against what is needed of it.
+async fn inspected(chosen: &Chosen, admitted: Admitted, timeout: Duration) -> Option<Check> {
+    let deadline = tokio::time::Instant::now() + timeout;
+    let name = format!("judges of {}", chosen.name);
+    Some(match chosen.executor(admitted).inspect(deadline).await? {
+        Ok(inspected) if inspected.tried => good(&name, inspected.detail),
+        Ok(inspected) => Check { name, state: State::Noted, detail: inspected.detail },
+        Err(Failure::TimedOut) => bad(&name, format!("no version within {} s", timeout.as_secs())),
+        Err(Failure::Failed { message }) => bad(&name, message),
+    })
 }
 
 async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Duration) -> Check {

@@ -64,6 +64,11 @@ impl Chosen {
         self.executor.about()
     }
 
+    /// The tools that whoever judges through it has; `None` where that is not known.
+    pub fn tools(&self) -> Option<Vec<String>> {
+        self.executor.tools()
+    }
+
     /// The files that have to be trusted before it is asked.
     pub fn needs(&self) -> Vec<Need> {
         self.needs.clone()

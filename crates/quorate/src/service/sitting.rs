@@ -217,7 +217,7 @@ impl Sitting {
             "priors": priors,
             "redactions": redactions,
             "max_calls": self.caps.calls,
-            "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model}],
+            "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model, "tools": self.executor.tools()}],
             "config": path(desk.workspace.council_path.as_deref()),
             "files": desk.workspace.council.files,
             "host": path(desk.workspace.host_path.as_deref()),

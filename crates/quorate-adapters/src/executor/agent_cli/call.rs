@@ -60,6 +60,8 @@ pub(super) async fn run(launch: Arc<Launch>, prompt: Arc<str>, deadline: Instant
         .name("member".into())
         .spawn(move || {
             let ended = attend(&launch, prompt, deadline, hangup);
+            // Its private directory goes first where nobody waits any more: whoever settles waits for that, too.
+            drop(launch);
             drop(live);
             // Nobody listens when the future was dropped.
             let _ = report.send(ended);

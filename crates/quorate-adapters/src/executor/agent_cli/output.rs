@@ -1,6 +1,7 @@
 //! From what a command did and printed to a reply or a failure. What each CLI's output means stands in its preset's
 //! file; this one decides in which order it is asked.
 
+use quorate_kernel::answer;
 use quorate_kernel::ports::executor::{Failure, Reply};
 use quorate_protocol::answers::Schema;
 
@@ -103,7 +104,14 @@ pub(super) fn judge(
     if let Some(meaning) = says_so(&stdout) {
         return Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
-    let reply = output.read(&stdout, last_message).map_err(|why| match why {
+    let read = match output.read(&stdout, last_message) {
+        // A script in the CLI's place may print the answer itself.
+        Err(NoReply::Malformed) if form.structured() && answer::extract(form, &stdout, &[]).is_ok() => {
+            Ok(Reply { text: stdout.clone(), ..Reply::default() })
+        }
+        read => read,
+    };
+    let reply = read.map_err(|why| match why {
         NoReply::Reported(error) => failed(&with_excerpt("reports an error", &error)),
         NoReply::Malformed => {
             failed(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
@@ -218,6 +226,40 @@ mod tests {
             judged(0, "Rate limit exceeded", ""),
             Err("`x` gave no answer: the rate limit is reached: Rate limit exceeded".into())
         );
+    }
+
+    #[test]
+    fn an_answer_without_an_envelope_is_an_answer() {
+        let judged = |output, form, stdout: &str| {
+            let ended = Ended {
+                ending: Ending::Exited(ExitStatus::from_raw(0)),
+                stdout: stdout.as_bytes().to_vec(),
+                stderr: Vec::new(),
+            };
+            judge(output, form, "x", ended, None).map(|reply| reply.text)
+        };
+        let answer = "Here it is:\n{\"would_block\": false}\n";
+        for output in [Output::ClaudeJson, Output::CodexJsonl, Output::GeminiJson] {
+            assert_eq!(judged(output, Schema::FirstAnswer, answer).as_deref(), Ok(answer), "{output:?}");
+            assert_eq!(
+                judged(output, Schema::FirstAnswer, answer.split_at(12).1).map(|_| ()),
+                Ok(()),
+                "{output:?}"
+            );
+            for (form, stdout) in [
+                (Schema::FirstAnswer, "I would not block it."),
+                (Schema::FirstAnswer, "{\"would_block\": \"no\"}"),
+                (Schema::FirstAnswer, "{\"would_block\": false} {\"would_block\": true}"),
+                (Schema::Said, answer),
+            ] {
+                assert!(judged(output, form, stdout).is_err(), "{output:?} {form:?}: {stdout}");
+            }
+        }
+        // What an envelope reports is no answer, whatever it quotes.
+        let error = r#"{"type": "result", "is_error": true, "result": "{\"would_block\": false}"}"#;
+        assert!(judged(Output::ClaudeJson, Schema::FirstAnswer, error).is_err());
+        let error = r#"{"error": {"message": "quota"}, "would_block": false}"#;
+        assert!(judged(Output::GeminiJson, Schema::FirstAnswer, error).is_err());
     }
 
     #[test]

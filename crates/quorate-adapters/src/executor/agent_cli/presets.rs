@@ -7,11 +7,13 @@ mod ollama;
 
 use std::ffi::OsString;
 
-use quorate_protocol::Json;
+use quorate_protocol::{Json, answers};
 
 use super::files::AnswerFiles;
 use super::granted::Granted;
+use super::judge::Judge;
 use super::output::Output;
+use super::private_dir::Furniture;
 
 /// All presets, sorted.
 pub const PRESETS: &[Preset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, ollama::PRESET];
@@ -40,6 +42,12 @@ pub struct Preset {
     pub(super) tool_flags: &'static [&'static str],
     /// How it is given the MCP servers that a participant may use.
     pub(super) servers: TakesServers,
+    /// The schema as the CLI takes it; `None` where it does not take such a one.
+    pub(super) schema: fn(answers::Schema, &Json) -> Option<Json>,
+    /// The variable that keeps `@path` in a prompt from attaching files, where it has one.
+    pub(super) no_attachments: Option<&'static str>,
+    /// How it is called as a judge; `None` for a CLI that has nothing to take away.
+    pub(super) judge: Option<&'static Judge>,
     /// The arguments of one attempt.
     pub(super) arguments: fn(&Ask<'_>) -> Vec<OsString>,
 }
@@ -61,12 +69,14 @@ pub(super) struct Ask<'a> {
     pub(super) model: Option<&'a str>,
     /// The arguments that the table adds.
     pub(super) extra: &'a [String],
-    /// The JSON Schema of the answer; none where the answer is text.
+    /// The JSON Schema of the answer as the CLI takes it; none where the answer is text, or it takes none.
     pub(super) schema: Option<&'a Json>,
     /// The files, for a preset that wants them.
     pub(super) files: Option<&'a AnswerFiles>,
     /// What the participant may use.
     pub(super) granted: &'a Granted<'a>,
+    /// What a judge is given; `None` for a participant.
+    pub(super) furniture: Option<&'a Furniture>,
 }
 
 impl Ask<'_> {
@@ -85,27 +95,27 @@ impl<'a> Ask<'a> {
         schema: &'a Json,
         granted: &'a Granted<'a>,
     ) -> Self {
-        Ask { model, extra, schema: Some(schema), files: None, granted }
+        Ask { model, extra, schema: Some(schema), files: None, granted, furniture: None }
     }
 }
 
 /// A list of arguments under construction.
-struct Arguments {
-    list: Vec<OsString>,
+pub(super) struct Arguments {
+    pub(super) list: Vec<OsString>,
 }
 
 impl Arguments {
-    fn of(first: &[&str]) -> Self {
+    pub(super) fn of(first: &[&str]) -> Self {
         Arguments { list: first.iter().map(OsString::from).collect() }
     }
 
-    fn flag(mut self, flag: &str, value: impl Into<OsString>) -> Self {
+    pub(super) fn flag(mut self, flag: &str, value: impl Into<OsString>) -> Self {
         self.list.extend([OsString::from(flag), value.into()]);
         self
     }
 
     /// A flag and its value as one argument, for flags that would take more than one.
-    fn joined(mut self, flag: &str, value: &str) -> Self {
+    pub(super) fn joined(mut self, flag: &str, value: &str) -> Self {
         self.list.push(format!("{flag}={value}").into());
         self
     }
@@ -117,6 +127,12 @@ impl Arguments {
         }
     }
 
+    /// What only a judge gets.
+    fn judged(mut self, furniture: Option<&Furniture>) -> Self {
+        self.list.extend(furniture.into_iter().flat_map(|furniture| furniture.arguments.iter().cloned()));
+        self
+    }
+
     fn extra(mut self, extra: &[String]) -> Self {
         self.list.extend(extra.iter().map(OsString::from));
         self
@@ -125,6 +141,10 @@ impl Arguments {
 
 /// The model that answered and what an attempt cost, as far as an output says so.
 pub(super) type Spent = (Option<String>, quorate_kernel::ports::executor::Usage);
+/// For a CLI that needs no other schema than ours, or is only told that the answer is to be JSON.
+fn as_it_is(_: answers::Schema, schema: &Json) -> Option<Json> {
+    Some(schema.clone())
+}
 
 /// A count in an envelope.
 fn count(value: &Json, key: &str) -> Option<u64> {
@@ -138,7 +158,7 @@ fn words(arguments: &[OsString]) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, Granted, PRESETS, words};
+    use super::{Ask, Granted, Judge, PRESETS, words};
     use serde_json::json;
 
     #[test]
@@ -152,5 +172,48 @@ mod tests {
         let (schema, granted) = (json!({}), Granted::default());
         let ask = Ask::structured(Some("m"), &extra, &schema, &granted);
         assert_eq!(words(&ask.plain()), ["--print", "--model", "m"]);
+    }
+
+    fn judge(name: &str) -> &'static Judge {
+        PRESETS.iter().find(|preset| preset.name == name).and_then(|preset| preset.judge).expect("a preset")
+    }
+
+    #[test]
+    fn a_version_without_a_needed_flag_is_refused_with_those_that_were_tried() {
+        // X15
+        let judge = judge("claude");
+        let all = judge.needs.join(" <x>\n  ");
+        let inspected = judge.inspect("claude", "2.1.197 (Claude Code)\n", &all, &[]).unwrap();
+        assert!(inspected.tried && inspected.detail.contains("tools of a judge: none"), "{inspected:?}");
+        let newer = judge.inspect("claude", "2.9.0 (Claude Code)", &all, &["Read".into()]).unwrap();
+        assert!(!newer.tried && newer.detail.contains("tried with `2.1.197`"), "{newer:?}");
+        assert!(newer.detail.contains("tools of a judge: Read"), "{newer:?}");
+        let lacking = all.replace("--safe-mode", "--safe-modes");
+        let failure = judge.inspect("claude", "1.0.3", &lacking, &[]).unwrap_err().to_string();
+        for part in ["1.0.3 does not know `--safe-mode`", "tried with `2.1.197`"] {
+            assert!(failure.contains(part), "{failure}");
+        }
+        assert!(judge.inspect("claude", "an answer", &all, &[]).is_err());
+    }
+
+    #[test]
+    fn arguments_that_open_what_a_judge_does_not_have_are_refused() {
+        let refuses = |judge: &Judge, args: &[&str]| {
+            judge.refuses(&args.iter().map(ToString::to_string).collect::<Vec<_>>()).is_err()
+        };
+        let [claude, codex, gemini] = ["claude", "codex", "gemini"].map(judge);
+        assert!(refuses(claude, &["--mcp-config=x"]) && refuses(claude, &["--allowedTools", "Bash"]));
+        assert!(!refuses(claude, &["--effort", "high", "--settings=login.json"]));
+        for args in [
+            &["-c", "mcp_servers.x.command=\"sh\""][..],
+            &["--config=features.shell_tool=true"],
+            &["-cweb_search=live"],
+            &["-c= tools.view_image=true"],
+            &["--enable", "shell_tool"],
+        ] {
+            assert!(refuses(codex, args), "{args:?}");
+        }
+        assert!(!refuses(codex, &["-c", "model_reasoning_effort=\"high\""]));
+        assert!(refuses(gemini, &["--yolo"]) && !refuses(gemini, &["--debug"]));
     }
 }

@@ -3,6 +3,7 @@
 
 mod cli;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::{Act, Failure, Invocation, Refused, Servers, Settings};
@@ -12,8 +13,10 @@ use quorate_protocol::answers::Schema;
 use super::environment::{Base, Environment};
 use super::files::AnswerFiles;
 use super::granted::Granted;
+use super::judge::{Desk, Judge};
 use super::output::Output;
 use super::presets::{Ask, PRESETS, Preset, TakesServers};
+use super::private_dir::{Furniture, PrivateDir};
 use super::room::Room;
 use super::sandbox::{Sandbox, Whose};
 use super::spawn::Launch;
@@ -36,6 +39,7 @@ const KEYS: &[&str] = &[
     "answer",
     "max_processes",
     "sandbox",
+    "tools",
 ];
 
 /// How a member is started.
@@ -59,6 +63,8 @@ pub(super) struct Recipe {
     pub(super) room: Room,
     /// How it is confined; `None` where the block wants that.
     sandbox: Option<Whose>,
+    /// The tools that the block names.
+    tools: Option<Vec<String>>,
 }
 
 /// One attempt, ready to start.
@@ -107,6 +113,7 @@ impl Recipe {
             servers: settings.servers.clone(),
             room: Room::of(settings, block.count("max_processes")?),
             sandbox: sandbox(&block, preset)?,
+            tools: tools(&block, preset)?,
             cli,
             model,
         })
@@ -140,45 +147,108 @@ impl Recipe {
         act
     }
 
-    /// Everything that is needed to start one attempt.
-    pub(super) fn prepare(&self, invocation: &Invocation) -> Result<Prepared, Failure> {
-        let schema = invocation.form.structured().then_some(&*invocation.schema);
-        let granted = Granted::of(invocation.speaking.as_deref(), &self.servers, &self.dir);
+    /// How its CLI is called as a judge, where it has something to take away.
+    pub(super) fn judge(&self) -> Option<&'static Judge> {
+        self.preset.and_then(|preset| preset.judge)
+    }
+
+    /// The tools that a judge of it has; `None` where nothing is known of them.
+    pub(super) fn tools(&self) -> Option<&[String]> {
+        self.preset.map(|_| self.tools.as_deref().unwrap_or_default())
+    }
+
+    /// A call of the CLI for what it says of itself, with no prompt behind it.
+    pub(super) fn asks_itself(&self, arguments: &[&str]) -> Result<Launch, Failure> {
+        let private = PrivateDir::new()?;
+        let arguments = arguments.iter().map(Into::into).collect();
+        self.launch(arguments, self.environment.variables(), Some(private))
+    }
+
+    /// Everything that is needed to start one attempt. `before` is what the judge's call before has printed.
+    pub(super) fn prepare(&self, invocation: &Invocation, before: Option<&str>) -> Result<Prepared, Failure> {
+        let schema = self.schema(invocation);
+        let mut granted = Granted::of(invocation.speaking.as_deref(), &self.servers, &self.dir);
+        let judged = self.judge().filter(|_| invocation.speaking.is_none());
+        if invocation.speaking.is_some() {
+            granted.allowed = granted.allowed.or(self.tools.as_deref());
+        }
         self.may_restrict(&granted)?;
-        let files = self.files(schema, &granted)?;
+        let files = self.files(schema.as_ref(), &granted)?;
         let named = self.model.as_deref();
         let by_template = named.zip(self.cli.as_ref()).and_then(|(model, cli)| cli.model_args(model));
         let model = named.filter(|_| by_template.is_none());
         let extra = [self.args.clone(), by_template.unwrap_or_default()].concat();
-        let ask = Ask { model, extra: &extra, schema, files: files.as_ref(), granted: &granted };
-        let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
         // Whoever is given a server is given what the server needs.
         let needed = if self.passes_servers() { granted.variables() } else { Vec::new() };
-        let launch =
-            Launch { arguments, variables: self.environment.variables_and(&needed), ..self.launch()? };
+        let mut variables = self.environment.variables_and(&needed);
+        let private = judged.map(|judge| self.private(judge, before, &extra, &variables)).transpose()?;
+        let furniture = private.as_ref().map(|(_, furniture)| furniture);
+        let ask = Ask {
+            model,
+            extra: &extra,
+            schema: schema.as_ref(),
+            files: files.as_ref(),
+            granted: &granted,
+            furniture,
+        };
+        let arguments = self.preset.map_or_else(|| ask.plain(), |preset| (preset.arguments)(&ask));
+        // What the manifest or the table restricts, `@path` in what others say must not widen.
+        let attachments =
+            self.preset.filter(|_| granted.allowed.is_some()).and_then(|preset| preset.no_attachments);
+        let more = attachments.map(|name| (name.into(), "1".into()));
+        variables.extend(
+            more.into_iter().chain(furniture.into_iter().flat_map(|all| all.variables.iter().cloned())),
+        );
+        let launch = self.launch(arguments, variables, private.map(|(private, _)| private))?;
         Ok(Prepared { launch, files })
     }
 
-    /// The start of the program, without arguments.
-    fn launch(&self) -> Result<Launch, Failure> {
+    /// The start of the program: in a private directory, where there is one.
+    fn launch(
+        &self,
+        arguments: Vec<OsString>,
+        variables: Vec<(OsString, OsString)>,
+        private: Option<PrivateDir>,
+    ) -> Result<Launch, Failure> {
         let program = super::command::find(&self.command, &self.dir)?;
-        let sandbox = self.sandbox.map(|whose| Sandbox::of(whose, &program, &self.cwd)).transpose();
+        let cwd = private.as_ref().map_or_else(|| self.cwd.clone(), PrivateDir::work);
+        let sandbox = self.sandbox.map(|whose| Sandbox::of(whose, &program, &cwd)).transpose();
         let sandbox = sandbox.map_err(|error| {
-            Failure::failed(format!("no temporary directory can be made ({error}); check TMPDIR"))
+            Failure::failed(format!("cannot make a temporary directory: {error}; check TMPDIR"))
         })?;
-        Ok(Launch {
-            program,
-            arguments: Vec::new(),
-            variables: self.environment.variables(),
-            cwd: self.cwd.clone(),
-            sandbox: sandbox.flatten(),
-        })
+        Ok(Launch { program, arguments, variables, cwd, sandbox: sandbox.flatten(), private })
     }
 
     /// Learns the version of a program that is known by name.
     pub(super) async fn learn_version(&self) {
-        if let (Some(_), Ok(launch)) = (self.preset, self.launch()) {
+        if let (Some(_), Ok(launch)) = (self.preset, self.asks_itself(&[])) {
             version::learn(launch).await;
+        }
+    }
+
+    /// The private directory of a judge, furnished.
+    fn private(
+        &self,
+        judge: &Judge,
+        before: Option<&str>,
+        extra: &[String],
+        variables: &[(OsString, OsString)],
+    ) -> Result<(PrivateDir, Furniture), Failure> {
+        judge.refuses(extra)?;
+        let private = PrivateDir::new()?;
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let desk = Desk { private: private.path(), tools, dir: &self.cwd, extra, variables, before };
+        let furniture = (judge.furnish)(&desk).map_err(|why| judge.too_different(&self.name(), &why))?;
+        private.furnish(&furniture)?;
+        Ok((private, furniture))
+    }
+
+    /// The schema of a structured answer, as the CLI takes it.
+    fn schema(&self, invocation: &Invocation) -> Option<Json> {
+        let schema = invocation.form.structured().then_some(&*invocation.schema)?;
+        match self.preset {
+            Some(preset) => (preset.schema)(invocation.form, schema),
+            None => Some(schema.clone()),
         }
     }
 
@@ -222,6 +292,34 @@ fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> R
 fn sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Whose>, Refused> {
     let confined = if block.has("sandbox") { block.flag("sandbox")? } else { preset.is_some() };
     Ok(confined.then(|| preset.map_or(Whose::Own, |_| Whose::Vendor)))
+}
+
+/// The tools that the block names, checked as far as the preset knows them.
+fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Vec<String>>, Refused> {
+    if !block.has("tools") {
+        return Ok(None);
+    }
+    let tools = block.texts("tools")?;
+    let wrong = |tool: &&String| tool.trim().is_empty() || tool.contains([',', '\n', '\r']);
+    if let Some(tool) = tools.iter().find(wrong) {
+        return Err(Refused::key("tools", format!("`{tool}` is not the name of a tool"))
+            .with_help("list the names that the CLI has for its tools, one by one"));
+    }
+    match preset {
+        None => Err(Refused::key("tools", "only a preset has tools that can be named")
+            .with_help("a command of your own runs as `command` and `args` have it; leave `tools` out")),
+        Some(Preset { judge: None, name, .. }) => {
+            match tools.is_empty() {
+                true => Ok(Some(tools)),
+                false => Err(Refused::key("tools", format!("the preset `{name}` has no tools"))
+                    .with_help("leave it out")),
+            }
+        }
+        Some(Preset { judge: Some(judge), name, .. }) => {
+            judge.check(name, &tools)?;
+            Ok(Some(tools))
+        }
+    }
 }
 
 fn turns(written: Option<&str>) -> Result<Schema, Refused> {

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use super::environment;
 use super::guard;
 use super::mark::{Mark, VARIABLE};
+use super::private_dir::PrivateDir;
 use super::sandbox::Sandbox;
 use super::{orphans, signals};
 
@@ -25,6 +26,8 @@ pub(super) struct Launch {
     pub(super) cwd: PathBuf,
     /// What it cannot reach; `None` lets it reach what we reach.
     pub(super) sandbox: Option<Sandbox>,
+    /// A judge's private directory, which is removed once the command and all that it started have ended.
+    pub(super) private: Option<PrivateDir>,
 }
 
 impl Launch {

@@ -256,7 +256,7 @@ impl Sitting {
             let about = member.executor.about();
             let one = json!({
                 "name": &*member.executor.name, "kind": about.kind, "model": about.model,
-                "asks_a_model": about.asks_a_model,
+                "asks_a_model": about.asks_a_model, "tools": member.executor.tools(),
             });
             if !all.contains(&one) {
                 all.push(one);

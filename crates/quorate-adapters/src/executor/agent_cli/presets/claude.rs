@@ -5,10 +5,12 @@
 //! lets it use those without asking, and `--strict-mcp-config` with `--mcp-config` gives it the named MCP servers and no
 //! others.
 
+mod judge;
+
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
-use quorate_protocol::Json;
+use quorate_protocol::{Json, answers};
 
 use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
 use crate::executor::agent_cli::output::{NoReply, Output};
@@ -33,16 +35,18 @@ pub(super) const PRESET: Preset = Preset {
         "--dangerously-skip-permissions",
     ],
     servers: TakesServers::InFile,
+    schema: accepted,
+    no_attachments: Some(judge::NO_ATTACHMENTS),
+    judge: Some(&judge::JUDGE),
     arguments,
 };
 
 fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
     let mut arguments = Arguments::of(&["--print", "--output-format", "json"]);
-    let schema = ask.schema.map(|schema| accepted(schema).to_string());
-    if let Some(schema) = schema.filter(|schema| schema.len() <= LONGEST_SCHEMA) {
-        arguments = arguments.flag("--json-schema", schema);
+    if let Some(schema) = ask.schema {
+        arguments = arguments.flag("--json-schema", schema.to_string());
     }
-    tools(arguments, ask).model("--model", ask.model).extra(ask.extra).list
+    tools(arguments, ask).judged(ask.furniture).model("--model", ask.model).extra(ask.extra).list
 }
 
 fn tools(mut arguments: Arguments, ask: &Ask<'_>) -> Arguments {
@@ -88,14 +92,14 @@ fn word(c: char) -> bool {
 
 /// The schema as the CLI accepts it: it becomes the input of a tool, where alternatives at the top are refused, and
 /// its validator knows no newer dialects by name. What is left out here is checked by us on the answer.
-fn accepted(schema: &Json) -> Json {
+fn accepted(_: answers::Schema, schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     if let Some(keywords) = schema.as_object_mut() {
         for keyword in ["$schema", "$id", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"] {
             keywords.remove(keyword);
         }
     }
-    schema
+    Some(schema).filter(|schema| schema.to_string().len() <= LONGEST_SCHEMA)
 }
 
 /// The envelope in what was printed: with `--verbose` that is the list of all messages, and the result comes last.
@@ -114,6 +118,13 @@ pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
 /// The reply in an envelope.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoReply> {
     let envelope = &envelope(stdout).ok_or(NoReply::Malformed)?;
+    // An object with none of these is no envelope: something else than the CLI printed it.
+    if !["type", "subtype", "is_error", "result", "structured_output"]
+        .iter()
+        .any(|key| envelope.get(key).is_some())
+    {
+        return Err(NoReply::Malformed);
+    }
     let result = envelope.get("result").and_then(Json::as_str);
     if envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
         return Err(NoReply::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
@@ -169,15 +180,17 @@ fn usage(envelope: &Json) -> Usage {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, Usage, arguments, read, spent};
+    use super::{NoReply, Usage, accepted, arguments, read, spent};
     use crate::executor::agent_cli::files::AnswerFiles;
     use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
+    use quorate_protocol::answers;
     use serde_json::json;
 
     #[test]
     fn the_schema_goes_along_as_the_cli_accepts_it() {
         let schema = json!({"$schema": "x", "type": "object", "anyOf": [{"required": ["a"]}]});
+        let schema = accepted(answers::Schema::Advice, &schema).unwrap();
         let extra = ["--verbose".to_owned()];
         let granted = Granted::default();
         let ask = Ask::structured(Some("opus"), &extra, &schema, &granted);
@@ -204,11 +217,13 @@ mod tests {
     fn a_participant_has_the_tools_that_the_manifest_names_and_no_others() {
         let servers =
             fixture::servers(&json!({"git.hub": {"url": "https://x/mcp"}, "db": {"command": "db"}}));
+        let nothing = json!({});
         let given = |allowed, ids: &[&str]| {
             let speaking = fixture::speaking(allowed, ids);
             let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
             let files = AnswerFiles::new(None, Some(&granted.config())).unwrap();
-            let ask = Ask { model: None, extra: &[], schema: None, files: Some(&files), granted: &granted };
+            let ask =
+                Ask { schema: None, files: Some(&files), ..Ask::structured(None, &[], &nothing, &granted) };
             let read = std::fs::read_to_string(files.servers()).unwrap();
             let path = files.servers().to_string_lossy().into_owned();
             let list = arguments(&ask);
@@ -275,6 +290,7 @@ mod tests {
         let error = read(r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#).unwrap_err();
         assert_eq!(error, NoReply::Reported("error_max_turns".into()));
         assert_eq!(read("not JSON").unwrap_err(), NoReply::Malformed);
-        assert_eq!(read("[]").unwrap_err(), NoReply::Reported("there is no result".into()));
+        assert_eq!(read("[]").unwrap_err(), NoReply::Malformed);
+        assert_eq!(read(r#"{"type":"result"}"#).unwrap_err(), NoReply::Reported("there is no result".into()));
     }
 }

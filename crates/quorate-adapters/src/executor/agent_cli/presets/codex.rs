@@ -4,6 +4,9 @@
 //! The CLI has no list of tools that it may use; the sandbox is what holds it. The MCP servers of a participant are
 //! given to it beside its own, as overrides of its configuration.
 
+mod judge;
+mod strict;
+
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
@@ -24,6 +27,9 @@ pub(super) const PRESET: Preset = Preset {
     implied: &["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"],
     tool_flags: &[],
     servers: TakesServers::AsArguments,
+    schema: strict::strict,
+    no_attachments: None,
+    judge: Some(&judge::JUDGE),
     arguments,
 };
 
@@ -34,7 +40,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
         arguments = arguments.flag("--sandbox", "read-only");
     }
     if let Some(files) = ask.files {
-        if ask.schema.is_some_and(strict) {
+        if ask.schema.is_some() {
             arguments = arguments.flag("--output-schema", files.schema());
         }
         arguments = arguments.flag("--output-last-message", files.last_message());
@@ -42,7 +48,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
     for server in &ask.granted.servers {
         arguments = overrides(server).iter().fold(arguments, |all, one| all.flag("-c", one));
     }
-    let mut list = arguments.model("--model", ask.model).extra(ask.extra).list;
+    let mut list = arguments.judged(ask.furniture).model("--model", ask.model).extra(ask.extra).list;
     list.push("-".into());
     list
 }
@@ -70,42 +76,6 @@ fn overrides(server: &Server<'_>) -> Vec<String> {
 fn chooses_sandbox(arg: &str) -> bool {
     let flag = arg.split('=').next().unwrap_or(arg);
     matches!(flag, "--sandbox" | "-s" | "--dangerously-bypass-approvals-and-sandbox" | "--yolo")
-}
-
-/// Whether the service takes the schema: every object closed, every property required, no alternatives at the top.
-/// Any other is refused there, call by call; then the prompt alone asks for the shape, and we check it either way.
-fn strict(schema: &Json) -> bool {
-    let top = schema.as_object().is_some_and(|top| {
-        top.get("type").is_some_and(|kind| kind == "object")
-            && ["anyOf", "oneOf", "allOf", "not"].iter().all(|keyword| !top.contains_key(*keyword))
-    });
-    top && closed(schema)
-}
-
-fn closed(schema: &Json) -> bool {
-    let Some(keywords) = schema.as_object() else {
-        return schema.as_array().is_none_or(|all| all.iter().all(closed));
-    };
-    let properties = keywords.get("properties").and_then(Json::as_object);
-    let is_object = properties.is_some() || keywords.get("type").is_some_and(|kind| kind == "object");
-    if is_object {
-        let required = keywords.get("required").and_then(Json::as_array);
-        let all_required = properties.into_iter().flat_map(|properties| properties.keys()).all(|name| {
-            required.is_some_and(|required| required.iter().any(|entry| entry.as_str() == Some(name)))
-        });
-        if !all_required || keywords.get("additionalProperties") != Some(&Json::Bool(false)) {
-            return false;
-        }
-    }
-    properties.is_none_or(|properties| properties.values().all(closed))
-        && ["items", "anyOf", "$defs", "definitions"].iter().filter_map(|keyword| keywords.get(*keyword)).all(
-            |below| match (below, below.get("type")) {
-                (Json::Object(named), None) if !named.contains_key("properties") => {
-                    named.values().all(closed)
-                }
-                _ => closed(below),
-            },
-        )
 }
 
 /// The reply in the events and the file.
@@ -165,7 +135,7 @@ fn agent_message(event: &Json) -> Option<String> {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, arguments, read, spent, strict};
+    use super::{NoReply, arguments, read, spent};
     use crate::executor::agent_cli::files::AnswerFiles;
     use crate::executor::agent_cli::granted::{Granted, fixture};
     use crate::executor::agent_cli::presets::{Ask, words};
@@ -204,7 +174,8 @@ mod tests {
     #[test]
     fn text_is_asked_for_without_a_schema() {
         let (files, granted) = (AnswerFiles::new(None, None).unwrap(), Granted::default());
-        let ask = Ask { model: None, extra: &[], schema: None, files: Some(&files), granted: &granted };
+        let nothing = json!({});
+        let ask = Ask { schema: None, files: Some(&files), ..Ask::structured(None, &[], &nothing, &granted) };
         let list = arguments(&ask);
         assert!(!words(&list).contains(&"--output-schema"));
         assert!(words(&list).contains(&"--output-last-message"));
@@ -220,7 +191,8 @@ mod tests {
         }));
         let speaking = fixture::speaking(Some(&["Read"]), &["far", "near", "no.bare.key"]);
         let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
-        let ask = Ask { model: None, extra: &[], schema: None, files: None, granted: &granted };
+        let nothing = json!({});
+        let ask = Ask { schema: None, ..Ask::structured(None, &[], &nothing, &granted) };
         let list = arguments(&ask);
         let set: Vec<&str> = words(&list).windows(2).filter(|two| two[0] == "-c").map(|two| two[1]).collect();
         let expected = [
@@ -232,21 +204,6 @@ mod tests {
             "mcp_servers.near.cwd=\"/w\"",
         ];
         assert_eq!(set, expected);
-    }
-
-    #[test]
-    fn a_schema_that_the_service_would_refuse_is_not_sent() {
-        let object = |required: &str| {
-            json!({"type": "object", "additionalProperties": false, "required": [required],
-                   "properties": {"a": {"type": "array", "items": {"type": "string"}}}})
-        };
-        assert!(strict(&object("a")));
-        assert!(!strict(&object("b")));
-        assert!(!strict(&json!({"type": "object", "properties": {}})));
-        assert!(!strict(&json!({"anyOf": []})));
-        let open_inside = json!({"type": "object", "additionalProperties": false, "required": ["a"],
-                                 "properties": {"a": {"type": "array", "items": {"type": "object"}}}});
-        assert!(!strict(&open_inside));
     }
 
     const EVENTS: &str = r#"{"type":"thread.started","thread_id":"0199"}

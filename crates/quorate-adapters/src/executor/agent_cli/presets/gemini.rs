@@ -5,12 +5,14 @@
 //! leaves it those of the CLI's own MCP servers that have the same names. No flag of the CLI takes tools away, nor adds
 //! a server.
 
+mod judge;
+
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
-use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
+use super::{Arguments, Ask, Preset, Spent, TakesServers, as_it_is, count};
 use crate::executor::agent_cli::output::{NoReply, Output};
 
 pub(super) const PRESET: Preset = Preset {
@@ -23,6 +25,9 @@ pub(super) const PRESET: Preset = Preset {
     implied: &[],
     tool_flags: &["--allowed-tools", "--allowed-mcp-server-names"],
     servers: TakesServers::Not,
+    schema: as_it_is,
+    no_attachments: None,
+    judge: Some(&judge::JUDGE),
     arguments,
 };
 
@@ -34,7 +39,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
     for server in &ask.granted.servers {
         arguments = arguments.joined("--allowed-mcp-server-names", server.id);
     }
-    arguments.model("--model", ask.model).extra(ask.extra).list
+    arguments.judged(ask.furniture).model("--model", ask.model).extra(ask.extra).list
 }
 
 /// The reply in an envelope.
@@ -99,7 +104,8 @@ mod tests {
         let servers = fixture::servers(&json!({"db": {"command": "db"}}));
         let speaking = fixture::speaking(Some(&["read_file", "run_shell_command(git)"]), &["db"]);
         let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
-        let ask = Ask { model: None, extra: &[], schema: None, files: None, granted: &granted };
+        let nothing = json!({});
+        let ask = Ask { schema: None, ..Ask::structured(None, &[], &nothing, &granted) };
         let expected = [
             "--output-format",
             "json",

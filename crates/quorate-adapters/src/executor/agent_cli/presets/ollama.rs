@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use super::{Arguments, Ask, Preset, TakesServers};
+use super::{Arguments, Ask, Preset, TakesServers, as_it_is};
 use crate::executor::agent_cli::output::Output;
 
 pub(super) const PRESET: Preset = Preset {
@@ -16,6 +16,9 @@ pub(super) const PRESET: Preset = Preset {
     implied: &["run", "--nowordwrap", "--hidethinking"],
     tool_flags: &[],
     servers: TakesServers::Not,
+    schema: as_it_is,
+    no_attachments: None,
+    judge: None,
     arguments,
 };
 

@@ -1,0 +1,145 @@
+//! `gemini` as a judge. A policy of its own denies every tool, and a tool that is denied is not offered. A directory of
+//! its own in place of the user's leaves memory files, MCP servers, hooks, extensions and chats out; the login is linked
+//! into it. It is named relative to the working directory, since the CLI tells the model where it is: an absolute path
+//! would be another one in each call, and no call would find the prefix of the one before in the cache.
+//!
+//! The CLI attaches `@path` from its working directory, which is empty. It looks for `.env` upwards from there: one in the
+//! private directory, the user's own where there is one, keeps it from those of strangers.
+
+use std::path::Path;
+
+use quorate_protocol::Json;
+use serde_json::json;
+
+use crate::executor::agent_cli::judge::{Desk, Judge, SYSTEM};
+use crate::executor::agent_cli::presets::Arguments;
+use crate::executor::agent_cli::private_dir::{Furniture, HOME};
+
+/// The CLI's directory below its home.
+const FOLDER: &str = ".gemini";
+
+pub(super) const JUDGE: Judge = Judge {
+    tried: &["0.61.0"],
+    lists: &[&["--help"]],
+    needs: &["--skip-trust", "--extensions", "--policy", "--include-directories", "--output-format"],
+    opens: &[
+        "--yolo",
+        "-y",
+        "--approval-mode",
+        "--policy",
+        "--admin-policy",
+        "--allowed-tools",
+        "--allowed-mcp-server-names",
+        "--extensions",
+        "-e",
+        "--include-directories",
+        "--resume",
+        "-r",
+        "--session-file",
+        "--worktree",
+        "-w",
+        "--acp",
+        "--experimental-acp",
+    ],
+    settings: &[],
+    tools: None,
+    before: None,
+    furnish,
+};
+
+fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
+    let users = desk.users("GEMINI_CLI_HOME", "").map(|home| home.join(FOLDER));
+    let mut arguments = Arguments::of(&["--skip-trust", "-e", "none", "--policy", "../policy.toml"]);
+    if !desk.tools.is_empty() {
+        arguments = arguments.joined("--include-directories", &desk.dir.to_string_lossy());
+    }
+    let mut links = Vec::new();
+    let mut files = vec![
+        (format!("{HOME}/{FOLDER}/settings.json"), settings(users.as_deref()).to_string()),
+        ("policy.toml".to_owned(), policy(desk.tools)),
+        ("system.md".to_owned(), SYSTEM.to_owned()),
+    ];
+    if let Some(users) = &users {
+        for login in ["oauth_creds.json", "google_accounts.json", "gemini-credentials.json"] {
+            links.push((format!("{HOME}/{FOLDER}/{login}"), users.join(login)));
+        }
+    }
+    match users.map(|users| users.join(".env")).filter(|file| file.is_file()) {
+        Some(own) => links.push((".env".to_owned(), own)),
+        None => files.push((".env".to_owned(), String::new())),
+    }
+    let variables =
+        [("GEMINI_CLI_HOME", format!("../{HOME}")), ("GEMINI_SYSTEM_MD", "../system.md".to_owned())];
+    Ok(Furniture {
+        arguments: arguments.list,
+        variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
+        files,
+        links,
+    })
+}
+
+/// What stands in for the user's settings: how the user logs in, and nothing that runs or remembers. Without a marker of
+/// a boundary the CLI looks for no memory file above its working directory.
+fn settings(users: Option<&Path>) -> Json {
+    let mut settings = json!({
+        "general": {"enableAutoUpdate": false},
+        "privacy": {"usageStatisticsEnabled": false},
+        "context": {
+            "memoryBoundaryMarkers": [],
+            "includeDirectoryTree": false,
+            "discoveryMaxDirs": 0
+        },
+        "hooksConfig": {"enabled": false},
+        "skills": {"enabled": false},
+        "experimental": {"enableAgents": false}
+    });
+    if let Some(selected) = users.and_then(|users| selected_login(&users.join("settings.json"))) {
+        settings["security"] = json!({"auth": {"selectedType": selected}});
+    }
+    settings
+}
+
+/// How the user's settings say to log in.
+#[expect(clippy::disallowed_methods, reason = "the user's own settings are looked up")]
+fn selected_login(path: &Path) -> Option<String> {
+    const LONGEST: u64 = 1 << 20;
+    let size = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    let text = (size <= LONGEST).then(|| std::fs::read_to_string(path)).and_then(Result::ok)?;
+    let settings: Json = serde_json::from_str(&text).ok()?;
+    settings.pointer("/security/auth/selectedType").and_then(Json::as_str).map(str::to_owned)
+}
+
+/// Every tool is denied but those that are named.
+fn policy(tools: &[String]) -> String {
+    let rule = |tool: &str, decision: &str, priority: u32| {
+        format!("[[rule]]\ntoolName = {}\ndecision = \"{decision}\"\npriority = {priority}\n", json!(tool))
+    };
+    let named = tools.iter().map(|tool| rule(tool, "allow", 999));
+    [rule("*", "deny", 998)].into_iter().chain(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{policy, settings};
+    use serde_json::json;
+
+    #[test]
+    fn a_policy_denies_everything_but_what_is_named() {
+        let none = "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n";
+        assert_eq!(policy(&[]), none);
+        let one = "[[rule]]\ntoolName = \"read_file\"\ndecision = \"allow\"\npriority = 999\n";
+        assert_eq!(policy(&["read_file".into()]), format!("{none}{one}"));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "settings are written to be read")]
+    fn of_the_users_settings_the_login_is_kept_and_nothing_else() {
+        let users = tempfile::tempdir().unwrap();
+        assert_eq!(settings(Some(users.path())).get("security"), None);
+        let own = json!({"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"x": {}}});
+        std::fs::write(users.path().join("settings.json"), own.to_string()).unwrap();
+        let settings = settings(Some(users.path()));
+        assert_eq!(settings["security"]["auth"]["selectedType"], "oauth-personal");
+        assert_eq!((settings.get("mcpServers"), &settings["hooksConfig"]["enabled"]), (None, &json!(false)));
+    }
+}

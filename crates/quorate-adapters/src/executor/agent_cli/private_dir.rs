@@ -1,0 +1,108 @@
+//! The private directory of one attempt of a judge (SEMANTICS X15): an empty working directory, and beside it what stands
+//! in for the user's own directory of the CLI. Only this user can look into it, and it is removed when the attempt is over.
+
+#![expect(clippy::disallowed_methods, reason = "this is where a judge's private directory is made")]
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use quorate_kernel::ports::executor::Failure;
+use tempfile::TempDir;
+
+/// The working directory, relative to the private.
+const WORK: &str = "work";
+/// What stands in for the user's directory of the CLI, relative to the private.
+pub(super) const HOME: &str = "home";
+
+/// What a preset puts into it, and how it tells the CLI.
+#[derive(Debug, Default)]
+pub(super) struct Furniture {
+    /// Arguments that only a judge gets.
+    pub(super) arguments: Vec<OsString>,
+    /// Variables that only a judge gets.
+    pub(super) variables: Vec<(OsString, OsString)>,
+    /// Files, by their path in the private.
+    pub(super) files: Vec<(String, String)>,
+    /// Links to what a login needs, by their path in it; a target that does not exist is left out.
+    pub(super) links: Vec<(String, PathBuf)>,
+}
+
+/// The directory.
+#[derive(Debug)]
+pub(super) struct PrivateDir {
+    dir: TempDir,
+}
+
+impl PrivateDir {
+    /// A fresh one. `tempfile` creates it with mode 0700.
+    pub(super) fn new() -> Result<Self, Failure> {
+        let dir = tempfile::Builder::new().prefix("quorate-").tempdir().map_err(unwritable)?;
+        let private = PrivateDir { dir };
+        for folder in [WORK, HOME] {
+            std::fs::create_dir(private.path().join(folder)).map_err(unwritable)?;
+        }
+        Ok(private)
+    }
+
+    /// Puts files and links into it.
+    pub(super) fn furnish(&self, furniture: &Furniture) -> Result<(), Failure> {
+        let place = |path: &str| -> io::Result<PathBuf> {
+            let place = self.path().join(path);
+            place.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            Ok(place)
+        };
+        for (path, text) in &furniture.files {
+            place(path).and_then(|place| std::fs::write(place, text)).map_err(unwritable)?;
+        }
+        for (path, target) in furniture.links.iter().filter(|(_, target)| target.is_file()) {
+            place(path).and_then(|place| std::os::unix::fs::symlink(target, place)).map_err(unwritable)?;
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The empty working directory.
+    pub(super) fn work(&self) -> PathBuf {
+        self.path().join(WORK)
+    }
+}
+
+fn unwritable(error: io::Error) -> Failure {
+    Failure::failed(format!("cannot make the judge's private directory: {error}; check TMPDIR"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::{Furniture, PrivateDir};
+
+    #[test]
+    fn a_directory_is_private_its_working_directory_empty_and_it_is_gone_afterwards() {
+        // X15
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::write(elsewhere.path().join("login"), "token").unwrap();
+        let private = PrivateDir::new().unwrap();
+        let furniture = Furniture {
+            files: vec![("home/.x/settings.json".into(), "{}".into())],
+            links: vec![
+                ("home/login".into(), elsewhere.path().join("login")),
+                ("home/none".into(), elsewhere.path().join("none")),
+            ],
+            ..Furniture::default()
+        };
+        private.furnish(&furniture).unwrap();
+        let path = private.path().to_owned();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(private.work().read_dir().unwrap().count(), 0);
+        assert_eq!(std::fs::read_to_string(path.join("home/login")).unwrap(), "token");
+        assert!(path.join("home/.x/settings.json").exists() && !path.join("home/none").exists());
+        drop(private);
+        assert!(!path.exists() && elsewhere.path().join("login").exists());
+    }
+}
