@@ -352,7 +352,7 @@ fn tools_that_the_table_names_are_offered_and_no_others() {
         for (cli, tools, offered) in [
             (&ALL[0], "[\"Read\"]", &["Read"][..]),
             (&ALL[1], "[\"view_image\"]", &["view_image"]),
-            (&ALL[2], "[\"read_file\"]", &["read_file"]),
+            (&ALL[2], "[\"google_web_search\"]", &["google_web_search"]),
         ] {
             let model = Model::start();
             let place = trapped(&model, clis);

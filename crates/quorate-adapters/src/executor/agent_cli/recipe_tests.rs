@@ -10,7 +10,7 @@ use quorate_kernel::probe;
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
-use super::{Recipe, Whose};
+use super::{Launch, Recipe, Whose};
 use crate::executor::agent_cli::granted::fixture;
 
 fn read(block: Value) -> Result<Recipe, Refused> {
@@ -70,7 +70,7 @@ fn ollama_needs_a_model() {
 }
 
 fn words(recipe: &Recipe, invocation: &Invocation) -> Vec<String> {
-    let launch = recipe.prepare(invocation).unwrap().launch;
+    let launch = recipe.prepare(invocation, None).unwrap().launch;
     launch.arguments.iter().map(|word| word.to_str().unwrap().to_owned()).collect()
 }
 
@@ -109,9 +109,12 @@ fn a_cli_is_named_or_described() {
 fn the_block_does_not_widen_what_the_manifest_allows() {
     let mut asked = probe::question(Duration::from_secs(1));
     let recipe = read(json!({"preset": "claude", "command": "sh", "args": ["--allowedTools=Bash"]})).unwrap();
+    let failure = recipe.prepare(&asked, None).err().unwrap().to_string();
+    assert!(failure.contains("`--allowedTools`") && failure.contains("a judge"), "X15: {failure}");
+    asked.speaking = Some(Arc::new(fixture::speaking(None, &[])));
     assert!(words(&recipe, &asked).contains(&"--allowedTools=Bash".to_owned()), "nobody restricts it");
     asked.speaking = Some(Arc::new(fixture::speaking(Some(&["Read"]), &[])));
-    let failure = recipe.prepare(&asked).err().unwrap().to_string();
+    let failure = recipe.prepare(&asked, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("effectors"), "{failure}");
 }
 
@@ -154,4 +157,42 @@ fn the_room_of_an_executor_is_one_for_all_that_build_it() {
         assert!(enter(block()).await.is_ok());
         assert!(enter(json!({"command": "x"})).await.is_ok(), "another room");
     });
+}
+
+#[test]
+fn tools_are_those_that_the_preset_has() {
+    // X15
+    refused(json!({"command": "x", "tools": ["Read"]}), Some("tools"), "only a preset");
+    refused(json!({"preset": "ollama", "model": "m", "tools": ["Read"]}), Some("tools"), "has no tools");
+    refused(json!({"preset": "codex", "tools": ["Read"]}), Some("tools"), "no tool `Read`");
+    refused(json!({"preset": "gemini", "tools": ["read_file"]}), Some("tools"), "no tool `read_file`");
+    refused(json!({"preset": "claude", "tools": ["Read,Bash"]}), Some("tools"), "not the name");
+    assert_eq!(read(json!({"command": "x"})).unwrap().tools(), None);
+    assert_eq!(read(json!({"preset": "claude"})).unwrap().tools(), Some(&[][..]));
+}
+
+#[test]
+fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
+    // X15
+    let recipe = read(json!({"preset": "claude", "command": "sh", "tools": ["Read"], "cwd": "tmp"})).unwrap();
+    let mut asked = probe::question(Duration::from_secs(1));
+    let launch = recipe.prepare(&asked, None).unwrap().launch;
+    assert!(launch.private.is_some() && launch.cwd.read_dir().unwrap().count() == 0, "{launch:?}");
+    let words: Vec<_> = launch.arguments.iter().filter_map(|word| word.to_str()).collect();
+    for word in ["--tools=Read", "--allowedTools=Read", "--add-dir=/tmp", "--safe-mode", "--setting-sources="]
+    {
+        assert!(words.contains(&word), "{word}: {words:?}");
+    }
+    let off =
+        |launch: &Launch| launch.variables.iter().any(|(name, _)| name == "CLAUDE_CODE_DISABLE_ATTACHMENTS");
+    assert!(off(&launch));
+    asked.speaking = Some(Arc::new(fixture::speaking(None, &[])));
+    let launch = recipe.prepare(&asked, None).unwrap().launch;
+    assert!(
+        launch.private.is_none() && launch.cwd == std::path::Path::new("/tmp") && off(&launch),
+        "{launch:?}"
+    );
+    assert!(launch.arguments.iter().any(|word| word == "--tools=Read"));
+    let free = read(json!({"preset": "claude", "command": "sh"})).unwrap();
+    assert!(!off(&free.prepare(&asked, None).unwrap().launch), "its manifest restricts nothing");
 }

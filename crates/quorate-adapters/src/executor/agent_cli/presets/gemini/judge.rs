@@ -21,7 +21,7 @@ const FOLDER: &str = ".gemini";
 pub(super) const JUDGE: Judge = Judge {
     tried: &["0.61.0"],
     lists: &[&["--help"]],
-    needs: &["--skip-trust", "--extensions", "--policy", "--include-directories", "--output-format"],
+    needs: &["--skip-trust", "--extensions", "--policy", "--output-format"],
     opens: &[
         "--yolo",
         "-y",
@@ -42,17 +42,15 @@ pub(super) const JUDGE: Judge = Judge {
         "--experimental-acp",
     ],
     settings: &[],
-    tools: None,
+    // With a directory to work in the CLI would attach `@path` from it, and read its memory files.
+    tools: Some(&["google_web_search", "web_fetch"]),
     before: None,
     furnish,
 };
 
 fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
     let users = desk.users("GEMINI_CLI_HOME", "").map(|home| home.join(FOLDER));
-    let mut arguments = Arguments::of(&["--skip-trust", "-e", "none", "--policy", "../policy.toml"]);
-    if !desk.tools.is_empty() {
-        arguments = arguments.joined("--include-directories", &desk.dir.to_string_lossy());
-    }
+    let arguments = Arguments::of(&["--skip-trust", "-e", "none", "--policy", "../policy.toml"]);
     let mut links = Vec::new();
     let mut files = vec![
         (format!("{HOME}/{FOLDER}/settings.json"), settings(users.as_deref()).to_string()),
@@ -127,8 +125,8 @@ mod tests {
     fn a_policy_denies_everything_but_what_is_named() {
         let none = "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n";
         assert_eq!(policy(&[]), none);
-        let one = "[[rule]]\ntoolName = \"read_file\"\ndecision = \"allow\"\npriority = 999\n";
-        assert_eq!(policy(&["read_file".into()]), format!("{none}{one}"));
+        let one = "[[rule]]\ntoolName = \"web_fetch\"\ndecision = \"allow\"\npriority = 999\n";
+        assert_eq!(policy(&["web_fetch".into()]), format!("{none}{one}"));
     }
 
     #[test]
