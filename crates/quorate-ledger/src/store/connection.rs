@@ -10,6 +10,7 @@ use sqlx::{Connection as _, Sqlite};
 use super::engine::Engine;
 use super::files;
 use super::lease::Leases;
+use super::standing::Standing;
 
 /// The connection.
 pub(crate) struct Connection {
@@ -41,8 +42,8 @@ pub(super) struct Tail {
     pub(super) next: u64,
     /// The leaf of its last one.
     pub(super) leaf: Option<String>,
-    /// Whether its records are signed.
-    pub(super) signed: bool,
+    /// Who may sign its records; `None` where they are not signed.
+    pub(super) signed: Option<Standing>,
 }
 
 /// A transaction. Dropped, it leaves nothing behind.

@@ -88,6 +88,10 @@ impl From<ledger::Error> for Stop {
                     "make the key available that signs this run; `quorate keys list` says what is there",
                 ),
             ),
+            ledger::Error::Unsignable { .. } => {
+                let help = "`quorate keys list` says which keys may sign; nothing was written, so go on with one that may";
+                Stop::configuration(codes::SIGNING_KEY_MISSING, Body::new(error.to_string()).help(help))
+            }
             ledger::Error::Unavailable { .. } => {
                 Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)))
             }
