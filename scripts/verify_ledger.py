@@ -37,7 +37,10 @@ MAX_NOTE = 1 << 20
 MAX_SIGNATURES = 100
 MAX_DEPTH = 127
 PAYLOAD_TYPE = "application/vnd.quorate.record-leaf.v1"
+VOUCHER_TYPE = "application/vnd.quorate.key-voucher.v1"
 PUBLIC = "quorate:ed25519:public:"
+# The stream of what was done to the ledger itself.
+STREAM = "ledger"
 HASH = re.compile(r"[0-9a-f]{64}")
 KEY_ID = re.compile(r"[0-9a-f]{32}")
 TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z", re.ASCII)
@@ -290,6 +293,39 @@ def public_key(text):
     return usable(unbase64(text[len(PUBLIC) :], 32, "a public key"), "a public key")
 
 
+def check_time(text):
+    """A time in the one form that heads and vouchers have."""
+    match = TIME.fullmatch(text)
+    need(match, "its time cannot be read")
+    year, *rest = map(int, match.groups())
+    try:
+        # The calendar repeats after 400 years.
+        datetime.datetime(2000 + year % 400, *rest[:5])
+    except ValueError:
+        raise Flaw("its time cannot be read") from None
+
+
+def pae(kind, payload):
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
+
+
+def add_vouched(keys, data):
+    """Adds to a run's keys those that a keyring record vouches for, each by one that is there by then."""
+    vouchers = data.get("vouched")
+    need(type(vouchers) is list and vouchers, "a keyring record vouches for no key")
+    for voucher in vouchers:
+        types = {"at": TEXT, "by": TEXT, "key": TEXT, "signature": TEXT}
+        at, by, key, encoded = fields(voucher, types, "a voucher")
+        need(KEY_ID.fullmatch(by), "a voucher's key is no key's name")
+        public = public_key(key)
+        check_time(at)
+        signature = unbase64(encoded, 64, "a voucher's signature")
+        need(by in keys, f"the key {by} vouches for another, and it is not in the run's keyring")
+        said = canonical({"at": at, "key": key}).encode()
+        need(signed(keys[by], signature, pae(VOUCHER_TYPE, sha256(said))), "a voucher is not signed by its key")
+        keys[key_id(key)] = public
+
+
 def key_id(text):
     return sha256(text.encode())[:16].hex()
 
@@ -361,7 +397,7 @@ class Record:
         version, self.kind, self.run, self.n, self.at, self.prev, data_sha256 = fields(value, types, "its head")
         need(version == 1, f"its version is {version}, and this program reads 1")
         need(self.n >= 0, "its number is negative")
-        self.check_time()
+        check_time(self.at)
         hash_of(data_sha256, "the hash of its data")
         need((self.n == 0) == (self.prev is None), "the first record of a run has no predecessor, and every other one has")
         if self.prev is not None:
@@ -379,16 +415,6 @@ class Record:
             need(not self.signers or self.signers[-1] < signer, "its signatures are not in the order of their keys")
             self.signers.append(signer)
 
-    def check_time(self):
-        match = TIME.fullmatch(self.at)
-        need(match, "its time cannot be read")
-        year, *rest = map(int, match.groups())
-        try:
-            # The calendar repeats after 400 years.
-            datetime.datetime(2000 + year % 400, *rest[:5])
-        except ValueError:
-            raise Flaw("its time cannot be read") from None
-
     def check_envelope(self, envelope, known):
         types = {"payload": TEXT, "payloadType": TEXT, "signatures": LIST}
         payload, kind, signatures = fields(envelope, types, "an envelope")
@@ -398,21 +424,24 @@ class Record:
         signer, encoded = fields(signatures[0], {"keyid": TEXT, "sig": TEXT}, "a signature")
         need(KEY_ID.fullmatch(signer), "a signature's key is no key's name")
         need(signer in known, f"it is signed by the key {signer}, whose public half is not known")
-        message = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(self.leaf), self.leaf)
         signature = unbase64(encoded, 64, "a signature")
-        need(signed(known[signer], signature, message), f"the signature of the key {signer} does not verify")
+        need(signed(known[signer], signature, pae(kind, self.leaf)), f"the signature of the key {signer} does not verify")
         return signer
 
-    def required(self):
-        """The keys of which one has to have signed each record of the run, where its first record says so."""
+    def ring(self):
+        """Whether each record of the run has to be signed, and the keys that may, as its first record says."""
         if self.n != 0 or self.kind != "run.opened" or self.data is None:
             return None
         audit = self.data.get("audit")
-        if type(audit) is not dict or audit.get("signing") != "required":
+        if type(audit) is not dict:
             return None
-        ring = audit.get("keyring")
-        ring = ring if type(ring) is list else []
-        return {key_id(one) for one in ring if type(one) is str}
+        keys = {}
+        for text in audit.get("keyring") if type(audit.get("keyring")) is list else []:
+            with contextlib.suppress(Flaw):
+                if type(text) is str:
+                    text = text.removesuffix("\n")
+                    keys[key_id(text)] = public_key(text)
+        return audit.get("signing") == "required", keys
 
 
 class Course:
@@ -423,16 +452,21 @@ class Course:
 
     def take(self, record):
         before = self.runs.get(record.run)
-        required = record.required() if before is None else before[3]
+        ring = record.ring() if before is None else before[3]
         if before is not None:
             n, leaf, has_signers, _ = before
             need(record.n > n, f"it comes after record {n} of its run")
             need(self.gaps or record.n == n + 1, f"record {n + 1} of its run is missing before it")
             need(record.n > n + 1 or record.prev == leaf.hex(), "it does not name its predecessor's hash")
-            need(bool(record.signers) == has_signers, "a run is signed from its first record on, or not at all")
-        if required is not None:
-            need(required.intersection(record.signers), "its run has to be signed by a key of its keyring, and it is not")
-        self.runs[record.run] = (record.n, record.leaf, bool(record.signers), required)
+            same = record.run == STREAM or bool(record.signers) == has_signers
+            need(same, "a run is signed from its first record on, or not at all")
+        if ring is not None:
+            required, keys = ring
+            if record.kind == "keyring" and record.data is not None:
+                add_vouched(keys, record.data)
+            hit = not required or any(signer in keys for signer in record.signers)
+            need(hit, "its run has to be signed by a key of its keyring, and it is not")
+        self.runs[record.run] = (record.n, record.leaf, bool(record.signers), ring)
 
 
 def known_signers(listed, given):
@@ -482,7 +516,8 @@ def verify_proof(text, trusted, signers):
             record = Record(head, data, index, path, envelopes, seal.size, seal.root, known)
             need(name == f"{record.run}/{record.n}", "its head says that it is another one")
             course.take(record)
-            need(not asked or asked.intersection(record.signers), "none of the signers that were asked for signed it")
+            hit = not asked or record.run == STREAM or asked.intersection(record.signers)
+            need(hit, "none of the signers that were asked for signed it")
         except Flaw as flaw:
             raise Flaw(f"{name}: {flaw}") from None
         used.update(record.signers)
@@ -567,7 +602,7 @@ class Export:
         try:
             need(seq > self.seq and (self.runs is not None or seq == self.seq + 1), f"it stands at place {seq} after place {self.seq}")
             need(self.runs is None or record.run in self.runs, "its run is not one of those that the export is of")
-            hit = not self.asked or not record.signers or self.asked.intersection(record.signers)
+            hit = record.run == STREAM or not self.asked or not record.signers or self.asked.intersection(record.signers)
             need(hit, "none of the signers that were asked for signed it")
             self.course.take(record)
         except Flaw as flaw:

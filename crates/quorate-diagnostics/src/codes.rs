@@ -176,6 +176,7 @@ codes! {
     refusal ERASURE_UNFINISHED = "quorate:erasure_unfinished", "quorate/erasure_unfinished.md";
     refusal LEDGER_DIVERGES = "quorate:ledger_diverges", "quorate/ledger_diverges.md";
     refusal WITNESS_UNREADABLE = "quorate:witness_unreadable", "quorate/witness_unreadable.md";
+    refusal LEDGER_UNSIGNED = "quorate:ledger_unsigned", "quorate/ledger_unsigned.md";
     refusal LEDGER_CORRUPT = "quorate:ledger_corrupt", "quorate/ledger_corrupt.md";
     refusal LEDGER_UNAVAILABLE = "quorate:ledger_unavailable", "quorate/ledger_unavailable.md";
     refusal LEDGER_ADDRESS = "quorate:ledger_address", "quorate/ledger_address.md";

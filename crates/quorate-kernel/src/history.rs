@@ -365,6 +365,9 @@ impl Fold {
             self.unlogged = if is_unlogged(&data) { self.unlogged + 1 } else { 0 };
             self.overrides.push((at_ms, data));
             return Ok(());
+        } else if kind == Kind::Keyring.as_str() {
+            // Neither is a key that came later.
+            return Ok(());
         }
         self.last_ms = at_ms.max(self.last_ms);
         Ok(())

@@ -17,7 +17,7 @@ use crate::Store;
 use crate::export::read::{self, Flaw, Reader};
 use crate::export::wire::{End, Header};
 use crate::prove::{Checked, Item, Trusted};
-use crate::signing::PublicKey;
+use crate::signing::{PublicKey, SecretKey};
 use crate::store::STREAM;
 use crate::store::engine::Engine;
 use crate::store::merge;
@@ -29,6 +29,8 @@ pub struct Terms<'a> {
     pub trusted: &'a [Trusted],
     /// The keys of which one has to have signed each record that is signed; any, where there is none.
     pub signers: &'a [PublicKey],
+    /// The ledger's key, which signs the record of what was merged.
+    pub key: Option<&'a SecretKey>,
     /// What time it is, in milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// Whether nothing is to be written.
@@ -148,7 +150,8 @@ impl Store {
         if !imported.runs.is_empty() {
             let entry = entry(&imported, &merging.erased, terms.at_ms);
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
-            let written = merge::record(&mut transaction, runs.collect(), entry).await;
+            let key = terms.key.ok_or_else(|| Error::Unsigned { run: STREAM.into() })?;
+            let written = merge::record(&mut transaction, runs.collect(), entry, key).await;
             written.map_err(|error| self.error(error))??;
             transaction.commit().await.map_err(|error| self.error(error))?;
         }

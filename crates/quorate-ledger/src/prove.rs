@@ -13,16 +13,17 @@ pub(crate) mod paths;
 mod seal;
 
 use quorate_kernel::canonical;
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::{Error, Kind};
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 
 use crate::Store;
 use crate::merkle::Hash;
+use crate::note::Verifier;
 use crate::signing::PublicKey;
-use crate::store::Sealed;
 use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::tiles::Broken;
+use crate::store::{STREAM, Sealed};
 use paths::Paths;
 
 pub use check::{Fact, Failed, MAX_BYTES, Proven, check};
@@ -228,7 +229,16 @@ async fn signatures(
     Ok(rows.iter().map(|row| Envelope::around(leaf, row.text(0), row.text(1))).collect())
 }
 
-/// The public keys behind the names of keys: known ones, and those that a run names in its first record.
+/// The public keys that the body of a record names: a run's first one, one that adds keys, or a checkpoint.
+fn keys_in(data: &Json) -> Vec<PublicKey> {
+    let list = |at: &str| data.pointer(at).and_then(Json::as_array).into_iter().flatten();
+    let texts = list("/audit/keyring").chain(list("/vouched").filter_map(|one| one.get("key")));
+    let keys = texts.filter_map(|key| PublicKey::from_text(key.as_str()?).ok());
+    let verifiers = list("/keys").filter_map(|key| Verifier::from_text(key.as_str()?).ok());
+    keys.chain(verifiers.map(|one| *one.key())).collect()
+}
+
+/// The public keys behind the names of keys: known ones, those that a run names, and the ledger's own.
 pub(crate) struct Signers<'a> {
     known: &'a [PublicKey],
     asked: Vec<String>,
@@ -253,14 +263,15 @@ impl<'a> Signers<'a> {
         if let Some(key) = self.known.iter().find(|key| is(key)) {
             return Ok(Some(*key));
         }
-        let statement = sql(
-            "SELECT record.data FROM signature JOIN record ON record.run = signature.run AND record.n = 0 \
-             WHERE signature.key = $1 LIMIT 1",
-        );
-        let row = statement.bind(keyid).row(engine, &[Column::Text]).await?;
-        let data: Option<Json> = row.and_then(|row| serde_json::from_str(row.some_text(0)?).ok());
-        let ring = data.as_ref().and_then(|data| data.pointer("/audit/keyring")?.as_array());
-        let keys = ring.into_iter().flatten().filter_map(|key| PublicKey::from_text(key.as_str()?).ok());
-        Ok(keys.into_iter().find(is))
+        let signed = sql("SELECT run FROM signature WHERE key = $1 LIMIT 1").bind(keyid);
+        let Some(run) = signed.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()) else {
+            return Ok(None);
+        };
+        // The ledger's own key stands in its checkpoints, another one in its run.
+        let kind = if run == STREAM { Kind::Checkpoint } else { Kind::Keyring };
+        let statement = sql("SELECT data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n");
+        let rows = statement.bind(&*run).bind(kind.as_str()).rows(engine, &[Column::Text]).await?;
+        let says = rows.iter().filter_map(|row| serde_json::from_str::<Json>(row.some_text(0)?).ok());
+        Ok(says.flat_map(|data| keys_in(&data)).find(is))
     }
 }

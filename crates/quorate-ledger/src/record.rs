@@ -87,6 +87,11 @@ impl Prepared {
         Ok(Prepared { kind, at_ms: entry.at_ms, data, data_sha256 })
     }
 
+    /// When it happened, in milliseconds since the Unix epoch.
+    pub(crate) fn at_ms(&self) -> i64 {
+        self.at_ms
+    }
+
     /// Seals it as record `n` after the record with leaf `prev`.
     ///
     /// # Errors

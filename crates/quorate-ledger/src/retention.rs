@@ -6,6 +6,7 @@
 
 mod holds;
 mod plan;
+pub(crate) mod rules;
 mod scan;
 
 use std::collections::BTreeSet;
@@ -15,8 +16,8 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 pub use holds::Held;
-pub(crate) use plan::held;
 pub use plan::{Due, Plan, Terms};
+pub(crate) use plan::{held, subject};
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -53,7 +54,7 @@ impl Keep {
     pub fn is_over(self, ended_ms: i64, now_ms: i64) -> bool {
         match self {
             Keep::Forever => false,
-            Keep::Days(days) => now_ms.saturating_sub(ended_ms) >= i64::from(days) * DAY_MS,
+            Keep::Days(days) => rules::of_age(days, ended_ms, now_ms),
             Keep::UntilEnd => true,
         }
     }
@@ -75,16 +76,18 @@ impl Keep {
     }
 }
 
+/// The kinds of record that hold somebody's words, whatever they say.
+pub(crate) const WORDS: [Kind; 4] = [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
+
 /// Whether a record of this kind holds somebody's words as they were said: an answer, a text that was gathered, words
 /// that touched a locked trait, what a rule of the host's own made of answers. What a run came to is not among them.
 fn holds_words(kind: &str, data: &Map<String, Json>) -> bool {
-    const WORDS: [Kind; 4] = [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
     WORDS.iter().any(|one| one.as_str() == kind)
         || (kind == Kind::Rule.as_str() && data.contains_key("output"))
 }
 
 /// The SHA-256 hashes that a text has in it, in lower-case hexadecimal, whatever stands beside them.
-fn hashes(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn hashes(text: &str) -> impl Iterator<Item = &str> {
     const DIGITS: usize = 64;
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let runs = text.split(move |one: char| !u8::try_from(one).is_ok_and(is_digit));

@@ -6,8 +6,12 @@
 
 mod key;
 mod keyring;
+pub(crate) mod run;
 mod signature;
+mod vouch;
 
 pub use key::{BadKey, KeyId, PublicKey, SecretKey};
 pub use keyring::{Key, Keyring, Refused, Uncounted};
+pub use run::Outside;
 pub use signature::{BadSignature, Context, Signature};
+pub use vouch::{Vouched, Voucher};

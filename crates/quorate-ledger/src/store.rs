@@ -22,6 +22,7 @@ mod patience;
 mod postgres;
 mod queue;
 mod seal;
+pub(crate) mod standing;
 pub(crate) mod tiles;
 
 use std::path::Path;
@@ -34,12 +35,13 @@ use quorate_protocol::Name;
 use tokio::sync::Mutex;
 
 use crate::record::Chain;
-use crate::signing::SecretKey;
+use crate::signing::{Outside, PublicKey, SecretKey};
 use address::Address;
 use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
 use patience::Patience;
 use queue::Queue;
+use standing::Standing;
 
 pub use erase::{Erased, Rewrite};
 pub use follow::Seen;
@@ -132,6 +134,26 @@ impl Store {
     /// first record on, or not at all: for one that began without signatures it changes nothing.
     pub fn sign_run(&self, run: &Name, key: Arc<SecretKey>) {
         self.queue.sign(run, key);
+    }
+
+    /// From now on the records of signed runs are held before they are written against what is known of keys outside of
+    /// the ledger, as verifying holds them afterwards. It is asked each time, since that may change meanwhile.
+    pub fn judge_by(&self, outside: impl Fn() -> Result<Outside, String> + Send + Sync + 'static) {
+        self.queue.ask(Arc::new(outside));
+    }
+
+    /// The keys that may sign for a signed run: those that its first record names, and those that were added since.
+    /// `None` of a run or a stream that names none.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a `keyring` record does not hold.
+    pub async fn run_keys(&self, run: &Name) -> Result<Option<Vec<PublicKey>>, Error> {
+        let unknown = |what| Error::Unsignable { run: run.clone(), what };
+        let outside = self.queue.outside().unwrap_or_else(|| Ok(Outside::default())).map_err(unknown)?;
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        let standing = Standing::read(engine, run, &outside).await.map_err(|error| self.error(error))?;
+        Ok(standing.map_err(unknown)?.audit.map(|audit| audit.keys.into_values().collect()))
     }
 
     /// Whether the records of a run are signed.

@@ -10,6 +10,7 @@ mod begin;
 mod finding;
 mod jobs;
 mod log;
+mod own;
 mod read;
 mod row;
 mod runs;
@@ -34,10 +35,13 @@ use tokio::time::Instant;
 use crate::Store;
 use crate::merkle::{Frontier, TreeHead};
 use crate::note::{Checkpoint, Note};
+use crate::signing::run::Authority;
 use crate::signing::{Keyring, PublicKey};
 use crate::store::engine::{Column, Engine, sql};
+use crate::store::{STREAM, Sealed};
 use crate::witness::Witness;
 use read::{Page, Reader};
+use seals::Seals;
 use tree::{Growth, Rows};
 use walk::Walk;
 
@@ -70,6 +74,12 @@ pub struct Options {
     pub last: Option<Witness>,
     /// The log whose lines are held against the runs.
     pub log: Option<PathBuf>,
+}
+
+impl Options {
+    pub(crate) fn authority(&self) -> Authority<'_> {
+        Authority { keyring: self.keyring.as_ref(), signers: &self.signers }
+    }
 }
 
 /// A checkpoint.
@@ -118,6 +128,8 @@ pub struct Report {
     pub signed: u64,
     /// How many records stand after the last checkpoint, its own one not counting.
     pub unsealed: u64,
+    /// How many records of the ledger's own stream nobody signed, where no key is known that should have.
+    pub unsigned_own: u64,
     /// How many texts.
     pub texts: u64,
     /// How many runs are open.
@@ -308,6 +320,8 @@ fn read<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sqlx::Error>) 
 fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
     let options = Arc::clone(&walk.options);
     let vouched_by_themselves = signatures::outsiders(walk);
+    signatures::backdated(walk);
+    let unsigned_own = owned(walk);
     let witness = options.witness.as_ref().map(|witness| witnessed::check(walk, witness, "the witness"));
     let last =
         options.last.as_ref().map(|last| witnessed::check(walk, last, "what the ledger's key signed last"));
@@ -344,6 +358,7 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
         sealed: seals.size,
         signed: seals.signed_size,
         unsealed: walk.place().saturating_sub(seals.size + own_record),
+        unsigned_own,
         texts,
         open: open.len() as u64,
         open_runs: open.iter().take(NAMED).map(|run| Name::from(*run)).collect(),
@@ -355,6 +370,43 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
         took: Duration::ZERO,
         signatures_took: walk.jobs.took,
     }
+}
+
+/// What is left to say of the ledger's own stream.
+fn owned(walk: &mut Walk) -> u64 {
+    let Walk { options, own, seals, jobs, findings, .. } = walk;
+    let known: Vec<PublicKey> = options.own.iter().chain(&options.given).copied().collect();
+    let unsigned = own.end(seals.signed_size, &known, jobs, findings);
+    jobs.run(findings);
+    unsigned
+}
+
+/// Holds against the rules of verifying what a checkpoint would newly be over: the records behind the last one that was
+/// signed. Gives the first of the ledger's own stream or of a signed run that does not hold. Tree and tables are not looked
+/// at, nor is what nobody signed.
+pub(crate) async fn before_sealing(
+    engine: &mut Engine,
+    options: Options,
+    last: Option<&Sealed>,
+) -> Result<Option<Divergence>, sqlx::Error> {
+    let size = last.map_or(0, |sealed| sealed.tree.size);
+    let seals = last.map_or_else(Seals::default, Seals::going_on);
+    let runs = begin::going_on(engine, &options, size).await?;
+    let after = last.map(|_| i64::try_from(size).unwrap_or(i64::MAX));
+    let begun = Growth::new(Frontier::new(), Rows::new());
+    let walk = Walk::new(Arc::new(options), begun, seals, runs).standing_at(size);
+    let walked = over_records(engine, Reader::after(after, false, true), walk).await;
+    let mut walk = walked.map_err(|failed| match failed {
+        Failed::Store(error) => error,
+        Failed::Since(_) | Failed::Walk => sqlx::Error::WorkerCrashed,
+    })?;
+    walk.end_of_records(&[]);
+    signatures::outsiders(&mut walk);
+    owned(&mut walk);
+    let (found, _) = std::mem::take(&mut walk.findings).into_parts();
+    let signed = |run: &str| run == STREAM || walk.runs.get(run).is_some_and(|state| state.signed);
+    let counts = |one: &Divergence| one.part == Part::Signature || one.run.as_deref().is_some_and(signed);
+    Ok(found.into_iter().find(counts))
 }
 
 /// What a note says, whoever signed it.

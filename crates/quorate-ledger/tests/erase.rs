@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _, Record};
-use quorate_ledger::Store;
 use quorate_ledger::retention::{Plan, Terms};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{Erased, Rewrite};
+use quorate_ledger::{Store, keys};
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
@@ -121,7 +121,13 @@ async fn plan(store: &Store, now_ms: i64) -> Plan {
 
 async fn gc(store: &Store, now_ms: i64) -> Erased {
     let plan = plan(store, now_ms).await;
-    store.erase(plan, now_ms, Rewrite::Anew).await.expect("erased")
+    store.erase(plan, now_ms, Rewrite::Anew, Some(&*key_of(store))).await.expect("erased")
+}
+
+/// The ledger's key.
+fn key_of(store: &Store) -> Arc<SecretKey> {
+    let keys = keys::Directory::of(store.dir());
+    Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
 }
 
 fn days(days: u32) -> Json {
@@ -242,7 +248,7 @@ async fn a_run_whose_answers_are_not_kept_leaves_none_when_it_ends() {
     let terms = Terms { now_ms: 1, unsaid: &unsaid, conversations: None };
     for (at, talk) in talks.iter().enumerate() {
         let plan = store.due_at_end(&talk.run, &terms).await.unwrap();
-        let erased = store.erase(plan, 1, Rewrite::InPlace).await.unwrap();
+        let erased = store.erase(plan, 1, Rewrite::InPlace, Some(&*key_of(&store))).await.unwrap();
         assert_eq!((erased.runs.len(), erased.remains), (1, None));
         let ended: Vec<&Talk> = talks[..=at].iter().collect();
         assert_eq!(found(dir.path(), &ended), Vec::<String>::new());
@@ -260,10 +266,13 @@ async fn chain_tree_and_signatures_are_what_they_were() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;
-    let talks = [Talk::new("signed", days(1)), Talk::new("plain", days(1))];
-    store.sign_run(&talks[0].run, Arc::new(SecretKey::generate()));
+    let signer = Arc::new(SecretKey::generate());
+    let mut audit = days(1);
+    audit["keyring"] = json!([signer.public().to_string()]);
+    let talks = [Talk::new("signed", audit), Talk::new("plain", days(1))];
+    store.sign_run(&talks[0].run, signer);
     record(&store, &talks, 0).await;
-    let key = Arc::new(SecretKey::generate());
+    let key = key_of(&store);
     let sealed = store.seal(&[Arc::clone(&key)], 1, false, Durability::Synced).await.unwrap();
     let before = heads(&path).await;
     assert_eq!(gc(&store, 2 * DAY_MS).await.runs.len(), 2);
@@ -333,8 +342,8 @@ async fn nothing_of_a_run_on_hold_is_erased() {
     // Between planning and erasing counts as well.
     let planned = plan(&store, 2 * DAY_MS).await;
     assert_eq!(planned.due.len(), 2);
-    store.tell(about(Kind::Held, Some("a claim"))).await.unwrap();
-    let erased = store.erase(planned, 2 * DAY_MS, Rewrite::Anew).await.unwrap();
+    store.tell(about(Kind::Held, Some("a claim")), &key_of(&store)).await.unwrap();
+    let erased = store.erase(planned, 2 * DAY_MS, Rewrite::Anew, Some(&*key_of(&store))).await.unwrap();
     assert_eq!(erased.runs.iter().map(|due| &*due.run).collect::<Vec<_>>(), ["other"]);
     let held = store.holds().await.unwrap();
     assert_eq!((&*held[0].run, held[0].reason.as_deref(), &*held[0].by), ("held", Some("a claim"), "ines"));
@@ -343,7 +352,7 @@ async fn nothing_of_a_run_on_hold_is_erased() {
     assert_eq!(again.held, [Name::from("held")]);
     assert_eq!(bodiless(&store.records(&"held".into()).await.unwrap()), [0; 0]);
 
-    store.tell(about(Kind::Released, None)).await.unwrap();
+    store.tell(about(Kind::Released, None), &key_of(&store)).await.unwrap();
     assert!(!store.is_held(&"held".into()).await.unwrap());
     assert_eq!(gc(&store, 9 * DAY_MS).await.runs.len(), 1);
     store.close().await;
@@ -407,7 +416,7 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
     assert!(due(None).await.due.is_empty());
     let plan = due(Some(5)).await;
     assert_eq!(plan.due[0].records, [(0, 0)]);
-    store.erase(plan, 10 * DAY_MS, Rewrite::Anew).await.unwrap();
+    store.erase(plan, 10 * DAY_MS, Rewrite::Anew, Some(&*key_of(&store))).await.unwrap();
     assert_eq!(bodiless(&store.records(&stream).await.unwrap()), [0]);
     store.close().await;
 }
@@ -425,7 +434,7 @@ async fn a_ledger_that_is_only_read_is_not_erased_from() {
     let store = open(&path).await;
     let planned = plan(&store, 2 * DAY_MS).await;
     assert_eq!(planned.due.len(), 1);
-    let refused = store.erase(planned, 2 * DAY_MS, Rewrite::Anew).await.unwrap_err();
+    let refused = store.erase(planned, 2 * DAY_MS, Rewrite::Anew, Some(&*key_of(&store))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
     assert!(!store.is_unwiped(), "nothing was begun");
     assert_eq!(bodiless(&store.records(&"r1".into()).await.unwrap()), [0; 0]);

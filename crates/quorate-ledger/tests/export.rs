@@ -186,7 +186,8 @@ async fn nobody_else_adds_to_a_run_that_was_recorded_here() {
     for dry_run in [true, false] {
         let file = copy.export(&all()).await;
         let trusted = [copy.trusted()];
-        let terms = Terms { trusted: &trusted, signers: &[], at_ms: 0, dry_run };
+        let key = ours.ledger_key();
+        let terms = Terms { trusted: &trusted, signers: &[], key: Some(&*key), at_ms: 0, dry_run };
         let refused = ours.store.import(|| Ok(Cursor::new(file.as_bytes())), &terms).await;
         let Err(Refused::Contradicts { id, what }) = refused else { panic!("{refused:?}") };
         assert_eq!(id, format!("{PLAIN}/8"));
@@ -210,7 +211,8 @@ async fn whom_nobody_vouched_for_is_not_believed() {
         assert!(matches!(refused, Err(Refused::Unvouched { .. })), "{refused:?}");
     }
     let stranger = Trusted::Public(SecretKey::from_seed(&[9; 32]).public());
-    let terms = Terms { trusted: &[stranger, theirs.trusted()], signers: &[], at_ms: 0, dry_run: true };
+    let terms =
+        Terms { trusted: &[stranger, theirs.trusted()], signers: &[], key: None, at_ms: 0, dry_run: true };
     verify(Cursor::new(file.as_bytes()), &terms).expect("one of several is enough");
     // D3: a signer that was asked for, and another.
     let asked = [SecretKey::from_seed(&[9; 32]).public()];
@@ -222,7 +224,7 @@ async fn whom_nobody_vouched_for_is_not_believed() {
 async fn a_dry_run_writes_nothing() {
     let (theirs, ours) = (World::full().await, World::empty().await);
     let file = theirs.export(&all()).await;
-    let terms = Terms { trusted: &[theirs.trusted()], signers: &[], at_ms: 0, dry_run: true };
+    let terms = Terms { trusted: &[theirs.trusted()], signers: &[], key: None, at_ms: 0, dry_run: true };
     let open = || Ok(Cursor::new(file.clone().into_bytes()));
     let imported = ours.store.import(open, &terms).await.expect("it would be merged");
     assert_eq!(imported.runs.len(), 2);
@@ -290,7 +292,8 @@ async fn a_run_cannot_speak_for_the_ledger() {
     let theirs = World::empty().await;
     theirs.run(PLAIN, None, 1).await;
     theirs.append(PLAIN, 4, vec![entry(Kind::Released, json!({"run": "r1"}))], vec![]).await;
-    theirs.append("ledger", 0, vec![entry(Kind::RunOpened, json!({"subject": "x"}))], vec![]).await;
+    let opened = entry(Kind::RunOpened, json!({"subject": "x"}));
+    theirs.store.tell(opened, &theirs.ledger_key()).await.expect("told");
     theirs.seal().await;
     let ours = World::empty().await;
     let refused = ours.import(&theirs.export(&only(PLAIN)).await, &[theirs.trusted()]).await;

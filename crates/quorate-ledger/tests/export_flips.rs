@@ -45,7 +45,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
 
 /// Whether the export and the proof hold for us.
 fn export_holds(bytes: &[u8], trusted: &[Trusted]) -> bool {
-    let terms = Terms { trusted, signers: &[], at_ms: 0, dry_run: true };
+    let terms = Terms { trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
     verify(Cursor::new(bytes), &terms).is_ok()
 }
 

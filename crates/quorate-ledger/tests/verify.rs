@@ -3,10 +3,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make files")]
 
+#[path = "verify/erased.rs"]
+mod erased;
 #[path = "verify/flips.rs"]
 mod flips;
 #[path = "verify/holds.rs"]
 mod holds;
+#[path = "verify/signed.rs"]
+mod signed;
 #[path = "verify/tamper.rs"]
 mod tamper;
 #[path = "verify/world.rs"]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, codes};
 
-pub use edit::{Stamp, add, stamp};
+pub use edit::{Stamp, add, stamp, vouch};
 
 use crate::known::{Host, NoKey};
 use crate::timestamp;
@@ -35,6 +35,8 @@ pub struct Key {
     pub not_after_ms: Option<i64>,
     /// From this moment on nothing it signs counts.
     pub revoked_at_ms: Option<i64>,
+    /// Other keys' word that its signatures count where theirs do, as `quorate keys vouch` writes it.
+    pub vouched: Vec<Arc<str>>,
     /// Where its text stands.
     pub place: Place,
 }
@@ -92,6 +94,7 @@ fn key(item: &Field<'_>, host: &dyn Host) -> Option<Key> {
             not_before_ms: bound,
             not_after_ms: bound,
             revoked_at_ms: bound,
+            vouched: Vec::new(),
             place,
         });
     }
@@ -101,6 +104,7 @@ fn key(item: &Field<'_>, host: &dyn Host) -> Option<Key> {
     let mut at = |key, end| fields.optional(key).and_then(|field| moment(&field, end));
     let (not_before_ms, not_after_ms, revoked_at_ms) =
         (at("not_before", End::First), at("not_after", End::Last), at("revoked_at", End::First));
+    let vouched = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
     fields.finish();
     let (public, place) = public?;
     if let (Some(from), Some(to)) = (not_before_ms, not_after_ms)
@@ -108,7 +112,24 @@ fn key(item: &Field<'_>, host: &dyn Host) -> Option<Key> {
     {
         item.invalid_with("this key would end before it begins", "put `not_after` behind `not_before`");
     }
-    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, place })
+    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, vouched, place })
+}
+
+/// Reads vouchers: each a key's name, a time and a signature. Whether they hold is for whoever records them to say.
+fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
+    let mut vouchers = Vec::new();
+    for item in field.list().unwrap_or_default() {
+        let Some(text) = item.some_text() else { continue };
+        if text.split(' ').filter(|word| !word.is_empty()).count() == 3 {
+            vouchers.push(text.into());
+        } else {
+            item.invalid_with(
+                format!("`{}` is no voucher: a key's name, a time and a signature", item.path()),
+                "take it out; `quorate keys vouch KEY` writes one",
+            );
+        }
+    }
+    vouchers
 }
 
 fn public(field: &Field<'_>, host: &dyn Host) -> Option<(Arc<str>, Place)> {

@@ -2,6 +2,8 @@
 //! are signed, or refused for want of a key (D3, D9).
 #![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
+#[path = "keys/later.rs"]
+mod later;
 #[path = "support/records.rs"]
 mod records;
 mod support;
@@ -11,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use quorate_ledger::merkle;
 use quorate_ledger::note::Verifier;
-use quorate_ledger::signing::{Context, PublicKey, SecretKey, Signature};
+use quorate_ledger::signing::{Context, PublicKey, SecretKey, Signature, Voucher};
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _};

@@ -17,6 +17,7 @@ use quorate_ledger::Store;
 use quorate_protocol::Name;
 use records::wait;
 use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
 use support::Place;
 use support::assembly::{self, vote};
 use support::council::ships_but;
@@ -352,4 +353,78 @@ fn a_kill_leaves_all_or_nothing() {
         assert_eq!(left(&place.path(LEDGER), RUNS), (6 * RUNS, 0));
     }
     assert_eq!((whole > 0, whole + erased), (true, 12), "{whole} whole, {erased} erased");
+}
+
+#[test]
+fn an_erasure_that_somebody_forged_erases_nothing() {
+    // D11: with write access to the file and without its key, on hold or not.
+    let place = reviewed();
+    let run = place.only_run();
+    place.run(&["ledger", "hold", &run, "--reason", "claim 14"]).expect(0);
+    place.run(&["ledger", "verify"]).expect(0);
+    let sealed = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
+    wait(async {
+        let mut ledger = sqlx::sqlite::SqliteConnectOptions::new()
+            .filename(place.path(LEDGER))
+            .connect()
+            .await
+            .expect("it opens");
+        let last: (i64, String) =
+            sqlx::query_as("SELECT n, head FROM record WHERE run = 'ledger' ORDER BY n DESC LIMIT 1")
+                .fetch_one(&mut ledger)
+                .await
+                .expect("a record");
+        let data = json!({"run": run, "records": [[0, 99]], "bodies": [], "reason": "retention", "days": 0});
+        let entry = Entry { kind: Kind::Erased, at_ms: 0, data: quorate_kernel::consultation::object(data) };
+        let (n, prev) = (last.0.unsigned_abs() + 1, quorate_ledger::record::leaf(&last.1));
+        let forged = quorate_ledger::record::seal("ledger", n, Some(&prev), entry, &mut Default::default())
+            .expect("sealed");
+        sqlx::query(
+            "INSERT INTO record (run, n, kind, head, data) VALUES ('ledger', ?, 'ledger.erased', ?, ?)",
+        )
+        .bind(last.0 + 1)
+        .bind(&forged.head)
+        .bind(&forged.data)
+        .execute(&mut ledger)
+        .await
+        .expect("written");
+        sqlx::query("UPDATE record SET data = NULL WHERE run = ? AND kind = 'consultation'")
+            .bind(&run)
+            .execute(&mut ledger)
+            .await
+            .expect("written");
+    });
+    place.run(&["ledger", "verify"]).expect(1).says("quorate:ledger_diverges");
+    // The next run does not vouch for it.
+    place.write("other.md", "The meeting is off.\n");
+    place.run(&["review", "other.md"]).says("quorate:checkpoint_missing");
+    place.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
+    assert_ne!(sealed, "");
+    place.run(&["ledger", "verify"]).expect(1);
+}
+
+#[test]
+fn without_the_ledgers_key_nothing_is_done_to_it() {
+    // D11
+    let place = reviewed();
+    let run = place.only_run();
+    let key = place.path(".quorate/keys/ledger.ed25519");
+    std::fs::rename(&key, place.path("elsewhere")).expect("moved");
+    place.run(&["ledger", "hold", &run]).expect(5).says("quorate:ledger_unsigned");
+    assert!(!records::records(&place.path(LEDGER), "ledger").iter().any(|one| one.is(Kind::Held)));
+    std::fs::rename(place.path("elsewhere"), &key).expect("moved");
+    place.run(&["ledger", "hold", &run]).expect(0);
+    place.run(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn what_was_erased_is_believed() {
+    // D11
+    let place = reviewed();
+    age(&place, 200);
+    place.run(&["ledger", "gc"]).expect(0).stdout.find("erased: the bodies").expect("it is erased");
+    // What was erased so holds. Checkpoints and log are those of the ledger that this one was made of.
+    let found = place.run(&["ledger", "verify", "--format", "json"]).json();
+    let about = |one: &Value| one["part"] == "record" || one["part"] == "signature";
+    assert!(!found["divergences"].as_array().expect("a list").iter().any(about), "{found}");
 }

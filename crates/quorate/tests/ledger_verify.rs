@@ -151,6 +151,42 @@ fn what_is_counted_of_the_log_is_held_against_it() {
     verify(&place, &[]).expect(0);
 }
 
+#[test]
+fn a_line_that_claims_an_override_is_one_or_is_told() {
+    // D6
+    let (place, run) = reviewed();
+    let log = place.read(LOG);
+    let counted = place.run(&["audit", "--format", "json"]).expect(0).json();
+    // Of no run, of none that it names whole, without a verdict: told, and not counted.
+    let shapes = [
+        r#"{"v":2,"event":"override","verdict":"SHIP"}"#,
+        r#"{"v":2,"event":"override","run":"rzzzzzzzzzzzz","verdict":"SHIP"}"#,
+        r#"{"v":2,"event":"override","span_id":"council-1","verdict":"SHIP"}"#,
+        r#"{"v":2,"event":"override","run":"rzzzzzzzzzzzz","span_id":"rzzzzzzzzzzzz"}"#,
+        r#"{"v":2,"event":"resumed","span_id":"council-1","verdict":"SHIP"}"#,
+    ];
+    place.write(LOG, format!("{log}{}\n", shapes.join("\n")));
+    let report = verify(&place, &[]).expect(0).json();
+    assert_eq!(report["log"]["unreadable"], json!(shapes.len()));
+    place.run(&["ledger", "verify"]).expect(0).stdout.find("are not counted").expect("it is told");
+    let audit = place.run(&["audit", "--reindex", "--format", "json"]).expect(0);
+    audit.says("5 lines");
+    let told = audit.json();
+    assert_eq!((&told["overrides"], &told["reviews"]), (&counted["overrides"], &counted["reviews"]));
+    // Of a run of this ledger, in whatever shape: it does not follow from its records.
+    for shape in [
+        json!({"v": 2, "event": "override", "run": run, "verdict": "SHIP"}),
+        json!({"v": 2, "event": "override", "span_id": run, "verdict": "SHIP"}),
+        json!({"v": 2, "event": "verdict", "parth_override": true, "span_id": run, "verdict": "SHIP"}),
+        json!({"v": 2, "span_id": run, "verdict": "SHIP"}),
+        json!({"v": 2, "event": "override", "run": "rzzzzzzzzzzzz", "span_id": run, "verdict": "SHIP"}),
+    ] {
+        place.write(LOG, format!("{log}{shape}\n"));
+        let ran = verify(&place, &[]).expect(1);
+        assert_eq!(first(&ran), ("inserted".to_owned(), "log".to_owned(), run.clone()), "{shape}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
+#[path = "support/records.rs"]
+mod records;
 mod support;
 #[path = "support/playbooks/workspace.rs"]
 mod workspace;
@@ -413,4 +415,48 @@ fn a_shadow_is_computed_recorded_and_never_told() {
     let hash = |text: &str| quorate_kernel::entropy::sha256_hex(text.trim_end().as_bytes());
     assert_eq!(data["sha256"], hash(&without));
     assert_eq!(data["shadows"]["cite"]["sha256"], hash(&tried));
+}
+
+#[test]
+fn every_text_that_is_kept_is_named_by_a_record() {
+    // D12: a playbook's versions and their history, and prompts that are told and computed in shadow.
+    let place = workspace::workspace(SCORER);
+    let verify = || place.run(&["ledger", "verify", "--format", "json"]);
+    propose(&place, &delta("cite", json!({}))).expect(0);
+    prompt(&place);
+    verify().expect(0);
+    scorer(&place, 0.0, 1.0);
+    promote(&place, "cite", "scorer").expect(0);
+    prompt(&place);
+    propose(&place, &delta("other", json!({}))).expect(0);
+    prompt(&place);
+    place.run(&["playbook", "archive", "cite", "--reason", "Done."]);
+    let held = verify().expect(0).json();
+    assert!(held["texts"].as_u64().is_some_and(|texts| texts > 5), "{held}");
+    // One that is gone, or that nobody named, is found.
+    let db = place.path(".quorate/ledger.db");
+    let told = records::records(&db, "playbooks");
+    let composed = told.iter().rev().find(|one| one.kind == "playbooks.composed").expect("a prompt");
+    let data = composed.data.as_ref().expect("kept");
+    for name in
+        [&data["sha256"], &data["shadows"]["other"]["sha256"]].map(|name| name.as_str().expect("a hash"))
+    {
+        let text = "SELECT text FROM body WHERE sha256";
+        records::change(
+            &db,
+            &format!("CREATE TABLE away AS {text} = '{name}'; DELETE FROM body WHERE sha256 = '{name}'"),
+        );
+        let found = verify().expect(1).json();
+        assert_eq!(
+            (&found["divergences"][0]["kind"], &found["divergences"][0]["part"]),
+            (&json!("removed"), &json!("body"))
+        );
+        records::change(&db, &format!("INSERT INTO body SELECT '{name}', text FROM away; DROP TABLE away"));
+        verify().expect(0);
+    }
+    records::change(
+        &db,
+        "INSERT INTO body VALUES ('6b23c0d5f35d1b11f9b683f0b0a617355deb11277d91ae091d399c655b87940d', 'C')",
+    );
+    assert_eq!(verify().expect(1).json()["divergences"][0]["kind"], "inserted");
 }

@@ -43,6 +43,8 @@ pub enum Kind {
     Override,
     /// Everything that follows from the outcome is done.
     RunEnded,
+    /// Keys that may sign for the run from here on, each vouched for by one that could before.
+    Keyring,
     /// A trigger of a conversation is settled. In the runtime's own stream.
     Turn,
     /// Something was done to a playbook. In the playbooks' own stream.
@@ -91,7 +93,7 @@ impl PlaybookEvent {
     ];
 
     /// The word in the record's head.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             PlaybookEvent::Registered => "playbook.registered",
             PlaybookEvent::Shadowed => "playbook.shadowed",
@@ -122,6 +124,7 @@ impl Kind {
             Kind::OverlayEvicted => "overlay.evicted",
             Kind::Override => "override",
             Kind::RunEnded => "run.ended",
+            Kind::Keyring => "keyring",
             Kind::Turn => "turn",
             Kind::Playbook(event) => event.as_str(),
             Kind::Checkpoint => "checkpoint",
@@ -235,6 +238,14 @@ pub enum Error {
         /// The run.
         run: Name,
         /// What was attempted, and what the store said.
+        what: String,
+    },
+    /// A record would not pass verification, so it is not written.
+    #[error("cannot record in run {run}: {what}")]
+    Unsignable {
+        /// The run.
+        run: Name,
+        /// Which rule it breaks.
         what: String,
     },
     /// The store does not answer as it should.

@@ -338,7 +338,7 @@ mod tests {
                     let mut newly_corrupt = 0;
                     for _ in 0..25 {
                         let mut file = std::fs::OpenOptions::new().append(true).open(&log).unwrap();
-                        file.write_all(b"{\"v\": 2, \"event\": \"override\"}\n").unwrap();
+                        file.write_all(b"{\"v\": 2, \"event\": \"verdict\"}\n").unwrap();
                         newly_corrupt += sync(&store, &log).await.unwrap().newly_corrupt;
                     }
                     newly_corrupt

@@ -95,10 +95,10 @@ impl Line {
             && matches!(&*self.verdict, "SHIP" | "REVISE" | "HOLD")
     }
 
-    /// Reads a line; `None` where it is no JSON object.
+    /// Reads a line; `None` where it is no JSON object, or says that it follows up on a run and does not name one.
     pub fn read(text: &[u8]) -> Option<Line> {
         if let Ok(wire) = serde_json::from_slice::<Wire>(text) {
-            return Some(wire.into_line());
+            return wire.into_line();
         }
         // A field of a kind that nobody expects costs its meaning, not the line.
         let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).ok()?;
@@ -107,13 +107,14 @@ impl Line {
             serde_json::from_value::<Wire>(one).is_ok()
         });
         let wire: Wire = serde_json::from_value(serde_json::Value::Object(object)).ok()?;
-        Some(wire.into_line())
+        wire.into_line()
     }
 }
 
 #[derive(Deserialize)]
 struct Wire {
     event: Option<String>,
+    run: Option<String>,
     ts: Option<String>,
     span_id: Option<String>,
     artifact_type: Option<String>,
@@ -154,7 +155,7 @@ struct Public {
 }
 
 impl Wire {
-    fn into_line(self) -> Line {
+    fn into_line(self) -> Option<Line> {
         let seats = match self.deliberators {
             _ if self.round1.is_some() || self.round2.is_some() => {
                 rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default())
@@ -168,7 +169,16 @@ impl Wire {
             Event::Verdict if self.parth_override == Some(true) => Event::Override,
             event => event,
         };
-        Line {
+        // The published schema has neither: what this program writes names run, span and verdict.
+        let follows_up =
+            matches!(event, Event::Resumed | Event::Override) && self.parth_override != Some(true);
+        let is_whole =
+            self.run.as_deref().is_some_and(|run| !run.is_empty() && self.span_id.as_deref() == Some(run))
+                && verdict.as_deref().is_some_and(|word| matches!(word, "SHIP" | "REVISE" | "HOLD"));
+        if follows_up && !is_whole {
+            return None;
+        }
+        Some(Line {
             event,
             span: self.span_id.unwrap_or_default(),
             artifact_type: self
@@ -182,7 +192,7 @@ impl Wire {
                 .map_or(0, |seconds| (seconds * 1000.0).clamp(0.0, LONGEST_MS) as i64),
             calls: self.calls.map_or(-1, i64::from),
             seats,
-        }
+        })
     }
 }
 
@@ -297,10 +307,31 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_follows_up_on_a_run_names_it() {
+        // D6
+        for line in [
+            &br#"{"event": "override"}"#[..],
+            br#"{"event": "override", "verdict": "SHIP"}"#,
+            br#"{"event": "override", "run": "r1", "verdict": "SHIP"}"#,
+            br#"{"event": "override", "run": "r1", "span_id": "r2", "verdict": "SHIP"}"#,
+            br#"{"event": "override", "run": "r1", "span_id": "r1"}"#,
+            br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "MAYBE"}"#,
+            br#"{"event": "resumed", "span_id": "r1", "verdict": "SHIP"}"#,
+        ] {
+            assert_eq!(Line::read(line), None, "{}", String::from_utf8_lossy(line));
+        }
+        // The public tool has another word for it.
+        let theirs =
+            br#"{"event": "verdict", "parth_override": true, "span_id": "council-1", "verdict": "SHIP"}"#;
+        assert_eq!(Line::read(theirs).expect("read").event, Event::Override);
+    }
+
+    #[test]
     fn incomplete_and_overrides_are_no_priors() {
         // C10
         assert!(!Line::read(br#"{"verdict": "INCOMPLETE"}"#).expect("read").is_prior());
-        assert!(!Line::read(br#"{"event": "override", "verdict": "SHIP"}"#).expect("read").is_prior());
+        let person = br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "SHIP"}"#;
+        assert!(!Line::read(person).expect("read").is_prior());
         assert!(!Line::read(br#"{"event": "sweep_complete", "verdict": "SHIP"}"#).expect("read").is_prior());
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_protocol::Json;
 
 use super::item::Checked;
+use crate::signing::run::{Audit, extended};
 use crate::signing::{KeyId, PublicKey};
+use crate::store::STREAM;
 
 /// Whether records of a run may be missing between others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,15 @@ struct Known {
     n: u64,
     leaf: String,
     signed: bool,
-    /// The keys of which one has to have signed each record; `None` where none has to.
-    required: Option<Vec<KeyId>>,
+    ring: Option<Ring>,
+}
+
+/// What a run's first record says of its keys, and those that were added since.
+#[derive(Debug, Clone)]
+struct Ring {
+    /// Whether one of them has to have signed each record.
+    required: bool,
+    keys: BTreeMap<KeyId, PublicKey>,
 }
 
 impl Course {
@@ -49,19 +57,23 @@ impl Course {
     pub fn take(&mut self, record: &Checked) -> Result<(), String> {
         let head = &record.head;
         let signed = !record.signers.is_empty();
-        let required = match self.runs.get_mut(&head.run) {
+        let mut ring = match self.runs.get_mut(&head.run) {
             Some(before) => {
                 before.follows(record, self.gaps)?;
-                before.required.take()
+                before.ring.take()
             }
-            None => required(record),
+            None => Ring::of(record),
         };
-        if let Some(keys) = &required
-            && !record.signers.iter().any(|id| keys.contains(id))
+        if let (Some(ring), Some(data), true) = (&mut ring, &record.data, head.kind == Kind::Keyring.as_str())
+        {
+            extended(&mut ring.keys, data, |_| Ok(()))?;
+        }
+        if let Some(ring) = ring.as_ref().filter(|ring| ring.required)
+            && !record.signers.iter().any(|id| ring.keys.contains_key(id))
         {
             return Err("its run has to be signed by a key of its keyring, and it is not".to_owned());
         }
-        let known = Known { n: head.n, leaf: hex(&record.leaf), signed, required };
+        let known = Known { n: head.n, leaf: hex(&record.leaf), signed, ring };
         self.runs.insert(head.run.clone(), known);
         Ok(())
     }
@@ -79,23 +91,21 @@ impl Known {
         if head.n == self.n + 1 && head.prev.as_ref() != Some(&self.leaf) {
             return Err("it does not name its predecessor's hash".to_owned());
         }
-        if self.signed == record.signers.is_empty() {
+        // Of the ledger's own records, checkpoints are signed in themselves, and older versions signed no others.
+        if self.signed == record.signers.is_empty() && head.run != STREAM {
             return Err("a run is signed from its first record on, or not at all".to_owned());
         }
         Ok(())
     }
 }
 
-/// The keys that a run's first record says have to sign, where it says so.
-fn required(record: &Checked) -> Option<Vec<KeyId>> {
-    if record.head.n != 0 || record.head.kind != Kind::RunOpened.as_str() {
-        return None;
+impl Ring {
+    /// What a run's first record says.
+    fn of(record: &Checked) -> Option<Ring> {
+        if record.head.n != 0 || record.head.kind != Kind::RunOpened.as_str() {
+            return None;
+        }
+        let Audit { required, keys, .. } = Audit::of(record.data.as_ref()?)?;
+        Some(Ring { required, keys })
     }
-    let audit = record.data.as_ref()?.get("audit")?;
-    if audit.get("signing").and_then(Json::as_str) != Some("required") {
-        return None;
-    }
-    let keys = audit.get("keyring").and_then(Json::as_array).into_iter().flatten();
-    let keys = keys.filter_map(|key| PublicKey::from_text(key.as_str()?).ok());
-    Some(keys.map(|key| key.id()).collect())
 }

@@ -6,6 +6,7 @@ use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use crate::record::Head;
+use crate::signing::SecretKey;
 use crate::store::engine::{Column, sql};
 use crate::store::{STREAM, Store};
 
@@ -67,16 +68,16 @@ impl Store {
         Ok(holds)
     }
 
-    /// Appends a record of the ledger's own, about what was done to it: [`Kind::Held`] and [`Kind::Released`]. It is
-    /// durable when this returns.
+    /// Appends a record of the ledger's own, about what was done to it: [`Kind::Held`] and [`Kind::Released`]. The ledger's
+    /// key signs it. It is durable when this returns.
     ///
     /// # Errors
     /// When the store does not take it.
-    pub async fn tell(&self, entry: Entry) -> Result<(), Error> {
+    pub async fn tell(&self, entry: Entry, key: &SecretKey) -> Result<(), Error> {
         let mut connection = self.writer().await;
         let telling = async {
             let mut transaction = connection.begin(Durability::Synced).await?;
-            let told = transaction.tell(vec![entry]).await?;
+            let told = transaction.tell(vec![entry], key).await?;
             if told.is_ok() {
                 transaction.commit().await?;
             }

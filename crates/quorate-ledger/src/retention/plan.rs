@@ -7,11 +7,13 @@ use quorate_kernel::ports::ledger::{Error, Kind};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use super::rules::{Erasure, Keeps, Subject};
 use super::scan::Named;
 use super::{Keep, hashes, holds_words, ranges};
 use crate::record::Head;
 use crate::store::engine::{Column, Engine, sql};
-use crate::store::{Store, merge};
+use crate::store::index::Change;
+use crate::store::{STREAM, Store, merge};
 
 /// By what is judged whether bodies are kept.
 pub struct Terms<'a> {
@@ -65,6 +67,18 @@ impl Due {
     /// How many records.
     pub fn count(&self) -> u64 {
         self.records.iter().map(|(first, last)| last - first + 1).sum()
+    }
+}
+
+impl Due {
+    /// As the record of it says.
+    pub(crate) fn erasure(&self) -> Erasure {
+        Erasure {
+            run: self.run.to_string(),
+            records: self.records.iter().map(|(first, last)| *first..last + 1).collect(),
+            texts: self.texts.iter().cloned().collect(),
+            days: self.keep.days(),
+        }
     }
 }
 
@@ -151,10 +165,45 @@ impl Store {
     }
 }
 
-/// The runs on hold.
+/// The runs on hold: those that the index names, and those that the records do.
 pub(crate) async fn held(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
     let rows = sql("SELECT run FROM held").rows(engine, &[Column::Text]).await?;
-    Ok(rows.iter().map(|row| row.text(0).into()).collect())
+    let mut held: BTreeSet<Name> = rows.iter().map(|row| row.text(0).into()).collect();
+    let told = sql("SELECT kind, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n");
+    let told = told.bind(STREAM).bind(Kind::Held.as_str()).bind(Kind::Released.as_str());
+    let mut by_records = BTreeSet::new();
+    for row in told.rows(engine, &[Column::Text, Column::Text]).await? {
+        let data: Option<Map<String, Json>> =
+            row.some_text(1).and_then(|data| serde_json::from_str(data).ok());
+        match data.and_then(|data| Change::of(row.text(0), 0, &data)) {
+            Some(Change::Held { run }) => drop(by_records.insert(Name::from(run))),
+            Some(Change::Released { run }) => drop(by_records.remove(&*run)),
+            _ => {}
+        }
+    }
+    held.extend(by_records);
+    Ok(held)
+}
+
+/// What is known of a run or a conversation's stream when something of it is erased.
+pub(crate) async fn subject(
+    engine: &mut Engine,
+    run: &str,
+    held: &BTreeSet<Name>,
+) -> Result<Subject, sqlx::Error> {
+    let row = sql("SELECT ended, verdict FROM run WHERE run = $1").bind(run);
+    let row = row.row(engine, &[Column::Int, Column::Text]).await?;
+    let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
+    let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
+    let is_ended = row.as_ref().is_some_and(|row| row.int(0) != 0);
+    Ok(Subject {
+        keeps: opened(engine, run).await?.map(|opened| Keeps::of(&opened)),
+        is_stream: row.is_none(),
+        is_decided: row.is_some_and(|row| row.some_text(1).is_some()),
+        ended_ms: ended.and_then(|row| at_ms(row.text(0))).filter(|_| is_ended),
+        held: held.contains(run),
+        imported: merge::is_imported(engine, run).await?,
+    })
 }
 
 /// The body of a run's first record.

@@ -134,6 +134,17 @@ impl Keyring {
         }
     }
 
+    /// A key, whatever its times.
+    pub fn get(&self, id: KeyId) -> Option<&Key> {
+        self.keys.get(&id)
+    }
+
+    /// The same keys without their times.
+    pub(crate) fn unbounded(&self) -> Keyring {
+        let keys = self.keys.iter().map(|(id, key)| (*id, Key::unbounded(key.public)));
+        Keyring { keys: keys.collect() }
+    }
+
     /// The keys, in the order of their names.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = (KeyId, &Key)> {
         self.keys.iter().map(|(id, key)| (*id, key))

@@ -20,6 +20,9 @@ impl Context {
     /// The signer recorded this: the leaf is a ledger record's.
     pub const RECORD: Context = Context::new("application/vnd.quorate.record-leaf.v1");
 
+    /// The signer lets another key's signatures count where its own do: the leaf is what a [`Voucher`](super::Voucher) says.
+    pub const VOUCHER: Context = Context::new("application/vnd.quorate.key-voucher.v1");
+
     /// A context of another name.
     ///
     /// # Panics

@@ -14,6 +14,7 @@ use super::engine::Engine;
 use super::files;
 use super::lease::Leases;
 use super::patience::Patience;
+use super::standing::Standing;
 
 /// The connection.
 pub(crate) struct Connection {
@@ -48,8 +49,8 @@ pub(super) struct Tail {
     pub(super) next: u64,
     /// The leaf of its last one.
     pub(super) leaf: Option<String>,
-    /// Whether its records are signed.
-    pub(super) signed: bool,
+    /// Who may sign its records; `None` where they are not signed.
+    pub(super) signed: Option<Standing>,
 }
 
 /// A transaction. One that was not committed is rolled back as soon as the connection is let go of.

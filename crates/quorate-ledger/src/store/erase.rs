@@ -17,7 +17,8 @@ use super::engine::{Column, Engine, Statement, sql};
 use super::open::BUSY;
 use super::{STREAM, Store, files, queue, unavailable};
 use crate::aside;
-use crate::retention::{Due, Plan};
+use crate::retention::{Due, Plan, rules};
+use crate::signing::SecretKey;
 
 /// How long to wait for readers to end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -44,12 +45,19 @@ pub struct Erased {
 }
 
 impl Store {
-    /// Erases what a plan says, except what somebody needs again meanwhile, and records that, all or nothing. Then it
+    /// Erases what a plan says, except what somebody needs again meanwhile, and records that, signed by the ledger's key,
+    /// all or nothing. Then it
     /// goes over the files. With an empty plan that is done where an earlier time did not get so far.
     ///
     /// # Errors
     /// When the store does not answer. Then nothing is erased.
-    pub async fn erase(&self, mut plan: Plan, at_ms: i64, rewrite: Rewrite) -> Result<Erased, Error> {
+    pub async fn erase(
+        &self,
+        mut plan: Plan,
+        at_ms: i64,
+        rewrite: Rewrite,
+        key: Option<&SecretKey>,
+    ) -> Result<Erased, Error> {
         if plan.due.is_empty() {
             return Ok(match self.is_unwiped() {
                 true => self.wipe(rewrite, rewrite == Rewrite::Anew).await,
@@ -60,6 +68,7 @@ impl Store {
             let what = format!("nothing can be erased from the ledger {}: {why}", self.address());
             return Err(Error::Unavailable { what, source: None });
         }
+        let key = key.ok_or_else(|| Error::Unsigned { run: STREAM.into() })?;
         // What an earlier time has left to be done may be more than is done now.
         let is_all = rewrite == Rewrite::Anew || !self.is_unwiped();
         self.begin_wiping()?;
@@ -67,7 +76,7 @@ impl Store {
             let mut connection = self.writer().await;
             let erasing = async {
                 let mut transaction = connection.begin(Durability::Synced).await?;
-                let told = erase(&mut transaction, &mut plan, at_ms).await?;
+                let told = erase(&mut transaction, &mut plan, at_ms, key).await?;
                 if told.is_ok() {
                     transaction.commit().await?;
                 }
@@ -139,16 +148,23 @@ async fn erase(
     transaction: &mut Transaction<'_>,
     plan: &mut Plan,
     at_ms: i64,
+    key: &SecretKey,
 ) -> Result<Result<(), Error>, sqlx::Error> {
     let engine = transaction.engine();
     // What was planned may have changed until nobody else could write.
     let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
-    let mut spared = crate::retention::held(engine).await?;
+    let held = crate::retention::held(engine).await?;
+    let mut spared = held.clone();
     spared.extend(open.iter().map(|row| Name::from(row.text(0))));
-    if let Some(ending) = &plan.ending
-        && !crate::retention::held(engine).await?.contains(ending)
-    {
+    if let Some(ending) = plan.ending.as_ref().filter(|ending| !held.contains(*ending)) {
         spared.remove(ending);
+    }
+    // What verifying would not accept is not done.
+    for due in &plan.due {
+        let subject = crate::retention::subject(engine, &due.run, &held).await?;
+        if rules::allows(&due.erasure(), &subject, at_ms).is_err() {
+            spared.insert(due.run.clone());
+        }
     }
     plan.over.retain(|run| !spared.contains(run));
     plan.due.retain(|due| !spared.contains(&due.run));
@@ -177,7 +193,7 @@ async fn erase(
     }
     plan.due = done;
     let entries = plan.due.iter().map(|due| told(due, at_ms)).collect();
-    transaction.tell(entries).await
+    transaction.tell(entries, key).await
 }
 
 /// Holds the database to what it was told to erase: a rule or a trigger may have kept it.
@@ -207,15 +223,19 @@ fn told(due: &Due, at_ms: i64) -> Entry {
 }
 
 impl Transaction<'_> {
-    /// Appends records of the ledger's own.
-    pub(crate) async fn tell(&mut self, entries: Vec<Entry>) -> Result<Result<(), Error>, sqlx::Error> {
+    /// Appends records of the ledger's own, signed by its key.
+    pub(crate) async fn tell(
+        &mut self,
+        entries: Vec<Entry>,
+        key: &SecretKey,
+    ) -> Result<Result<(), Error>, sqlx::Error> {
         let stream: Name = STREAM.into();
         let (engine, tails) = self.parts();
         tails.remove(&stream);
         let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
         let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
         for (n, entry) in (next..).zip(entries) {
-            if let Err(error) = queue::append_here(engine, &stream, n, entry).await? {
+            if let Err(error) = queue::append_here(engine, &stream, n, entry, Some(key)).await? {
                 return Ok(Err(error));
             }
         }

@@ -10,6 +10,7 @@ use super::index::Change;
 use super::{STREAM, queue};
 use crate::prove::{Checked, Item};
 use crate::record::leaf;
+use crate::signing::SecretKey;
 
 /// How a run ends here.
 pub(crate) struct End {
@@ -111,15 +112,16 @@ pub(crate) async fn body(engine: &mut Engine, sha256: &str, text: &str) -> Resul
     keep.bind(sha256).bind(text).add_unless_there(engine, there).await
 }
 
-/// Records in the ledger's own stream what was merged. What was known of the runs' ends is known no more.
+/// Records in the ledger's own stream what was merged, signed by the ledger's key. What was known of the runs' ends is known no more.
 pub(crate) async fn record(
     transaction: &mut Transaction<'_>,
     runs: Vec<Name>,
     entry: Entry,
+    key: &SecretKey,
 ) -> Result<Result<(), Error>, StoreError> {
     let (engine, tails) = transaction.parts();
     let stream: Name = STREAM.into();
     runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
     let next = end(engine, STREAM).await?.map_or(0, |end| end.next);
-    Ok(queue::append_here(engine, &stream, next, entry).await?.map(drop))
+    Ok(queue::append_here(engine, &stream, next, entry, Some(key)).await?.map(drop))
 }

@@ -7,18 +7,23 @@ use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind
 use quorate_protocol::Name;
 use tokio::sync::oneshot;
 
+use super::STREAM;
 use super::address::Address;
 use super::connection::{Connection, Tail, Tails};
 use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
 use super::lease::Fence;
+use super::standing::{self, Says, Standing};
 use crate::record::{Prepared, Stored, Times, Unwritable, leaf};
-use crate::signing::SecretKey;
+use crate::signing::{Outside, SecretKey};
 
 pub(super) type Reply = Result<u64, Error>;
 
 /// How many records go to SQLite in one statement, which takes 32 766 values.
 pub(super) const ROWS: usize = 1000;
+
+/// Says what is known of keys outside of the ledger, or why that cannot be said.
+pub(super) type Asked = dyn Fn() -> Result<Outside, String> + Send + Sync;
 
 /// What waits.
 #[derive(Default)]
@@ -26,6 +31,8 @@ pub(super) struct Queue {
     waiting: Mutex<Vec<Waiting>>,
     /// The keys that this process signs runs with.
     keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
+    /// What is known of keys outside of the ledger, asked before anything is signed: it may have changed.
+    outside: Mutex<Option<Arc<Asked>>>,
 }
 
 struct Waiting {
@@ -45,6 +52,18 @@ struct Ready {
     ends: bool,
     /// What its records are signed with.
     key: Option<Arc<SecretKey>>,
+    /// What some of its records say of the run's keys, by their order.
+    says: BTreeMap<usize, Says>,
+}
+
+/// What appends are held against.
+#[derive(Default)]
+struct Rules<'a> {
+    fence: Fence,
+    /// What is known of keys outside of the ledger, or why it is not.
+    outside: Option<Result<Outside, String>>,
+    /// The ledger's key, which signs its own stream.
+    own: Option<&'a SecretKey>,
 }
 
 impl Queue {
@@ -66,6 +85,17 @@ impl Queue {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), key);
     }
 
+    /// From now on what is known of keys outside of the ledger is asked so.
+    pub(super) fn ask(&self, outside: Arc<Asked>) {
+        *self.outside.lock().unwrap_or_else(PoisonError::into_inner) = Some(outside);
+    }
+
+    /// What is known of keys outside of the ledger; `None` where nobody is asked.
+    pub(super) fn outside(&self) -> Option<Result<Outside, String>> {
+        let asked = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        asked.map(|asked| asked())
+    }
+
     /// Commits everything that waits in one transaction and tells everybody.
     pub(super) async fn commit(&self, connection: &mut Connection, address: &Address) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -76,7 +106,11 @@ impl Queue {
         let (appends, replies): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|one| (one.append, one.reply)).unzip();
         let places: Vec<Place> = appends.iter().map(Place::of).collect();
-        let written = write(connection, appends, durability).await;
+        let outside = match appends.iter().any(|append| append.key.is_some()) {
+            true => self.outside(),
+            false => None,
+        };
+        let written = write(connection, appends, durability, outside).await;
         let told = match written {
             Ok(told) => told,
             Err(error) => {
@@ -92,14 +126,26 @@ impl Queue {
     }
 }
 
+impl Rules<'_> {
+    /// What is known of keys outside of the ledger. Where nobody can be asked, that is the key at hand.
+    fn outside(&self, key: Option<&SecretKey>) -> Result<Outside, String> {
+        match &self.outside {
+            Some(outside) => outside.clone(),
+            None => Ok(Outside { keyring: None, signers: key.map(SecretKey::public).into_iter().collect() }),
+        }
+    }
+}
+
 impl Ready {
     fn of(append: Append, key: Option<Arc<SecretKey>>) -> Result<Ready, Unwritable> {
         let Append { run, from, entries, bodies, durability } = append;
         let ends = entries.last().is_some_and(|entry| entry.kind == Kind::RunEnded);
+        let says = entries.iter().enumerate();
+        let says = says.filter_map(|(at, entry)| Some((at, Says::of(entry)?))).collect();
         let changes = entries.iter();
         let changes = changes.filter_map(|one| Change::of(one.kind.as_str(), one.at_ms, &one.data)).collect();
         let entries = entries.into_iter().map(Prepared::of).collect::<Result<_, _>>()?;
-        Ok(Ready { run, from, entries, changes, bodies, durability, ends, key })
+        Ok(Ready { run, from, entries, changes, bodies, durability, ends, key, says })
     }
 
     fn is_one_statement(&self, tails: &Tails) -> bool {
@@ -107,7 +153,8 @@ impl Ready {
             && self.changes.is_empty()
             && (1..=ROWS).contains(&self.entries.len())
             && self.key.is_none()
-            && tails.get(&self.run).is_some_and(|tail| tail.next == self.from && !tail.signed)
+            && self.says.is_empty()
+            && tails.get(&self.run).is_some_and(|tail| tail.next == self.from && tail.signed.is_none())
     }
 }
 
@@ -152,6 +199,7 @@ async fn write(
     connection: &mut Connection,
     appends: Vec<Ready>,
     durability: Durability,
+    outside: Option<Result<Outside, String>>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
     // Until all is well nothing is known of any run, and whoever comes next looks.
     let mut tails = std::mem::take(&mut connection.tails);
@@ -161,12 +209,13 @@ async fn write(
         _ => None,
     };
     let told = match alone {
-        Some(engine) => each(engine, &mut tails, appends, &Fence::default()).await?,
+        Some(engine) => each(engine, &mut tails, appends, &Rules::default()).await?,
         None => {
             let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
             let fence = Fence::of(transaction.engine(), &leases).await?;
-            let told = each(transaction.engine(), &mut tails, appends, &fence).await?;
+            let rules = Rules { fence, outside, own: None };
+            let told = each(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
             told
         }
@@ -179,16 +228,16 @@ async fn each(
     engine: &mut Engine,
     tails: &mut Tails,
     appends: Vec<Ready>,
-    fence: &Fence,
+    rules: &Rules<'_>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
     let mut told = Vec::with_capacity(appends.len());
     let mut chained = Vec::with_capacity(appends.len());
     // How runs end once what is chained is written, which comes first of all that is known.
     let mut ahead = BTreeMap::new();
     for (at, append) in appends.into_iter().enumerate() {
-        let fits = match fence.shuts_out(&append.run) {
+        let fits = match rules.fence.shuts_out(&append.run) {
             true => Err(Error::Moved { run: append.run }),
-            false => chain(engine, tails, &mut ahead, append).await?,
+            false => chain(engine, tails, &mut ahead, append, rules).await?,
         };
         told.push(fits.map(|links| {
             let next = links.next();
@@ -238,29 +287,48 @@ async fn chain(
     tails: &mut Tails,
     ahead: &mut BTreeMap<Name, Ahead>,
     append: Ready,
+    rules: &Rules<'_>,
 ) -> Result<Result<Links, Error>, sqlx::Error> {
-    let Ready { run, from, entries, changes, bodies, durability: _, ends, key } = append;
+    let Ready { run, from, entries, changes, bodies, durability: _, ends, key, says } = append;
     let before = match ahead.get(&run) {
         Some(ahead) => ahead.tail.clone(),
-        None => tail(engine, tails, &run, from, key.is_some()).await?,
+        None => match tail(engine, tails, &run, from, key.as_deref(), rules).await? {
+            Ok(tail) => tail,
+            Err(what) => return Ok(Err(Error::Unsignable { run, what })),
+        },
     };
     if before.next != from {
         return Ok(Err(Error::Moved { run }));
     }
-    if before.signed && key.is_none() {
+    let key = key.filter(|_| before.signed.is_some());
+    if key.is_none() && (before.signed.is_some() || says.values().any(Says::asks_for_signatures)) {
         return Ok(Err(Error::Unsigned { run }));
     }
-    let key = key.filter(|_| before.signed);
+    let (mut standing, sealed_ms) = match &key {
+        Some(_) => (before.signed.clone(), standing::sealed_ms(engine).await?),
+        None => (None, None),
+    };
+    let outside = match rules.outside(key.as_deref()) {
+        Ok(outside) => outside,
+        Err(what) => return Ok(Err(Error::Unsignable { run, what })),
+    };
+    let own = rules.own.filter(|_| *run == *STREAM);
     let mut leaf_before = before.leaf;
     let mut records = Vec::with_capacity(entries.len());
     let mut signatures = Vec::new();
     let mut times = Times::default();
-    for (n, entry) in (from..).zip(entries) {
+    for ((n, entry), at) in (from..).zip(entries).zip(0..) {
+        if let (Some(key), Some(standing)) = (&key, &mut standing) {
+            let held = standing.take(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
+            if let Err(what) = held {
+                return Ok(Err(Error::Unsignable { run, what }));
+            }
+        }
         match entry.seal(&run, n, leaf_before.as_deref(), &mut times) {
             Ok(stored) => {
                 leaf_before = Some(leaf(&stored.head));
-                if let Some(key) = &key {
-                    signatures.push(signature(key, &run, &stored));
+                if let Some(key) = key.as_deref().or(own) {
+                    signatures.push(signature(key, &run, stored.n, &stored.head));
                 }
                 records.push(stored);
             }
@@ -268,7 +336,7 @@ async fn chain(
         }
     }
     let links = Links { run, from, records, signatures, changes, bodies };
-    let tail = Tail { next: links.next(), leaf: leaf_before, signed: before.signed };
+    let tail = Tail { next: links.next(), leaf: leaf_before, signed: standing };
     ahead.insert(links.run.clone(), Ahead { tail, ends });
     Ok(Ok(links))
 }
@@ -331,16 +399,19 @@ async fn follow(engine: &mut Engine, links: Links) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Writes one record of one of the ledger's own streams inside of somebody's transaction.
+/// Writes one record of one of the ledger's own streams inside of somebody's transaction, signed by `own`, where there is
+/// such a key. A checkpoint has its signature in itself.
 pub(super) async fn append_here(
     engine: &mut Engine,
     run: &Name,
     from: u64,
     entry: Entry,
+    own: Option<&SecretKey>,
 ) -> Result<Reply, sqlx::Error> {
     match Ready::of(Append::one(run, from, entry, Durability::Synced), None) {
         Ok(ready) => {
-            let mut told = each(engine, &mut Tails::new(), vec![ready], &Fence::default()).await?;
+            let rules = Rules { own, ..Rules::default() };
+            let mut told = each(engine, &mut Tails::new(), vec![ready], &rules).await?;
             Ok(told.remove(0))
         }
         Err(error) => Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
@@ -354,11 +425,10 @@ async fn keep(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
 }
 
 /// The row of a record's signature.
-fn signature(key: &SecretKey, run: &Name, record: &Stored) -> Vec<Value> {
-    let leaf = crate::merkle::leaf(record.head.as_bytes());
+pub(super) fn signature(key: &SecretKey, run: &str, n: u64, head: &str) -> Vec<Value> {
+    let leaf = crate::merkle::leaf(head.as_bytes());
     let signature = key.sign(crate::signing::Context::RECORD, &leaf);
-    let id = key.public().id().to_string();
-    vec![(&**run).into(), record.n.into(), id.into(), signature.to_string().into()]
+    vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
 }
 
 /// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by somebody
@@ -368,13 +438,15 @@ async fn tail(
     tails: &mut Tails,
     run: &Name,
     from: u64,
-    has_key: bool,
-) -> Result<Tail, sqlx::Error> {
+    key: Option<&SecretKey>,
+    rules: &Rules<'_>,
+) -> Result<Result<Tail, String>, sqlx::Error> {
+    let fresh = || key.map(|_| Standing::default());
     match tails.remove(run) {
         _ if !engine.keeps_tails() => {}
-        Some(tail) if tail.next == from => return Ok(tail),
+        Some(tail) if tail.next == from => return Ok(Ok(tail)),
         // That a run is new shows when its first record is written.
-        None if from == 0 => return Ok(Tail { next: 0, leaf: None, signed: has_key }),
+        None if from == 0 => return Ok(Ok(Tail { next: 0, leaf: None, signed: fresh() })),
         _ => {}
     }
     let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1")
@@ -385,12 +457,26 @@ async fn tail(
         .bind(&**run)
         .row(engine, &[Column::Int])
         .await?;
-    let last_is_none = last.is_none();
-    Ok(Tail {
+    let standing = match (&last, signed) {
+        (None, _) => fresh(),
+        // What is done to the ledger is signed by its key, record by record.
+        (Some(_), Some(_)) if **run != *STREAM => {
+            let outside = match rules.outside(key) {
+                Ok(outside) => outside,
+                Err(what) => return Ok(Err(what)),
+            };
+            match Standing::read(engine, run, &outside).await? {
+                Ok(standing) => Some(standing),
+                Err(what) => return Ok(Err(what)),
+            }
+        }
+        _ => None,
+    };
+    Ok(Ok(Tail {
         next: last.as_ref().map_or(0, |row| row.count(0) + 1),
         leaf: last.map(|row| leaf(row.text(1))),
-        signed: signed.is_some() || (last_is_none && has_key),
-    })
+        signed: standing,
+    }))
 }
 
 /// What came of writing records.

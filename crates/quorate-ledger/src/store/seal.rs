@@ -14,7 +14,8 @@ use super::tiles::{Broken, Growing};
 use super::{Store, queue};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
-use crate::signing::SecretKey;
+use crate::signing::{Keyring, Outside, SecretKey};
+use crate::verify::{self, Options};
 
 /// The stream of the ledger's own records: its checkpoints, and what was done to it.
 pub const STREAM: &str = "ledger";
@@ -93,27 +94,27 @@ impl Store {
     /// # Errors
     /// When the store does not answer, or a checkpoint's record cannot be read.
     pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, Error> {
-        let mut before = i64::MAX;
-        loop {
-            let statement = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 AND n < $3 \
-                                 ORDER BY n DESC LIMIT 20");
-            let statement = statement.bind(STREAM).bind(Kind::Checkpoint.as_str()).bind(before);
-            let rows = self.rows(statement, &[Column::Int, Column::Text]).await?;
-            for row in &rows {
-                let data = row.some_text(1).and_then(|data| serde_json::from_str(data).ok());
-                let sealed = data.and_then(|data| Sealed::of(row.count(0), &data));
-                let keys = sealed.and_then(|sealed| sealed.verifiers());
-                let what = "the checkpoint cannot be read".to_owned();
-                let unreadable = Error::Corrupt { run: STREAM.into(), n: row.count(0), what };
-                match keys.ok_or(unreadable)? {
-                    keys if keys.is_empty() => before = row.int(0),
-                    keys => return Ok(Some(keys)),
-                }
-            }
-            if rows.is_empty() {
-                return Ok(None);
-            }
-        }
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        let signed = last_signed(engine).await.map_err(|error| self.unsealed(error))?;
+        Ok(signed.and_then(|sealed| sealed.verifiers()))
+    }
+
+    /// Signs with the ledger's key what an older version left unsigned in the ledger's own stream and no signed checkpoint
+    /// is over: somebody has looked at it and vouches for it. Gives the numbers of these records.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn sign_own(&self, key: &SecretKey) -> Result<Vec<u64>, Error> {
+        let mut connection = self.writer().await;
+        let signing = async {
+            let mut transaction = connection.begin(Durability::Synced).await?;
+            let signed = sign_own(transaction.engine(), key).await?;
+            transaction.commit().await?;
+            Ok(signed)
+        };
+        let signed: Result<_, Unsealed> = signing.await;
+        signed.map_err(|error| self.unsealed(error))
     }
 
     /// Whether the ledger has this checkpoint, or stored hashes that lead to its root.
@@ -155,8 +156,8 @@ impl Store {
     /// everything that it is over: after a loss of power another one of the same size could contradict it.
     ///
     /// # Errors
-    /// When the store does not answer, or the records do not continue the tree of the last checkpoint: then nothing is
-    /// signed.
+    /// When the store does not answer, the records do not continue the tree of the last checkpoint, or one that it would
+    /// newly be over does not hold: then nothing is signed.
     pub async fn seal(
         &self,
         keys: &[Arc<SecretKey>],
@@ -167,9 +168,10 @@ impl Store {
         let mut connection = self.writer().await;
         // What is appended from here on is not covered, or was covered and is looked for once more.
         let had_appended = self.appended.swap(false, Ordering::Relaxed);
+        let outside = self.queue.outside().and_then(Result::ok).unwrap_or_default();
         let sealing = async {
             let mut transaction = connection.begin(durability).await?;
-            let sealed = seal(&mut transaction, keys, at_ms, again).await?;
+            let sealed = seal(&mut transaction, keys, at_ms, again, outside).await?;
             if !sealed.fresh && durability == Durability::Synced {
                 // A commit that writes something is what makes everything before it durable.
                 let touch = sql("UPDATE checkpoint SET n = n WHERE size = $1").bind(sealed.tree.size);
@@ -191,6 +193,7 @@ impl Store {
         match error {
             Unsealed::Store(error) => self.error(error),
             Unsealed::Diverges { n, what } => Error::Corrupt { run: STREAM.into(), n, what },
+            Unsealed::Fails { run, n, what } => Error::Corrupt { run, n, what },
         }
     }
 }
@@ -198,7 +201,16 @@ impl Store {
 /// Why there is no checkpoint.
 enum Unsealed {
     Store(sqlx::Error),
-    Diverges { n: u64, what: String },
+    Diverges {
+        n: u64,
+        what: String,
+    },
+    /// A record would not pass verification.
+    Fails {
+        run: Name,
+        n: u64,
+        what: String,
+    },
 }
 
 impl From<sqlx::Error> for Unsealed {
@@ -221,6 +233,73 @@ async fn last(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
     sealed.map(Some).ok_or_else(unreadable)
 }
 
+/// The last checkpoint that anybody signed.
+async fn last_signed(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
+    let mut before = i64::MAX;
+    loop {
+        let statement = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 AND n < $3 \
+                             ORDER BY n DESC LIMIT 20");
+        let statement = statement.bind(STREAM).bind(Kind::Checkpoint.as_str()).bind(before);
+        let rows = statement.rows(engine, &[Column::Int, Column::Text]).await?;
+        for row in &rows {
+            let data = row.some_text(1).and_then(|data| serde_json::from_str(data).ok());
+            let sealed = data.and_then(|data| Sealed::of(row.count(0), &data));
+            let unreadable =
+                || Unsealed::Diverges { n: row.count(0), what: "the checkpoint cannot be read".into() };
+            let sealed = sealed.filter(|sealed| sealed.verifiers().is_some()).ok_or_else(unreadable)?;
+            match sealed.keys.is_empty() {
+                true => before = row.int(0),
+                false => return Ok(Some(sealed)),
+            }
+        }
+        if rows.is_empty() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Holds what a checkpoint would newly be over as verifying does. That a key has been revoked or has expired since says
+/// nothing of the ledger, so times of keys are not looked at.
+async fn hold(
+    engine: &mut Engine,
+    keys: &[Arc<SecretKey>],
+    before: Option<&Sealed>,
+    outside: Outside,
+) -> Result<(), Unsealed> {
+    let signed = last_signed(engine).await?;
+    // Without a key nothing is signed, and what an unsigned checkpoint is over need not be looked at again.
+    let since = if keys.is_empty() { before } else { signed.as_ref() };
+    let options = Options {
+        own: keys.iter().map(|key| key.public()).collect(),
+        signers: outside.signers,
+        keyring: outside.keyring.as_ref().map(Keyring::unbounded),
+        ..Options::default()
+    };
+    match verify::before_sealing(engine, options, since).await? {
+        None => Ok(()),
+        Some(found) => {
+            let what = format!("it cannot be sealed: {found}; see `quorate ledger verify`");
+            let at_run = found.run.unwrap_or_else(|| STREAM.into());
+            Err(Unsealed::Fails { run: at_run, n: found.n.unwrap_or_default(), what })
+        }
+    }
+}
+
+async fn sign_own(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, Unsealed> {
+    let size = last_signed(engine).await?.map_or(0, |sealed| sealed.tree.size);
+    let rows = sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
+         ON signature.run = record.run AND signature.n = record.n \
+         WHERE record.run = $1 AND record.seq > $2 AND record.kind <> $3 AND signature.n IS NULL ORDER BY record.n")
+        .bind(STREAM)
+        .bind(size)
+        .bind(Kind::Checkpoint.as_str())
+        .rows(engine, &[Column::Int, Column::Text])
+        .await?;
+    let signatures = rows.iter().map(|row| queue::signature(key, STREAM, row.count(0), row.text(1)));
+    queue::insert_signatures(engine, signatures.collect()).await?;
+    Ok(rows.iter().map(|row| row.count(0)).collect())
+}
+
 /// How many records a checkpoint would newly cover, one that follows a checkpoint directly not counting.
 async fn waiting(engine: &mut Engine, sealed: Option<&Sealed>) -> Result<u64, sqlx::Error> {
     let size = sealed.map_or(0, |sealed| sealed.tree.size);
@@ -234,6 +313,7 @@ async fn seal(
     keys: &[Arc<SecretKey>],
     at_ms: i64,
     again: bool,
+    outside: Outside,
 ) -> Result<Sealed, Unsealed> {
     let (engine, tails) = transaction.parts();
     let before = last(engine).await?;
@@ -243,6 +323,7 @@ async fn seal(
     {
         return Ok(sealed.clone());
     }
+    hold(engine, keys, before.as_ref(), outside).await?;
     let mut tree = grown(engine, before.as_ref()).await?;
     let head = tree.frontier().tree_head();
     tree.store(engine).await?;
@@ -257,7 +338,7 @@ async fn seal(
     let entry = Entry { kind: Kind::Checkpoint, at_ms, data: sealed.data() };
     let stream: Name = STREAM.into();
     tails.remove(&stream);
-    queue::append_here(engine, &stream, next, entry)
+    queue::append_here(engine, &stream, next, entry, None)
         .await?
         .map_err(|error| Unsealed::Diverges { n: next, what: error.to_string() })?;
     sql("INSERT INTO checkpoint (size, root, n) VALUES ($1, $2, $3) \

@@ -2,16 +2,20 @@
 //! have that root, and how the runs stood that go on after it is looked up.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_protocol::Json;
+use serde_json::Map;
 
 use super::finding::{Divergence, Kind, Part};
-use super::runs::{Audit, State};
+use super::runs::State;
 use super::seals::Seals;
 use super::tables;
 use super::tree::{Growth, Rows};
 use super::{Options, Since};
 use crate::merkle::{self, Frontier, TreeHead, leaf};
+use crate::signing::run::Audit;
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::tiles;
 use crate::store::{STREAM, Sealed};
@@ -92,7 +96,7 @@ pub(super) async fn behind(
     if let Some(sealed) = &sealed {
         begin.seals = Seals::going_on(sealed);
     }
-    begin.runs = going_on(engine, size).await?;
+    begin.runs = going_on(engine, options, size).await?;
     let origin = origin(engine).await;
     for wanted in witness_sizes(options, origin.as_deref()).filter(|tree| tree.size < size) {
         let fetched = tiles::fetch(engine, std::iter::once(0..wanted.size), size).await;
@@ -164,7 +168,11 @@ async fn lookup(
 }
 
 /// How the runs stood at a size that have records after it.
-async fn going_on(engine: &mut Engine, size: u64) -> Result<HashMap<Box<str>, State>, sqlx::Error> {
+pub(super) async fn going_on(
+    engine: &mut Engine,
+    options: &Options,
+    size: u64,
+) -> Result<HashMap<Box<str>, State>, sqlx::Error> {
     use Column::{Int, Text};
     let rows = sql("SELECT record.run, record.n, record.head FROM record JOIN \
          (SELECT run, MIN(n) AS first FROM record WHERE seq > $1 GROUP BY run) AS later \
@@ -177,10 +185,22 @@ async fn going_on(engine: &mut Engine, size: u64) -> Result<HashMap<Box<str>, St
         let run = row.text(0);
         let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
         let signed = signed.row(engine, &[Int]).await?.is_some();
-        let opened = sql("SELECT data FROM record WHERE run = $1 AND n = 0").bind(run);
-        let opened = opened.row(engine, &[Text]).await?;
-        let data = opened.and_then(|row| serde_json::from_str(row.some_text(0)?).ok());
-        let audit = data.and_then(|data| Audit::of(&data));
+        let upto = row.int(1);
+        let says = sql(
+            "SELECT kind, data FROM record WHERE run = $1 AND n <= $2 AND (n = 0 OR kind = $3) ORDER BY n",
+        );
+        let says = says.bind(run).bind(upto).bind(Word::Keyring.as_str());
+        let mut audit = None;
+        for says in says.rows(engine, &[Text, Text]).await? {
+            let data =
+                says.some_text(1).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
+            match (data, &mut audit) {
+                (Some(data), None) => audit = Audit::of(&data).map(Arc::new),
+                // One that does not hold is found where it stands.
+                (Some(data), Some(audit)) => drop(Arc::make_mut(audit).extend(&data, options.authority())),
+                (None, _) => {}
+            }
+        }
         let state = State::after(row.count(1), leaf(row.text(2).as_bytes()), signed, audit);
         runs.insert(run.into(), state);
     }

@@ -37,7 +37,7 @@ pub struct Logged {
     pub unknown: u64,
     /// The number of the first of these lines, from 1, and the run that it names.
     pub first_unknown: Option<(u64, Name)>,
-    /// How many lines cannot be read.
+    /// How many lines cannot be read, or say that they follow up on a run and do not name it.
     pub unreadable: u64,
     /// How many runs have their lines in other logs, so that nothing was held against these.
     pub elsewhere: u64,
@@ -52,6 +52,8 @@ struct Line {
     verdict: String,
     /// `None` where it does not stand as this program writes it: something may stand in it twice.
     hash: Option<Hash>,
+    /// It names its run as this program does.
+    is_ours: bool,
 }
 
 /// What stands in the log for a run, or has to.
@@ -141,7 +143,10 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                     walk.findings.add(Divergence::of(Kind::Inserted, Part::Log, what).run(run));
                 }
             }
-            _ => unknown.extend(lines.iter().map(|line| (line.number, run.as_str()))),
+            _ => {
+                let named = lines.iter().filter(|line| line.is_ours);
+                unknown.extend(named.map(|line| (line.number, run.as_str())));
+            }
         }
     }
     logged.unknown = unknown.len() as u64;
@@ -227,9 +232,10 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
         match serde_json::from_slice::<Json>(&text) {
             Ok(Json::Object(line)) => {
                 let line = Json::Object(line);
-                if let Some((run, line)) = ours(number, &line, &text) {
+                for (run, line) in claims(number, &line, &text) {
                     lines.entry(run).or_insert_with(Vec::new).push(line);
                 }
+                logged.unreadable += u64::from(council_log::line::Line::read(&text).is_none());
             }
             // A last line without its end may still be being written.
             _ if text.last() != Some(&b'\n') => break,
@@ -239,19 +245,27 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
     Ok((logged, lines))
 }
 
-/// A line that this program writes names its run as run and as span.
-fn ours(number: u64, line: &Json, written: &[u8]) -> Option<(String, Line)> {
-    let is_exact = line.to_string().as_bytes() == written.trim_ascii_end();
+/// The runs that a line says it is of. One that this program writes names its run as run and as span; one that names a
+/// run as one of them alone is not its own, and may still be taken for it.
+fn claims(number: u64, line: &Json, written: &[u8]) -> Vec<(String, Line)> {
     let text = |key: &str| line.get(key).and_then(Json::as_str);
-    let run = text("run").filter(|run| text("span_id") == Some(run))?;
-    let event = match text("event")? {
+    let (run, span) = (text("run"), text("span_id"));
+    let event = match text("event").unwrap_or("verdict") {
+        "verdict" if line.get("parth_override") == Some(&Json::Bool(true)) => Event::Override,
         "verdict" => Event::Verdict,
         "resumed" => Event::Resumed,
         "override" => Event::Override,
-        _ => return None,
+        _ => return Vec::new(),
     };
-    let verdict = text("verdict").unwrap_or_default().to_owned();
-    Some((run.to_owned(), Line { number, event, verdict, hash: hash(line).filter(|_| is_exact) }))
+    let is_ours = run.is_some() && run == span && text("event").is_some();
+    let is_exact = is_ours && line.to_string().as_bytes() == written.trim_ascii_end();
+    let verdict = text("verdict").unwrap_or_default();
+    let names = run.into_iter().chain(span.filter(|_| run != span));
+    let line = |name: &str| {
+        let hash = hash(line).filter(|_| is_exact);
+        (name.to_owned(), Line { number, event, verdict: verdict.to_owned(), hash, is_ours })
+    };
+    names.map(line).collect()
 }
 
 fn hash(line: &Json) -> Option<Hash> {

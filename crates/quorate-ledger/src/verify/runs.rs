@@ -1,7 +1,6 @@
 //! What is known of each run while records are walked: where its chain stands, what its row in the index has to be, who
 //! may sign it, and whether it is open.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +11,9 @@ use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 
 use crate::merkle::Hash;
-use crate::signing::{KeyId, PublicKey};
+use crate::retention::rules::{Keeps, Subject};
+use crate::signing::KeyId;
+use crate::signing::run::Audit;
 use crate::store::index::{Change, RunRow};
 
 /// How many letters a run's id has after its `r`.
@@ -39,6 +40,17 @@ pub(super) struct State {
     pub(super) audit: Option<Arc<Audit>>,
     /// The first signature by a key that only the run itself vouches for: key, record, place.
     pub(super) outsider: Option<(KeyId, u64, u64)>,
+    /// The first record whose time is not to be believed: why, its number, its place.
+    pub(super) backdated: Option<(String, u64, u64)>,
+    /// What its first record says of how long answers are kept; `None` where that is not known.
+    pub(super) keeps: Option<Keeps>,
+    /// When it last ended, in milliseconds since the Unix epoch.
+    pub(super) ended_ms: Option<i64>,
+    /// Of a stream that never ends: the records without body, with their times, and the last record that settles a turn.
+    pub(super) bare_at: Vec<(u64, i64)>,
+    pub(super) settled: u64,
+    /// The first record without body of a kind that is never erased: its kind, number and place.
+    pub(super) bare_wrong: Option<(String, u64, u64)>,
     /// Numbers that were passed over, and have not come since.
     pub(super) missing: Vec<Range<u64>>,
     /// Records without body.
@@ -61,32 +73,6 @@ pub(super) enum Phase {
     Unknown,
 }
 
-/// What a run's first record says of signatures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Audit {
-    pub(super) required: bool,
-    /// The key that was to sign.
-    pub(super) signer: Option<String>,
-    /// Whether the keys were bound by governance, and so are those of the run alone.
-    pub(super) governed: bool,
-    pub(super) keys: BTreeMap<KeyId, PublicKey>,
-}
-
-impl Audit {
-    /// Of the body of a run's first record.
-    pub(super) fn of(opened: &Map<String, Json>) -> Option<Arc<Audit>> {
-        let audit = opened.get("audit")?.as_object()?;
-        let keys = audit.get("keyring").and_then(Json::as_array).into_iter().flatten();
-        let keys = keys.filter_map(Json::as_str).filter_map(|key| PublicKey::from_text(key).ok());
-        Some(Arc::new(Audit {
-            required: audit.get("signing").and_then(Json::as_str) == Some("required"),
-            signer: audit.get("signer").and_then(Json::as_str).map(str::to_owned),
-            governed: audit.get("governed").and_then(Json::as_bool) == Some(true),
-            keys: keys.map(|key| (key.id(), key)).collect(),
-        }))
-    }
-}
-
 impl State {
     /// Before its first record.
     pub(super) fn new() -> Self {
@@ -103,6 +89,12 @@ impl State {
             signed: false,
             audit: None,
             outsider: None,
+            backdated: None,
+            keeps: None,
+            ended_ms: None,
+            bare_at: Vec::new(),
+            settled: 0,
+            bare_wrong: None,
             missing: Vec::new(),
             bare: Vec::new(),
             bare_place: 0,
@@ -139,7 +131,13 @@ impl State {
     }
 
     /// Takes note of a record without body.
-    pub(super) fn bare(&mut self, n: u64, place: u64) {
+    pub(super) fn bare(&mut self, kind: &str, n: u64, at_ms: i64, place: u64) {
+        if !may_be_erased(kind) && self.bare_wrong.is_none() {
+            self.bare_wrong = Some((kind.to_owned(), n, place));
+        }
+        if self.phase == Phase::Stream {
+            self.bare_at.push((n, at_ms));
+        }
         match self.bare.last_mut() {
             Some(range) if range.end == n => range.end = n + 1,
             Some(_) => self.bare.push(n..n + 1),
@@ -161,6 +159,13 @@ impl State {
     ) -> Result<(), String> {
         let is = |one: Kind| kind == one.as_str();
         let fits = self.phase_after(run, n, kind, data);
+        if is(Kind::RunEnded) {
+            self.ended_ms = Some(at_ms);
+        } else if is(Kind::Turn) {
+            self.settled = n;
+        } else if is(Kind::RunOpened) {
+            self.keeps = data.map(Keeps::of);
+        }
         match data {
             Some(data) => {
                 if let Some(change) = Change::of(kind, at_ms, data) {
@@ -177,6 +182,18 @@ impl State {
             None => {}
         }
         fits
+    }
+
+    /// What an erasure of its answers is judged by. `held` and `imported` are whether the ledger's stream says so.
+    pub(super) fn subject(&self, held: bool, imported: bool) -> Subject {
+        Subject {
+            keeps: self.keeps,
+            is_stream: self.phase == Phase::Stream,
+            is_decided: matches!(self.phase, Phase::Decided | Phase::Ended),
+            ended_ms: self.ended_ms.filter(|_| self.phase == Phase::Ended),
+            held,
+            imported,
+        }
     }
 
     fn phase_after(
@@ -208,7 +225,7 @@ impl State {
                 }
                 return Ok(());
             }
-            _ if is(Kind::Override) => return Ok(()),
+            _ if is(Kind::Override) || is(Kind::Keyring) => return Ok(()),
             Phase::Open | Phase::Decided | Phase::Ended => {}
         }
         let resumes = is(Kind::RunIntent)
@@ -234,6 +251,11 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Whether bodies of such records are erased once they are not to be kept any more.
+fn may_be_erased(kind: &str) -> bool {
+    crate::retention::WORDS.iter().chain([&Kind::Rule]).any(|one| one.as_str() == kind)
 }
 
 /// Whether the row of a run follows from the body of such a record.

@@ -8,6 +8,7 @@ use serde_json::Map;
 
 use super::finding::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
+use super::own::publics;
 use crate::merkle::{Hash, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
 use crate::signing::PublicKey;
@@ -32,6 +33,8 @@ pub(super) struct Seals {
     given: Vec<PublicKey>,
     /// What the table of checkpoints has, by size: root and number.
     pub(super) rows: BTreeMap<u64, (Hash, u64)>,
+    /// When the last one that somebody signed was made, in milliseconds since the Unix epoch.
+    pub(super) signed_ms: Option<i64>,
 }
 
 impl Seals {
@@ -54,11 +57,10 @@ impl Seals {
         Seals { given, ..self }
     }
 
-    /// Takes the body of the checkpoint with number `n` at a place, and gives size and root that it names.
+    /// Takes the body of the checkpoint with number `n`, of a time and at a place, and gives size and root that it names.
     pub(super) fn take(
         &mut self,
-        n: u64,
-        place: u64,
+        (n, at_ms, place): (u64, i64, u64),
         data: &Map<String, Json>,
         jobs: &mut Jobs,
         findings: &mut Findings,
@@ -87,11 +89,10 @@ impl Seals {
         match &sealed.note {
             None if sealed.keys.is_empty() => self.unsigned += 1,
             None => say("it names keys and has no signature".to_owned()),
-            Some(note) => {
-                if let Err(what) = self.signed(&sealed, note, place, jobs) {
-                    say(what);
-                }
-            }
+            Some(note) => match self.signed(&sealed, note, place, jobs) {
+                Ok(()) => self.signed_ms = Some(at_ms),
+                Err(what) => say(what),
+            },
         }
         Some(sealed.tree)
     }
@@ -131,6 +132,15 @@ impl Seals {
 
     fn is_current(&self, key: &Verifier) -> bool {
         self.current.iter().any(|one| one.key() == key.key())
+    }
+
+    /// The keys that are the ledger's own by now: those that signed last, and those that whoever verifies vouches for. None
+    /// before the first signed checkpoint.
+    pub(super) fn keys(&self) -> Vec<PublicKey> {
+        if self.current.is_empty() {
+            return Vec::new();
+        }
+        publics(&self.current).chain(self.given.iter().copied()).collect()
     }
 
     /// Whether one of these keys signed the last signed checkpoint; `None` where there is none.

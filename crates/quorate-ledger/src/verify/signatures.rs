@@ -1,6 +1,9 @@
 //! The signatures of records (D3): all records of a run are signed or none, by keys that its keyring has.
 
-use quorate_kernel::clock::rfc3339;
+use std::sync::Arc;
+
+use quorate_protocol::Json;
+use serde_json::Map;
 
 use super::Options;
 use super::finding::{Divergence, Findings, Kind, Part};
@@ -8,7 +11,8 @@ use super::jobs::{Job, Jobs};
 use super::runs::State;
 use super::walk::Walk;
 use crate::merkle::Hash;
-use crate::signing::{KeyId, PublicKey, Signature, Uncounted};
+use crate::signing::Signature;
+use crate::signing::run::{Judged, judge};
 
 /// The record that signatures are over.
 pub(super) struct Record<'a> {
@@ -17,6 +21,8 @@ pub(super) struct Record<'a> {
     pub(super) at_ms: i64,
     pub(super) leaf: Hash,
     pub(super) place: u64,
+    /// The time of the last signed checkpoint before it.
+    pub(super) sealed_ms: Option<i64>,
 }
 
 /// Holds the signatures of a record against what its run asks for, and has them verified.
@@ -60,11 +66,18 @@ pub(super) fn check(
         say(Kind::Changed, format!("the key {signer} is to have signed it, and another did"));
     }
     for (key, signature) in signatures {
-        match known(state, key, record, options) {
+        match judge(audit, key, record.at_ms, record.sealed_ms, options.authority()) {
             Err(what) => say(Kind::Changed, what),
-            Ok(key) => match Signature::from_text(signature) {
+            Ok(Judged { key, is_outsider, backdated }) => match Signature::from_text(signature) {
                 Err(error) => say(Kind::Changed, error.to_string()),
                 Ok(signature) => {
+                    if is_outsider {
+                        // Whether the run may bring its own keys is known when the whole ledger is.
+                        state.outsider.get_or_insert((key.id(), n, place));
+                    }
+                    if let (Some(what), None) = (backdated, &state.backdated) {
+                        state.backdated = Some((what, n, place));
+                    }
                     let (leaf, run) = (record.leaf, run.into());
                     jobs.add(Job::Record { key: Box::new(key), leaf, signature, run, n, place });
                 }
@@ -73,30 +86,37 @@ pub(super) fn check(
     }
 }
 
-/// The key of a signature, where it may sign for the run at that time.
-fn known(state: &mut State, key: &str, record: &Record<'_>, options: &Options) -> Result<PublicKey, String> {
-    let id = KeyId::from_text(key).map_err(|error| format!("`{key}` signed it: {error}"))?;
-    let audit = state.audit.as_deref();
-    let of_run = audit.and_then(|audit| audit.keys.get(&id)).copied();
-    if audit.is_some() && of_run.is_none() {
-        return Err(format!("the key {id} signed it, which is not in the run's keyring"));
+/// Adds the keys of a `keyring` record to those that may sign for its run, from this record on.
+pub(super) fn extend(
+    state: &mut State,
+    (run, n, place): (&str, u64, u64),
+    data: Option<&Map<String, Json>>,
+    options: &Options,
+    findings: &mut Findings,
+) {
+    let mut say = |kind, what: String| {
+        findings.add(Divergence::of(kind, Part::Signature, what).at(run, n).place(place));
+    };
+    match (state.audit.as_mut().filter(|_| state.signed), data) {
+        (None, _) => say(Kind::Inserted, "it adds keys to a run that has no keyring".into()),
+        (Some(_), None) => say(Kind::Removed, "the keys that it adds are not there any more".into()),
+        (Some(audit), Some(data)) => {
+            if let Err(what) = Arc::make_mut(audit).extend(data, options.authority()) {
+                say(Kind::Changed, what);
+            }
+        }
     }
-    // What the workspace says of a key's times holds for every run.
-    match (options.keyring.as_ref().map(|keyring| keyring.may_sign(id, record.at_ms)), of_run) {
-        (Some(Ok(key)), _) => Ok(key.public),
-        (Some(Err(Uncounted::Unknown { .. })) | None, Some(key)) => {
-            // Whether the run may bring its own keys is known when the whole ledger is.
-            state.outsider.get_or_insert((id, record.n, record.place));
-            Ok(key)
+}
+
+/// Runs whose records say that they are from before their key was revoked, and stand behind a checkpoint from after that.
+/// Those of another ledger came in later.
+pub(super) fn backdated(walk: &mut Walk) {
+    for (run, state) in &walk.runs {
+        let Some((what, n, place)) = &state.backdated else { continue };
+        if !walk.said.imported.contains(&**run) {
+            let divergence = Divergence::of(Kind::Changed, Part::Signature, what.clone());
+            walk.findings.add(divergence.at(run, *n).place(*place));
         }
-        (Some(Err(Uncounted::Unknown { .. })) | None, None) => {
-            let known = options.signers.iter().find(|key| key.id() == id).copied();
-            known.ok_or_else(|| format!("the key {id} signed it, and no keyring here has it"))
-        }
-        (Some(Err(Uncounted::Revoked { id, revoked_at_ms })), _) => {
-            Err(format!("the key {id} is revoked from {} on", rfc3339(revoked_at_ms)))
-        }
-        (Some(Err(error)), _) => Err(error.to_string()),
     }
 }
 

@@ -9,11 +9,16 @@ use super::finding::{Divergence, Kind, Part};
 use super::runs::{Phase, State, columns};
 use super::tree::Rows;
 use super::walk::{Missing, Walk};
+use crate::export::wire::named;
 use crate::merkle::STRIDE;
+use crate::retention::hashes;
 use crate::store::STREAM;
 use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::index::RunRow;
 use crate::store::tiles::WIDTH;
+
+/// What stands before each version in the history of a playbook.
+const HISTORY: &str = "<!-- quorate:version ";
 
 /// How many rows are read at once, and how many that belong to nothing are named.
 const PAGE: i64 = 1000;
@@ -232,6 +237,7 @@ pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, s
     // What a run is about, its first record says; one whose body was erased says nothing any more.
     let says = |state: &State| !state.bare.iter().any(|range| range.contains(&0)) && !state.row_unknown;
     let all_named = walk.options.since.is_none() && walk.runs.values().all(says);
+    let mut unnamed = all_named.then(BTreeSet::new);
     let (mut after, mut count) = (None::<String>, 0);
     loop {
         let page = match &after {
@@ -260,28 +266,81 @@ pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, s
             if !same {
                 let what = format!("the text {name} is not the one that has this hash");
                 let divergence = Divergence::of(Kind::Changed, Part::Body, what);
-                walk.findings.add(match named {
-                    Some((run, n)) => divergence.at(&run, n),
-                    None => divergence,
+                walk.findings.add(match named.as_deref() {
+                    Some([(run, n), ..]) => divergence.at(run, *n),
+                    _ => divergence,
                 });
-            } else if named.is_none() && all_named {
-                let what = format!("the text {name} is there, and no record names it");
-                walk.findings.add(Divergence::of(Kind::Inserted, Part::Body, what));
+            } else if let (None, Some(unnamed)) = (named, &mut unnamed) {
+                unnamed.insert(name.to_owned());
             }
         }
     }
-    for (name, (run, n)) in wanted {
-        if !walk.said.erased_texts.contains(&hex(&name)) && !walk.said.erased_elsewhere.contains(&*run) {
-            let what = format!("the text {} that it is about is not there", hex(&name));
-            walk.findings.add(Divergence::of(Kind::Removed, Part::Body, what).at(&run, n));
+    for (name, by) in wanted {
+        let by = by.iter().find(|(run, _)| !walk.said.erased_elsewhere.contains(&**run));
+        if let Some((run, n)) = by {
+            let what = format!("the text {} that it names is not there", hex(&name));
+            walk.findings.add(Divergence::of(Kind::Removed, Part::Body, what).at(run, *n));
+        }
+    }
+    if let Some(unnamed) = unnamed.filter(|unnamed| !unnamed.is_empty()) {
+        for name in others(engine, unnamed).await? {
+            let what = format!("the text {name} is there, and no record names it");
+            walk.findings.add(Divergence::of(Kind::Inserted, Part::Body, what));
         }
     }
     Ok(count)
 }
 
+/// Of some texts those that no record names: neither a run as what it is about, nor another one anywhere in its data.
+async fn others(engine: &mut Engine, mut texts: BTreeSet<String>) -> Result<BTreeSet<String>, sqlx::Error> {
+    let mut of_playbooks = BTreeSet::new();
+    let mut after = i64::MIN;
+    while !texts.is_empty() {
+        let page = "SELECT seq, kind, data FROM record WHERE seq > $1 AND data IS NOT NULL AND run <> $2 ORDER BY seq LIMIT $3";
+        let page = sql(page).bind(after).bind(STREAM).bind(PAGE);
+        let rows = page.rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
+        let Some(last) = rows.last() else { break };
+        if last.int(0) <= after {
+            return Err(in_circles());
+        }
+        after = last.int(0);
+        for row in &rows {
+            let Some(data) = row.some_text(2).and_then(|data| serde_json::from_str(data).ok()) else {
+                continue;
+            };
+            for name in named(&data) {
+                texts.remove(name);
+                if row.text(1).starts_with("playbook") {
+                    of_playbooks.insert(name.to_owned());
+                }
+            }
+        }
+    }
+    let mut unnamed = BTreeSet::new();
+    for name in texts {
+        let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(&*name);
+        let text = text.row(engine, &[Column::Text]).await?;
+        // Older versions kept the history of a playbook with the record of the version that it ends with.
+        let is_history = text.as_ref().is_some_and(|text| {
+            let text = text.some_text(0).unwrap_or_default();
+            text.contains(HISTORY) && hashes(text).any(|hash| of_playbooks.contains(hash))
+        });
+        if !is_history {
+            unnamed.insert(name);
+        }
+    }
+    Ok(unnamed)
+}
+
 /// Bodies of records that are not there, and of which nothing says that they were erased.
 pub(super) fn bodies(walk: &mut Walk) {
     for (run, state) in &walk.runs {
+        if let Some((kind, n, place)) = &state.bare_wrong
+            && !walk.said.imported.contains(&**run)
+        {
+            let what = format!("its body is not there, and that of a {kind} is never erased");
+            walk.findings.add(Divergence::of(Kind::Removed, Part::Record, what).at(run, *n).place(*place));
+        }
         let erased = walk.said.erased.get(&**run).map_or(&[][..], Vec::as_slice);
         let is_erased = |n: &u64| erased.iter().any(|range| range.contains(n));
         let Some(n) = state.bare.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };

@@ -4,21 +4,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_kernel::ports::ledger::{Kind as Word, PlaybookEvent};
 use quorate_protocol::Json;
 use serde_json::Map;
 
 use super::Options;
 use super::finding::{Divergence, Findings, Kind, Part};
 use super::jobs::Jobs;
+use super::own::Own;
 use super::read::{Line, Page, Stored};
 use super::row::{self, Expected};
-use super::runs::{Audit, Phase, State, follows};
+use super::runs::{Phase, State, follows};
 use super::seals::Seals;
 use super::signatures;
 use super::skim;
 use super::tree::Growth;
 use crate::merkle::{self, Hash};
+use crate::retention::rules::{self, Erasure};
+use crate::signing::run::Audit;
 use crate::store::STREAM;
 use crate::store::index::Change;
 
@@ -26,6 +29,9 @@ use crate::store::index::Change;
 const GAP: u64 = 1 << 16;
 /// How many jumps in the chains of runs, and how many stretches without records, are looked into.
 const LOOKED_INTO: usize = 1000;
+
+/// The record of a composed prompt, whose text and those of its shadows are kept.
+const COMPOSED: &str = PlaybookEvent::Composed.as_str();
 
 /// What is found out on the way.
 pub(super) struct Walk {
@@ -40,8 +46,10 @@ pub(super) struct Walk {
     pub(super) counts: Counts,
     /// What the ledger's own stream says of runs.
     pub(super) said: Said,
-    /// Texts that have to be there, and a record that names each.
-    pub(super) texts: HashMap<Hash, (Box<str>, u64)>,
+    /// The signatures of the ledger's own stream.
+    pub(super) own: Own,
+    /// Texts that have to be there, and the records that name each.
+    pub(super) texts: HashMap<Hash, Vec<(Box<str>, u64)>>,
     /// After how many records it began.
     pub(super) began: u64,
     expected: Expected,
@@ -68,8 +76,6 @@ pub(super) struct Said {
     pub(super) erased: BTreeMap<String, Vec<Range<u64>>>,
     /// Runs of which something was erased before they were taken in from elsewhere.
     pub(super) erased_elsewhere: BTreeSet<String>,
-    /// Texts that were erased.
-    pub(super) erased_texts: BTreeSet<String>,
 }
 
 /// A record that does not follow the one before it in its run.
@@ -101,11 +107,17 @@ impl Walk {
             roots: BTreeMap::new(),
             counts: Counts::default(),
             said: Said::default(),
+            own: Own::default(),
             texts: HashMap::new(),
             expected: Expected::default(),
             gaps: Vec::new(),
             jumps: Vec::new(),
         }
+    }
+
+    /// The same, behind so many records whose tree is not looked at.
+    pub(super) fn standing_at(self, place: u64) -> Self {
+        Walk { began: place, place, ..self }
     }
 
     /// The last place that was passed.
@@ -271,8 +283,20 @@ impl Walk {
     }
 
     fn signed(&mut self, stored: &Stored, run: &str, n: u64, at_ms: i64, leaf: Hash, place: u64) {
-        let opens = n == 0 && stored.kind == Word::RunOpened.as_str();
-        let audit = opens.then(|| stored.data.as_deref().and_then(object).and_then(|data| Audit::of(&data)));
+        if run == STREAM {
+            if stored.kind != Word::Checkpoint.as_str() {
+                let keys = self.seals.keys();
+                self.own.take(stored, (n, place, leaf), &keys, &mut self.jobs, &mut self.findings);
+            }
+            return;
+        }
+        let is = |kind: Word| stored.kind == kind.as_str();
+        let opens = n == 0 && is(Word::RunOpened);
+        let data = match opens || is(Word::Keyring) {
+            true => stored.data.as_deref().and_then(object),
+            false => None,
+        };
+        let audit = opens.then(|| data.as_ref().and_then(Audit::of).map(Arc::new));
         let signed = !stored.signatures.is_empty();
         let state = self.state(run);
         if n == 0 {
@@ -280,7 +304,11 @@ impl Walk {
             self.counts.signed_runs += u64::from(signed);
         }
         let Some(state) = self.runs.get_mut(run) else { return };
-        let about = signatures::Record { run, n, at_ms, leaf, place };
+        if is(Word::Keyring) {
+            signatures::extend(state, (run, n, place), data.as_ref(), &self.options, &mut self.findings);
+        }
+        let sealed_ms = self.seals.signed_ms;
+        let about = signatures::Record { run, n, at_ms, leaf, place, sealed_ms };
         signatures::check(
             state,
             &about,
@@ -296,7 +324,7 @@ impl Walk {
         let Stored { run, kind, .. } = stored;
         let ours = run == STREAM;
         let data = match &stored.data {
-            Some(data) if ours || follows(kind) => {
+            Some(data) if ours || follows(kind) || kind == COMPOSED => {
                 let data = object(data);
                 if data.is_none() {
                     let what = "its data is no JSON object".to_owned();
@@ -320,7 +348,7 @@ impl Walk {
         };
         let state = self.state(run);
         if stored.data.is_none() {
-            state.bare(n, place);
+            state.bare(kind, n, at_ms, place);
         }
         if n == 0 {
             state.opened = Some(place);
@@ -334,39 +362,48 @@ impl Walk {
         }
         let Some(data) = data else { return };
         if kind == Word::RunOpened.as_str() {
-            self.inputs(run, n, &data);
+            let inputs = data.get("inputs").and_then(Json::as_array).into_iter().flatten();
+            self.names(run, n, inputs);
+        } else if kind == COMPOSED {
+            let shadows = data.get("shadows").and_then(Json::as_object).into_iter().flat_map(Map::values);
+            let prompt = Json::Object(data.clone());
+            self.names(run, n, shadows.chain([&prompt]));
         }
         if ours {
             self.ledgers_own(kind, n, at_ms, place, &data);
         }
     }
 
-    /// Takes note of the texts that a run is about.
-    fn inputs(&mut self, run: &str, n: u64, data: &Map<String, Json>) {
-        let inputs = data.get("inputs").and_then(Json::as_array).into_iter().flatten();
-        let names = inputs.filter_map(|input| input.get("sha256")?.as_str());
+    /// Takes note of texts that are kept with a record: what a run is about, and the prompts that were composed.
+    fn names<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a Json>) {
+        let names = texts.filter_map(|one| one.get("sha256")?.as_str());
         for name in names.filter_map(quorate_kernel::entropy::unhex) {
-            self.texts.entry(name).or_insert_with(|| (run.into(), n));
+            self.texts.entry(name).or_default().push((run.into(), n));
         }
     }
 
     fn ledgers_own(&mut self, kind: &str, n: u64, at_ms: i64, place: u64, data: &Map<String, Json>) {
         if kind == Word::Checkpoint.as_str() {
-            let tree = self.seals.take(n, place, data, &mut self.jobs, &mut self.findings);
+            let tree = self.seals.take((n, at_ms, place), data, &mut self.jobs, &mut self.findings);
+            let keys = self.seals.keys();
+            if !keys.is_empty() {
+                self.own.settle(&keys, &mut self.jobs, &mut self.findings);
+            }
             if let Some(tree) = tree.filter(|tree| tree.size == self.tree.size()) {
                 let who = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
                 self.tree.settle(&tree.root, Part::Record, &who, &mut self.findings);
             }
         } else if kind == Word::Erased.as_str() {
-            let Some(run) = data.get("run").and_then(Json::as_str) else { return };
-            let records = data.get("records").and_then(Json::as_array).into_iter().flatten();
-            self.said.erased.entry(run.to_owned()).or_default().extend(records.filter_map(range));
-            let texts = data.get("bodies").and_then(Json::as_array).into_iter().flatten();
-            self.said.erased_texts.extend(texts.filter_map(Json::as_str).map(str::to_owned));
+            let erased = Erasure::of(data).and_then(|erasure| self.erased(erasure, at_ms));
+            if let Err(what) = erased {
+                let what = format!("nothing may be erased by it: {what}");
+                self.findings
+                    .add(Divergence::of(Kind::Inserted, Part::Record, what).at(STREAM, n).place(place));
+            }
         } else {
             // What is taken in from elsewhere may have been erased there.
             for (run, records) in data.get("erased").and_then(Json::as_object).into_iter().flatten() {
-                let records = records.as_array().into_iter().flatten().filter_map(range);
+                let records = records.as_array().into_iter().flatten().filter_map(rules::range);
                 self.said.erased.entry(run.clone()).or_default().extend(records);
                 self.said.erased_elsewhere.insert(run.clone());
             }
@@ -377,6 +414,45 @@ impl Walk {
                 _ => {}
             }
         }
+    }
+
+    /// Takes an erasure: what it names counts as erased if hold, retention and time allowed that when it was recorded.
+    fn erased(&mut self, erasure: Erasure, at_ms: i64) -> Result<(), String> {
+        let Erasure { run, records, texts, .. } = &erasure;
+        let about = |walk: &Walk, run: &str| {
+            let state = walk.runs.get(run)?;
+            let (held, imported) = (walk.said.held.contains(run), walk.said.imported.contains(run));
+            Some((state.subject(held, imported), state.phase))
+        };
+        match about(self, run) {
+            // How a run stood that began before the walk is not known.
+            Some((_, Phase::Unknown)) => {}
+            None if self.began > 0 => {}
+            None => return Err(format!("there is no run {run}")),
+            Some((subject, phase)) => {
+                rules::allows(&erasure, &subject, at_ms)?;
+                let state = &self.runs[run.as_str()];
+                if let Some(past) = records.iter().find(|range| range.end > state.next) {
+                    return Err(format!("there is no record {run}/{}", past.end - 1));
+                }
+                if phase == Phase::Stream {
+                    aged(state, run, &erasure, at_ms)?;
+                }
+            }
+        }
+        for name in texts.iter().filter_map(|text| quorate_kernel::entropy::unhex(text)) {
+            let needed = self.texts.get(&name).into_iter().flatten().find(|(other, _)| {
+                let known = about(self, other).filter(|(_, phase)| *phase != Phase::Unknown);
+                **other != **run
+                    && known.is_some_and(|(other, _)| !rules::frees_text(&erasure, &other, at_ms))
+            });
+            if let Some((other, _)) = needed {
+                return Err(format!("the text {} is needed by {other}", quorate_kernel::entropy::hex(&name)));
+            }
+            self.texts.remove(&name);
+        }
+        self.said.erased.entry(erasure.run).or_default().extend(erasure.records);
+        Ok(())
     }
 
     /// After the last record: what is missing is named, as far as anything names it.
@@ -436,17 +512,19 @@ pub(super) struct Missing {
     pub(super) n: u64,
 }
 
-fn object(data: &str) -> Option<Map<String, Json>> {
-    serde_json::from_str(data).ok()
+/// Whether the records of a conversation that an erasure names were settled and of age when it was recorded.
+fn aged(state: &State, run: &str, erasure: &Erasure, at_ms: i64) -> Result<(), String> {
+    let Some(days) = erasure.days else { return Ok(()) };
+    let named = |n: u64| erasure.records.iter().any(|range| range.contains(&n));
+    let young = |(n, said_ms): &&(u64, i64)| {
+        named(*n) && (*n >= state.settled || !rules::of_age(days, *said_ms, at_ms))
+    };
+    match state.bare_at.iter().find(young) {
+        Some((n, _)) => Err(format!("{run}/{n} was not settled, or not {days} days old")),
+        None => Ok(()),
+    }
 }
 
-/// A number, or the first and the last of several.
-fn range(records: &Json) -> Option<Range<u64>> {
-    match records {
-        Json::Array(two) => match two.as_slice() {
-            [first, last] => Some(first.as_u64()?..last.as_u64()?.checked_add(1)?),
-            _ => None,
-        },
-        one => one.as_u64().map(|n| n..n.saturating_add(1)),
-    }
+fn object(data: &str) -> Option<Map<String, Json>> {
+    serde_json::from_str(data).ok()
 }

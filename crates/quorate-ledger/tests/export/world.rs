@@ -112,7 +112,8 @@ impl World {
     }
 
     pub(crate) async fn import(&self, file: &str, trusted: &[Trusted]) -> Result<Imported, Refused> {
-        let terms = Terms { trusted, signers: &[], at_ms: 9_000, dry_run: false };
+        let key = self.ledger_key();
+        let terms = Terms { trusted, signers: &[], key: Some(&*key), at_ms: 9_000, dry_run: false };
         self.store.import(|| Ok(Cursor::new(file.as_bytes().to_vec())), &terms).await
     }
 

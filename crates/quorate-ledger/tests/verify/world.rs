@@ -11,7 +11,7 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{
     Append, Body, Durability, Entry, Kind as Word, Ledger as _, PlaybookEvent,
 };
-use quorate_ledger::signing::SecretKey;
+use quorate_ledger::signing::{Context, SecretKey};
 use quorate_ledger::store::address::Address;
 use quorate_ledger::verify::{Divergence, Kind, Options, Report, verify};
 use quorate_ledger::witness::Witness;
@@ -40,8 +40,11 @@ pub struct World {
     pub dir: tempfile::TempDir,
 }
 
-fn entry(kind: Word, data: Value) -> Entry {
-    Entry { kind, at_ms: 1_795_000_000_000, data: quorate_kernel::consultation::object(data) }
+/// When everything happens.
+pub const AT_MS: i64 = 1_795_000_000_000;
+
+pub fn entry(kind: Word, data: Value) -> Entry {
+    Entry { kind, at_ms: AT_MS, data: quorate_kernel::consultation::object(data) }
 }
 
 /// The records of a review.
@@ -204,6 +207,28 @@ impl World {
             update.bind(head).bind(data).bind(run).bind(n).execute(&mut sqlite).await.expect("written");
         }
         sqlite.close().await.expect("closed");
+    }
+
+    /// Writes a record behind all others, past the program, with a signature or without; gives its number.
+    pub async fn forge(&self, run: &str, entry: Entry, key: Option<&SecretKey>) -> u64 {
+        let mut sqlite = self.sqlite().await;
+        let last = sqlx::query("SELECT n, head FROM record WHERE run = ? ORDER BY n DESC LIMIT 1").bind(run);
+        let last = last.fetch_optional(&mut sqlite).await.expect("it answers");
+        let n = last.as_ref().map_or(0, |row| row.get::<i64, _>(0).unsigned_abs() + 1);
+        let prev = last.map(|row| record::leaf(row.get(1)));
+        let forged = record::seal(run, n, prev.as_deref(), entry, &mut Default::default()).expect("sealed");
+        let number = i64::try_from(n).expect("small");
+        let insert = sqlx::query("INSERT INTO record (run, n, kind, head, data) VALUES (?, ?, ?, ?, ?)");
+        let insert = insert.bind(run).bind(number).bind(forged.kind).bind(&forged.head).bind(&forged.data);
+        insert.execute(&mut sqlite).await.expect("written");
+        if let Some(key) = key {
+            let signature = key.sign(Context::RECORD, &merkle::leaf(forged.head.as_bytes())).to_string();
+            let insert = sqlx::query("INSERT INTO signature VALUES (?, ?, ?, ?)").bind(run).bind(number);
+            let insert = insert.bind(key.public().id().to_string()).bind(signature);
+            insert.execute(&mut sqlite).await.expect("written");
+        }
+        sqlite.close().await.expect("closed");
+        n
     }
 
     /// Writes the stored leaves anew, of as many records as a checkpoint is over.

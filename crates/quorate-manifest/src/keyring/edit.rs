@@ -1,4 +1,4 @@
-//! Changes to the text of a keyring: one entry more, or one time in an entry. What else stands in the text, comments
+//! Changes to the text of a keyring: one entry more, one time or one voucher in an entry. What else stands in the text, comments
 //! above all, stays as it is.
 
 use crate::tree::{Node, toml};
@@ -21,8 +21,8 @@ impl Stamp {
     }
 }
 
-/// The text with an entry more at its end; `None` where the text is such that none can be put there.
-pub fn add(text: &str, public: &str, label: &str, not_before: &str) -> Option<String> {
+/// The text with an entry more at its end, which another key may vouch for; `None` where the text is such that none can be put there.
+pub fn add(text: &str, public: &str, label: &str, not_before: &str, voucher: Option<&str>) -> Option<String> {
     let mut edited = text.to_owned();
     if !edited.is_empty() && !edited.ends_with('\n') {
         edited.push('\n');
@@ -35,7 +35,41 @@ pub fn add(text: &str, public: &str, label: &str, not_before: &str) -> Option<St
         "[[keys]]\npublic = \"{public}\"\nlabel = {label}\nnot_before = \"{not_before}\"\n"
     ));
     entry(&edited, public).map(|_| ())?;
-    Some(edited)
+    match voucher {
+        Some(voucher) => vouch(&edited, public, voucher),
+        None => Some(edited),
+    }
+}
+
+/// The text with a voucher more in a key's entry; `None` where there is no such entry, or none with a line of its own for
+/// `public`.
+pub fn vouch(text: &str, public: &str, voucher: &str) -> Option<String> {
+    let root = entry(text, public)?;
+    let entry = root.key("keys")?.items().iter().find(|one| has(one, public))?;
+    let mut edited = text.to_owned();
+    match entry.entry("vouched") {
+        Some(there) => {
+            let end =
+                there.value.span.end.checked_sub(1).filter(|end| text.get(*end..*end + 1) == Some("]"))?;
+            let comma = if there.value.items().is_empty() { "" } else { ", " };
+            let end = text[..end].trim_end().len();
+            let comma = if text[..end].ends_with(',') { " " } else { comma };
+            edited.insert_str(end, &format!("{comma}\"{voucher}\""));
+        }
+        None => insert(&mut edited, entry, &format!("vouched = [\"{voucher}\"]"))?,
+    }
+    let now = self::entry(&edited, public)?;
+    let now = now.key("keys")?.items().iter().find(|one| has(one, public))?.key("vouched")?;
+    now.items().iter().any(|one| one.as_str() == Some(voucher)).then_some(edited)
+}
+
+/// Puts a line below an entry's public key.
+fn insert(text: &mut String, entry: &Node, line: &str) -> Option<()> {
+    let after = entry.key("public")?.span.end;
+    let line_end = text[after..].find('\n').map_or(text.len(), |end| after + end);
+    let newline = if text[..line_end].ends_with('\r') { "\r\n" } else { "\n" };
+    text.insert_str(line_end - (newline.len() - 1), &format!("{newline}{line}"));
+    Some(())
 }
 
 /// The text with a time in a key's entry, in the place of the one that stands there, if any; `None` where there is no
@@ -46,13 +80,7 @@ pub fn stamp(text: &str, public: &str, stamp: Stamp, at: &str) -> Option<String>
     let mut edited = text.to_owned();
     match entry.entry(stamp.key()) {
         Some(there) => edited.replace_range(there.value.span.clone(), &format!("\"{at}\"")),
-        None => {
-            let after = entry.key("public")?.span.end;
-            let line_end = text[after..].find('\n').map_or(text.len(), |end| after + end);
-            let newline = if text[..line_end].ends_with('\r') { "\r\n" } else { "\n" };
-            let line_end = line_end - (newline.len() - 1);
-            edited.insert_str(line_end, &format!("{newline}{} = \"{at}\"", stamp.key()));
-        }
+        None => insert(&mut edited, entry, &format!("{} = \"{at}\"", stamp.key()))?,
     }
     // What stands in one line with other keys cannot be told apart like this; then nothing is changed.
     let now = self::entry(&edited, public)?;

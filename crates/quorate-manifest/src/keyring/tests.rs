@@ -86,7 +86,7 @@ fn a_secret_is_refused_and_covered_wherever_its_line_is_quoted() {
 #[test]
 fn edits_leave_everything_else() {
     let text = "# Who may sign.\n[[keys]]\npublic = \"a\" # Ada\nlabel = \"ada\"\n# the end";
-    let more = add(text, "b", "bob \"b\"", "2026-01-01T00:00:00Z").expect("it can be added");
+    let more = add(text, "b", "bob \"b\"", "2026-01-01T00:00:00Z", None).expect("it can be added");
     assert!(more.starts_with(text));
     assert_eq!(loaded(&more).value.expect("two keys")[1].label.as_deref(), Some("bob \"b\""));
     let ended = stamp(&more, "a", Stamp::NotAfter, "2026-02-01T00:00:00Z").expect("it is there");
@@ -104,5 +104,5 @@ fn edits_leave_everything_else() {
     // In one line with others an entry cannot be told apart, and a list that is written out takes no table after it.
     let inline = "keys = [{public = \"a\"}]\n";
     assert_eq!(stamp(inline, "a", Stamp::NotAfter, "2026-02-01"), None);
-    assert_eq!(add(inline, "b", "b", "2026-02-01"), None);
+    assert_eq!(add(inline, "b", "b", "2026-02-01", None), None);
 }

@@ -33,6 +33,8 @@ enum Verb {
     List(ShapeArguments),
     /// Put a new key in the place of an old one; what the old one signed still counts
     Rotate(Rotate),
+    /// Have the key that signs here vouch for another one of the keyring, which can then go on with the same runs
+    Vouch(Vouch),
     /// Print a public key
     Export(Export),
     /// End a key of the keyring: nothing that it signs from then on counts
@@ -79,6 +81,15 @@ enum Writing {
 }
 
 #[derive(Debug, Args)]
+struct Vouch {
+    /// A key of the keyring: its name or the beginning of it
+    #[arg(value_name = "KEY")]
+    key: String,
+    #[command(flatten)]
+    shape: ShapeArguments,
+}
+
+#[derive(Debug, Args)]
 struct Revoke {
     /// A key of the keyring: its name or the beginning of it
     #[arg(value_name = "KEY")]
@@ -95,6 +106,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Verb::Init(shape)
         | Verb::List(shape)
         | Verb::Rotate(Rotate { shape, .. })
+        | Verb::Vouch(Vouch { shape, .. })
         | Verb::Revoke(Revoke { shape, .. }) => (shape.format, shape.places.places()),
         Verb::Export(export) => (Tabular::Human, export.places.places()),
     };
@@ -143,6 +155,10 @@ async fn perform(
                 Which::Signing => change::rotate_signing(&keys).await?,
             };
             Ok(render::keys::replaced(&replaced, &keys.shown(&keys.ring_path()), format))
+        }
+        Verb::Vouch(vouch) => {
+            let done = change::vouch(&keys, &vouch.key).await?;
+            Ok(render::keys::vouched(&done, &keys.shown(&keys.ring_path()), format))
         }
         Verb::Export(export) => exported(&export, &keys, workspace).await,
         Verb::Revoke(revoke) => {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observe::Observer;
+use quorate_kernel::ports::ledger::Error;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::{Json, Name, assembly};
 use serde_json::Map;
@@ -173,7 +174,9 @@ pub async fn resume(
     let admitted = sitting.admit(&desk.environment)?;
     let resolved = &called.view.resolved;
     signer::checkable(resolved)?;
-    desk.sign_again(&history, Whose::Resolved(resolved.policies.keys())).await?;
+    if !desk.sign_again(&mut history, Whose::Resolved(resolved.policies.keys())).await? {
+        return Err(Error::Moved { run: run.clone() }.into());
+    }
     let inputs = desk.inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {

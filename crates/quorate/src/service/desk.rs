@@ -104,6 +104,8 @@ impl Desk {
             warnings: Mutex::new(report),
             signers: Mutex::default(),
         };
+        let keys = desk.keys.clone();
+        desk.store.judge_by(move || keys.outside().map_err(|stop| stop.first()));
         if desk.store.closed_to_writers().is_none() {
             Box::pin(desk.reconcile()).await?;
         }
@@ -326,11 +328,14 @@ impl Desk {
     /// # Errors
     /// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
     pub async fn conclude(&self, run: &Name) -> Result<(), Stop> {
-        let history = self.history_left(run).await?;
+        let mut history = self.history_left(run).await?;
         if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
             return Ok(());
         }
-        self.sign_again(&history, Whose::Recorded).await?;
+        if !self.sign_again(&mut history, Whose::Recorded).await? {
+            // Whoever was faster concludes it.
+            return Ok(());
+        }
         let is_assembly = convene::is_assembly(&history);
         if is_assembly {
             overlays::add(self, &history).await?;

@@ -1,4 +1,4 @@
-//! Keys: where they are, and what people do with them (D3). `keys/secret.rs` says where the key comes from that signs
+//! Keys: where they are, and what people do with them (D3, D10). `keys/secret.rs` says where the key comes from that signs
 //! records, `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them. What a run is signed with is
 //! `service/signer.rs`'s to say.
 
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::keys::{Directory, Error};
-use quorate_ledger::signing::{self, KeyId, Keyring, PublicKey, SecretKey};
+use quorate_ledger::keys::{Directory, Error, Purpose};
+use quorate_ledger::signing::{self, KeyId, Keyring, Outside, PublicKey, SecretKey, Voucher};
 use quorate_manifest::host;
 use quorate_manifest::keyring::{self, Key};
 use tokio::sync::OnceCell;
@@ -156,6 +156,39 @@ impl Keys {
         };
         Stop::configuration(code, body)
     }
+}
+
+impl Keys {
+    /// What is known of keys outside of the ledger: by this its signatures are judged, before they are made and after.
+    ///
+    /// # Errors
+    /// When the keyring is refused.
+    pub fn outside(&self) -> Result<Outside, Stop> {
+        let ring = self.ring()?.keys;
+        let directory = self.directory();
+        let signing = directory.load(Purpose::Signing).ok().flatten().map(|key| key.public());
+        Ok(Outside {
+            keyring: (!ring.is_empty()).then(|| judge(&ring)),
+            signers: signing
+                .into_iter()
+                .chain(directory.retired(Purpose::Signing).unwrap_or_default())
+                .collect(),
+        })
+    }
+}
+
+/// The vouchers of a keyring that was read, as far as the keys that gave them might at the time.
+pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
+    let judge = judge(keys);
+    let all = keys.iter().flat_map(|key| key.vouched.iter().map(|one| Voucher::read(&key.public, one)));
+    let might = |one: &Voucher| {
+        let (Ok(by), Some(at_ms)) = (KeyId::from_text(&one.by), quorate_manifest::timestamp::read(&one.at))
+        else {
+            return false;
+        };
+        judge.get(by).is_none() || judge.may_sign(by, at_ms).is_ok()
+    };
+    all.flatten().filter(might).collect()
 }
 
 /// A public key of a keyring that was read.

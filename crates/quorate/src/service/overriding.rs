@@ -54,19 +54,21 @@ impl<E: Into<Stop>> From<E> for Undecided {
 }
 
 async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str) -> Result<(), Undecided> {
-    let history = desk.history_left(run).await?;
+    let mut history = desk.history_left(run).await?;
     if convene::is_assembly(&history) {
         let body =
             Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
                 .help("convene it again, or decide otherwise where its outcome is used");
         return Err(Stop::new(Class::Usage, codes::USAGE, body).into());
     }
-    desk.sign_again(&history, Whose::Recorded).await?;
     let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));
         return Err(Stop::configuration(codes::RUN_OPEN, body).into());
     };
+    if !desk.sign_again(&mut history, Whose::Recorded).await? {
+        return Err(Undecided::Moved);
+    }
     let redactor = &desk.workspace.redaction.redactor;
     let data = quorate_kernel::consultation::object(json!({
         "verdict": verdict.as_str(),

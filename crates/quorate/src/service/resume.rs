@@ -7,6 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
 use quorate_kernel::observe::Observer;
+use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::modes::council::Council;
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name};
@@ -73,7 +74,9 @@ pub async fn resume(
     history.whole()?;
     let sitting = sitting(desk, &history, options)?;
     same(desk, &history, &sitting)?;
-    desk.sign_again(&history, Whose::Recorded).await?;
+    if !desk.sign_again(&mut history, Whose::Recorded).await? {
+        return Err(Error::Moved { run: run.clone() }.into());
+    }
     let inputs = desk.inputs(&history).await?;
     let seed = seed(&history)?;
     let superseded = match history.outcome() {

@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::Store;
-use quorate_ledger::signing::{PublicKey, SecretKey};
+use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_manifest::assembly::resolved::Kept;
@@ -115,7 +115,8 @@ impl Signer {
         self.signing
     }
 
-    /// The signer of what is appended to a run that began with signatures; `None` where it began without.
+    /// The signer of what is appended to a run that began with signatures; `None` where it began without. With it the
+    /// vouchers that have to be recorded first, where its key came later than the run.
     ///
     /// # Errors
     /// When the run is signed, and there is no key that may sign for it.
@@ -124,15 +125,25 @@ impl Signer {
         store: &Store,
         history: &History,
         whose: Whose,
-    ) -> Result<Option<Signer>, Stop> {
+    ) -> Result<Option<(Signer, Vec<Voucher>)>, Stop> {
         if !store.is_signed(&history.run).await? {
             return Ok(None);
         }
+        let mut all = keys::vouchers(&keys.ring()?.keys);
         let bound = match whose {
             Whose::Resolved(bound) => bound,
-            Whose::Recorded => recorded(history, &keys.ring()?.keys),
+            Whose::Recorded => recorded(history, &keys.ring()?.keys, &all),
         };
-        Signer::new(keys, Signing::Required, bound).await.map(Some)
+        all.extend(keys::vouchers(bound.as_deref().unwrap_or_default()));
+        let signer = Signer::new(keys, Signing::Required, bound).await?;
+        let (Some(key), Some(counting)) = (&signer.key, store.run_keys(&history.run).await?) else {
+            return Ok(Some((signer, Vec::new())));
+        };
+        let id = key.public().id();
+        match Voucher::leading_to(id, counting.iter().copied(), &all) {
+            Some(vouchers) => Ok(Some((signer, vouchers))),
+            None => Err(unvouched(&history.run, id, &counting)),
+        }
     }
 
     /// Has what a runtime records signed as `[keys] sign` asks for: from the beginning of its stream on, or not at all.
@@ -154,9 +165,22 @@ impl Signer {
     }
 }
 
-/// The keys that governance bound a run to when it began; what the workspace's keyring says of their times holds.
-/// `None` where none did.
-fn recorded(history: &History, ring: &[Key]) -> Option<Vec<Key>> {
+/// A key that came later than the run, and that none of the run's keys vouches for.
+fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> Stop {
+    let names: Vec<String> = counting.iter().map(|key| key.id().to_string()).collect();
+    let body = Body::new(format!(
+        "cannot sign for run {run}: the key {id} is not in its keyring, and no key that is vouches for it"
+    ));
+    let help = format!(
+        "run `quorate keys vouch {id}` where one of its keys signs ({}), then use the keyring that it writes",
+        names.join(", ")
+    );
+    Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+}
+
+/// The keys that governance bound a run to when it began, and those that these vouch for; what the workspace's keyring
+/// says of their times holds. `None` where none did.
+fn recorded(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
     let audit = history.opened.get(AUDIT)?;
     if audit.get("governed") != Some(&Json::Bool(true)) {
         return None;
@@ -166,7 +190,16 @@ fn recorded(history: &History, ring: &[Key]) -> Option<Vec<Key>> {
         let known = ring.iter().find(|key| &*key.public == text).cloned();
         known.or_else(|| PublicKey::from_text(text).ok().map(|_| unbounded(text)))
     };
-    Some(listed.iter().filter_map(Json::as_str).filter_map(key).collect())
+    let mut bound: Vec<Key> = listed.iter().filter_map(Json::as_str).filter_map(key).collect();
+    let counting: Vec<PublicKey> = bound.iter().filter_map(keys::public).collect();
+    let came_later = ring.iter().filter(|key| {
+        let public = keys::public(key).filter(|public| !counting.contains(public));
+        public.is_some_and(|public| {
+            Voucher::leading_to(public.id(), counting.iter().copied(), vouchers).is_some()
+        })
+    });
+    bound.extend(came_later.cloned());
+    Some(bound)
 }
 
 fn unbounded(text: &str) -> Key {
@@ -178,6 +211,7 @@ fn unbounded(text: &str) -> Key {
         not_before_ms: bound,
         not_after_ms: bound,
         revoked_at_ms: bound,
+        vouched: Vec::new(),
         place,
     }
 }

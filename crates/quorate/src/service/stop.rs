@@ -111,6 +111,10 @@ impl From<ledger::Error> for Stop {
                 };
                 Stop::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
+            ledger::Error::Unsignable { .. } => {
+                let help = "`quorate keys list` says which keys may sign; nothing was written, so go on with one that may";
+                Stop::configuration(codes::SIGNING_KEY_MISSING, Body::new(error.to_string()).help(help))
+            }
             ledger::Error::Unavailable { .. } => {
                 let help = "what was acknowledged is kept; once the ledger answers, `quorate resume` goes on with a run";
                 Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)).help(help))

@@ -19,6 +19,9 @@ use crate::service::runs;
     after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger checkpoint > checkpoint.txt"
 )]
 pub(in crate::cli) struct Arguments {
+    /// Sign records of the ledger's own that an older version wrote, and that no signed checkpoint is over: look at them first
+    #[arg(long)]
+    accept_unsigned: bool,
     #[command(flatten)]
     shape: ShapeArguments,
 }
@@ -31,6 +34,10 @@ pub(in crate::cli) async fn run(
     let format = arguments.shape.format.into();
     let opened = runs::desk(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format, terminal, async |desk| {
+        if arguments.accept_unsigned {
+            let accepted = checkpoint::accept_unsigned(desk).await?;
+            terminal.talk(&render::ledger::accepted(&accepted));
+        }
         let sealed = checkpoint::checkpoint(desk).await?;
         desk.absorb(sealed.report);
         let text = match arguments.shape.format {

@@ -9,7 +9,7 @@ use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
 use crate::cli::arguments::Tabular;
-use crate::service::keys::change::{Initialised, Made, Replaced};
+use crate::service::keys::change::{Initialised, Made, Replaced, Vouching};
 use crate::service::keys::list::{All, Listed, State};
 
 /// How much of a key's name is shown.
@@ -135,6 +135,18 @@ pub(in crate::cli) fn replaced(done: &Replaced, keyring: &str, format: Tabular) 
         }
     };
     format!("{new} follows {old} and signs {}.\n{after}", signs(done.purpose))
+}
+
+/// Which key vouches for which.
+pub(in crate::cli) fn vouched(done: &Vouching, keyring: &str, format: Tabular) -> String {
+    if format == Tabular::Json {
+        return format!("{:#}\n", json!({"by": done.by.to_string(), "key": done.key.to_string()}));
+    }
+    let (by, key) = (short(done.by), short(done.key));
+    format!(
+        "{by} vouches for {key}, which can go on with the runs that {by} signs. Commit {}.\n",
+        line(keyring)
+    )
 }
 
 /// Which key ended, and when.

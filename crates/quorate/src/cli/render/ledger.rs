@@ -2,6 +2,7 @@
 
 use quorate_diagnostics::render::Look;
 use quorate_kernel::entropy::hex;
+use quorate_ledger::store::STREAM;
 use quorate_ledger::store::Sealed;
 use serde_json::{Value, json};
 
@@ -9,6 +10,17 @@ use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
 use crate::service::ledger::stats::{Counted, DAYS};
+
+/// Which records of the ledger's own were signed only now.
+pub(in crate::cli) fn accepted(records: &[u64]) -> String {
+    match records {
+        [] => "no record of the ledger's own is left unsigned\n".to_owned(),
+        some => {
+            let names: Vec<String> = some.iter().map(|n| format!("{STREAM}/{n}")).collect();
+            format!("signed {}\n", names.join(", "))
+        }
+    }
+}
 
 /// The signed note as it is; of an unsigned checkpoint what a note would say.
 pub fn checkpoint(sealed: &Sealed) -> String {

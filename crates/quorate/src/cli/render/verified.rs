@@ -115,6 +115,12 @@ fn held(verified: &Verified) -> Vec<String> {
         "{} runs are signed, with {} signatures; {} of them by keys that only they name",
         report.signed_runs, report.signatures, report.vouched_by_themselves
     ));
+    if report.unsigned_own > 0 {
+        said.push(format!(
+            "{} records of what was done to the ledger are not signed, and no key is known that should have",
+            report.unsigned_own
+        ));
+    }
     if let Some(logged) = &report.log {
         said.push(format!("{} lines of {} belong to its runs", logged.ours, line(log)));
         if let Some((number, run)) = &logged.first_unknown {
@@ -132,7 +138,10 @@ fn held(verified: &Verified) -> Vec<String> {
             ));
         }
         if logged.unreadable > 0 {
-            said.push(format!("{} lines of the log cannot be read", logged.unreadable));
+            said.push(format!(
+                "{} lines of the log cannot be read, or follow up on a run without naming it; they are not counted",
+                logged.unreadable
+            ));
         }
     }
     if report.open > 0 {
@@ -175,6 +184,7 @@ pub fn json(verified: &Verified) -> String {
         "keys": {"own": report.own_key, "given": report.given_keys},
         "signatures": {
             "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.vouched_by_themselves,
+            "unsigned_own": report.unsigned_own,
         },
         "last_signed": report.last.as_ref().map(|last| last.size),
         "witness": kept,

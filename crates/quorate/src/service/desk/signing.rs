@@ -2,9 +2,12 @@
 
 use std::sync::PoisonError;
 
+use quorate_kernel::consultation::object;
 use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_manifest::assembly::audit::Signing;
 use quorate_protocol::Name;
+use serde_json::json;
 
 use super::Desk;
 use crate::service::keys::Keys;
@@ -23,17 +26,32 @@ impl Desk {
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), signer);
     }
 
-    /// Has what is appended to a run that began with signatures signed as well.
+    /// Has what is appended to a run that began with signatures signed as well. Where the key came later than the run, a
+    /// record of who vouches for it is appended first, and `history` goes on behind that. `false` where somebody else was
+    /// faster, and the run has to be read again.
     ///
     /// # Errors
-    /// When the run is signed, and there is no key that may sign for it.
-    pub async fn sign_again(&self, history: &History, whose: Whose) -> Result<(), Stop> {
-        if self.signer(&history.run).is_none()
-            && let Some(signer) = Signer::again(self.keys(), &self.store, history, whose).await?
-        {
-            self.sign(&history.run, signer);
+    /// When the run is signed, and there is no key that may sign for it; and when the record cannot be appended.
+    pub async fn sign_again(&self, history: &mut History, whose: Whose) -> Result<bool, Stop> {
+        if self.signer(&history.run).is_some() {
+            return Ok(true);
         }
-        Ok(())
+        let Some((signer, vouchers)) = Signer::again(self.keys(), &self.store, history, whose).await? else {
+            return Ok(true);
+        };
+        signer.sign(&self.store, &history.run);
+        if !vouchers.is_empty() {
+            let data = object(json!({"vouched": vouchers}));
+            let entry = Entry { kind: Kind::Keyring, at_ms: self.environment.clock.now_ms(), data };
+            let append = Append::one(&history.run, history.next, entry, Durability::Written);
+            match self.store.append(append).await {
+                Ok(next) => history.next = next,
+                Err(Error::Moved { .. }) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.sign(&history.run, signer);
+        Ok(true)
     }
 
     /// Has what is appended to a stream beside the runs signed where it began so; a stream that begins with a run whose

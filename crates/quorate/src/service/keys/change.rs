@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::keys::Purpose;
-use quorate_ledger::signing::{KeyId, PublicKey, SecretKey};
+use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_ledger::store::hold::Hold;
-use quorate_manifest::keyring::{Stamp, add, stamp};
+use quorate_manifest::keyring::{self as edit, Stamp, stamp};
 use quorate_manifest::timestamp;
 
 use super::{Keys, Ring, Secret};
@@ -73,7 +73,7 @@ pub async fn init(keys: &Keys) -> Result<Initialised, Stop> {
     };
     let added = !ring.keys.iter().any(|key| *key.public == signing.to_string());
     if added {
-        write(keys, &with(keys, text(&ring), &signing)?)?;
+        write(keys, &with(keys, text(&ring), &signing, None)?)?;
     }
     Ok(Initialised {
         ledger: Made {
@@ -134,8 +134,8 @@ pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
     Ok(Replaced { purpose: Purpose::Ledger, old: voucher.map(|old| old.public().id()), new: id })
 }
 
-/// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, and the new one
-/// begins.
+/// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, the new one begins, and
+/// the old one vouches for it, so that it can go on with what the old one signed.
 ///
 /// # Errors
 /// When there is none, it comes from elsewhere than its own file, somebody is just signing with it, or a file cannot be
@@ -148,25 +148,70 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Replaced, Stop> {
     {
         let body =
             Body::new(format!("the key that signs comes from {from}, where it cannot be replaced from here"));
-        let help =
-            "put another key there, `quorate keys init` to have it in the keyring, and end the old one there";
+        let help = "put another key there, `quorate keys init` to have it in the keyring, `quorate keys vouch` it with the old one, and end that";
         return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     idle(keys)?;
     let ring = keys.ring()?;
-    let old = directory.load(Purpose::Signing).map_err(|error| keys.stop(&error))?.map(|key| key.public());
+    let old = directory.load(Purpose::Signing).map_err(|error| keys.stop(&error))?;
+    let new = SecretKey::generate();
+    let (now_ms, new_public) = (keys.now_ms(), new.public());
+    // What a key signs that may not sign counts for nothing.
+    let may =
+        |old: &SecretKey| super::unusable(&super::judge(&ring.keys), old.public().id(), now_ms).is_none();
+    let voucher = old.as_ref().filter(|old| may(old)).map(|old| Voucher::sign(old, &new_public, now_ms));
+    let old = old.map(|key| key.public());
     let ended = |text: &str, old: &PublicKey| match listed(&ring, old) {
         true => stamped(keys, text, old, Stamp::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
     };
     // What could not be written later is refused before the key is gone.
     if let Some(old) = &old {
-        with(keys, &ended(text(&ring), old)?, &SecretKey::generate().public())?;
+        with(keys, &ended(text(&ring), old)?, &new_public, voucher.as_ref())?;
     }
-    let rotated = directory.rotate(Purpose::Signing).map_err(|error| keys.stop(&error))?;
-    let new = rotated.new.public();
-    write(keys, &with(keys, &ended(text(&ring), &rotated.old)?, &new)?)?;
-    Ok(Replaced { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new.id() })
+    let rotated = directory.rotate_to(Purpose::Signing, new).map_err(|error| keys.stop(&error))?;
+    write(keys, &with(keys, &ended(text(&ring), &rotated.old)?, &new_public, voucher.as_ref())?)?;
+    Ok(Replaced { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new_public.id() })
+}
+
+/// A key that another one vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vouching {
+    /// The key that signs here.
+    pub by: KeyId,
+    /// The key of the keyring that it vouches for.
+    pub key: KeyId,
+}
+
+/// Has the key that signs records vouch for another one of the keyring, which can then go on with what the first one may
+/// sign, such as runs that were opened before it was there.
+///
+/// # Errors
+/// When there is no key that may sign now, or no such other key, or the file cannot be used or written.
+pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouching, Stop> {
+    let ring = keys.ring()?;
+    let public = find(keys, &ring, id)?;
+    let cannot = |why: &str| {
+        let body = Body::new(format!("cannot vouch for {}: {why}", public.id()));
+        let help = "take a key that may sign, for example with QUORATE_SIGNING_KEY; `quorate keys list` shows what is there";
+        Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+    };
+    let by = match keys.secret().await? {
+        Secret::There(by, _) => by,
+        Secret::Missing(why) => return Err(cannot(&why)),
+    };
+    let now_ms = keys.now_ms();
+    if let Some(why) = super::unusable(&super::judge(&ring.keys), by.public().id(), now_ms) {
+        return Err(cannot(&why));
+    }
+    if by.public() == public {
+        return Err(cannot("it is the key that signs here itself"));
+    }
+    let voucher = Voucher::sign(&by, &public, now_ms).written();
+    let edited = edit::vouch(text(&ring), &public.to_string(), &voucher)
+        .ok_or_else(|| by_hand(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id())))?;
+    write(keys, &edited)?;
+    Ok(Vouching { by: by.public().id(), key: public.id() })
 }
 
 /// Ends a key from a time on: nothing that it signs from then on counts.
@@ -238,9 +283,10 @@ fn listed(ring: &Ring, key: &PublicKey) -> bool {
 }
 
 /// The text with a key more, from now on.
-fn with(keys: &Keys, text: &str, key: &PublicKey) -> Result<String, Stop> {
+fn with(keys: &Keys, text: &str, key: &PublicKey, voucher: Option<&Voucher>) -> Result<String, Stop> {
     let now = timestamp::write(keys.now_ms());
-    add(text, &key.to_string(), &keys.environment.user, &now)
+    let voucher = voucher.map(Voucher::written);
+    edit::add(text, &key.to_string(), &keys.environment.user, &now, voucher.as_deref())
         .ok_or_else(|| by_hand(keys, &format!("add `public = \"{key}\"`")))
 }
 

@@ -53,6 +53,31 @@ pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
     of(desk, witness.as_deref()).seal(Durability::Synced).await
 }
 
+/// The ledger's key, which signs what is done to the ledger.
+///
+/// # Errors
+/// When it is not there or is not the one that signed so far: what is not signed would count for nothing.
+pub async fn key_of(desk: &Desk) -> Result<SecretKey, Stop> {
+    let mut report = Report::new();
+    if let Some(key) = of(desk, None).key(&mut report).await? {
+        return Ok(key);
+    }
+    let why = report.warnings.first().map_or_else(String::new, |one| one.body.message.clone());
+    let body = Body::new(format!("cannot sign what is to be done to the ledger: {why}"));
+    let help = "put the key back, or hand it over with QUORATE_LEDGER_KEY; `quorate keys rotate ledger` goes on with another one";
+    Err(Stop::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
+}
+
+/// Signs what an older version left unsigned in the ledger's own stream and no signed checkpoint is over, and gives the
+/// numbers of these records.
+///
+/// # Errors
+/// As [`key_of`], and when the ledger does not answer.
+pub async fn accept_unsigned(desk: &Desk) -> Result<Vec<u64>, Stop> {
+    let key = key_of(desk).await?;
+    Ok(desk.store.sign_own(&key).await?)
+}
+
 /// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use quorate_ledger::store::{Erased, Rewrite};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use super::checkpoint;
 use crate::service::convene;
 use crate::service::desk::Desk;
 use crate::service::stop::Stop;
@@ -47,7 +48,13 @@ pub async fn gc(desk: &Desk, dry_run: bool) -> Result<Collected, Stop> {
     let (held, open) = (std::mem::take(&mut plan.held), plan.open);
     let erased = match dry_run {
         true => Erased { runs: plan.due, ..Erased::default() },
-        false => desk.store.erase(plan, now_ms, Rewrite::Anew).await?,
+        false => {
+            let key = match plan.due.is_empty() {
+                true => None,
+                false => Some(checkpoint::key_of(desk).await?),
+            };
+            desk.store.erase(plan, now_ms, Rewrite::Anew, key.as_ref()).await?
+        }
     };
     let mut logs: Vec<String> = Vec::new();
     for log in erased.runs.iter().filter_map(|due| due.log.as_deref()) {
@@ -99,7 +106,19 @@ pub async fn after_run(desk: &Desk, run: &Name) -> Result<(), Stop> {
     let now_ms = desk.environment.clock.now_ms();
     let terms = Terms { now_ms, unsaid: &unsaid(None), conversations: None };
     let plan = desk.store.due_at_end(run, &terms).await?;
-    let erased = desk.store.erase(plan, now_ms, Rewrite::InPlace).await?;
+    let key = match checkpoint::key_of(desk).await {
+        Ok(key) => key,
+        // They stay until they can be erased so that it counts: the next one who opens the ledger tries again.
+        Err(stop) => {
+            let body = Body::new(format!("the answers of run {run} are not erased: {}", stop.first()));
+            desk.warn(
+                codes::ERASURE_BEHIND,
+                body.help("they are erased at the next start that has the ledger's key"),
+            );
+            return Ok(());
+        }
+    };
+    let erased = desk.store.erase(plan, now_ms, Rewrite::InPlace, Some(&key)).await?;
     if let Some(why) = erased.remains {
         let ledger = shown_ledger(&desk.environment, desk.store.address());
         desk.warn(codes::ERASURE_BEHIND, left(&ledger, &why));

@@ -7,6 +7,7 @@ use quorate_ledger::retention::Held;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
+use super::checkpoint;
 use crate::service::desk::Desk;
 use crate::service::stop::{Class, Stop};
 
@@ -57,7 +58,8 @@ async fn change(desk: &Desk, prefix: &str, held: bool, also: Json) -> Result<Cha
         let mut data = object(json!({"run": &*run, "by": desk.environment.user}));
         data.extend(object(also));
         let kind = if held { Kind::Held } else { Kind::Released };
-        desk.store.tell(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }).await?;
+        let key = checkpoint::key_of(desk).await?;
+        desk.store.tell(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }, &key).await?;
     }
     Ok(Changed { run, held, fresh })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::import::{self, Imported, Refused, Terms};
 use quorate_ledger::prove::Trusted;
-use quorate_ledger::signing::PublicKey;
+use quorate_ledger::signing::{PublicKey, SecretKey};
 
 use super::{checkpoint, trust};
 use crate::service::desk::Desk;
@@ -34,6 +34,8 @@ struct Ready {
     path: PathBuf,
     trusted: Vec<Trusted>,
     signers: Vec<PublicKey>,
+    /// The ledger's key; `None` where nothing is written.
+    key: Option<SecretKey>,
     at_ms: i64,
     dry_run: bool,
 }
@@ -62,12 +64,19 @@ impl Ready {
                 return Err(Stop::configuration(codes::EXPORT_INVALID, unusable(&what)));
             }
         }
-        Ok(Ready { path, trusted, signers, at_ms: environment.clock.now_ms(), dry_run: request.dry_run })
+        Ok(Ready {
+            path,
+            trusted,
+            signers,
+            key: None,
+            at_ms: environment.clock.now_ms(),
+            dry_run: request.dry_run,
+        })
     }
 
     fn terms(&self) -> Terms<'_> {
-        let Ready { trusted, signers, at_ms, dry_run, .. } = self;
-        Terms { trusted, signers, at_ms: *at_ms, dry_run: *dry_run }
+        let Ready { trusted, signers, key, at_ms, dry_run, .. } = self;
+        Terms { trusted, signers, key: key.as_ref(), at_ms: *at_ms, dry_run: *dry_run }
     }
 
     fn open(&self) -> std::io::Result<BufReader<std::fs::File>> {
@@ -96,7 +105,10 @@ pub async fn into_nothing(
 /// When the file is no export, does not hold, is signed by nobody that is trusted, or contradicts this ledger; then nothing
 /// is merged.
 pub async fn import(desk: &Desk, request: &Request) -> Result<Imported, Stop> {
-    let ready = Ready::of(&desk.environment, desk.keys(), request)?;
+    let mut ready = Ready::of(&desk.environment, desk.keys(), request)?;
+    if !request.dry_run {
+        ready.key = Some(checkpoint::key_of(desk).await?);
+    }
     let imported = desk.store.import(|| ready.open(), &ready.terms()).await;
     let imported = imported.map_err(|error| refused(request, error))?;
     if !request.dry_run && !imported.runs.is_empty() {

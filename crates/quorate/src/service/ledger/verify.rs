@@ -17,7 +17,7 @@ use super::checkpoint::witness_of;
 use super::trust;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
-use crate::service::keys::{self, Keys};
+use crate::service::keys::Keys;
 use crate::service::stop::{Class, Stop, chain};
 use crate::service::workspace::{self, Places, Workspace, absolute, shown, shown_ledger};
 
@@ -71,14 +71,13 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         None => None,
     };
     let (witness, witness_shown) = witness(environment, request, &workspace, &mut warnings)?;
-    let ring = keys.ring()?.keys;
+    let outside = keys.outside()?;
     let directory = keys.directory();
-    let signing = directory.load(Purpose::Signing).ok().flatten().map(|key| key.public());
     let options = Options {
         own,
         given,
-        keyring: (!ring.is_empty()).then(|| keys::judge(&ring)),
-        signers: signing.into_iter().chain(directory.retired(Purpose::Signing).unwrap_or_default()).collect(),
+        keyring: outside.keyring,
+        signers: outside.signers,
         since,
         witness,
         last: directory.last().ok().flatten().map(|note| Witness::of(&note)),

@@ -5,6 +5,7 @@
 //! what it was or already is what it is to be is written, one that is neither was changed by somebody else and stays; a
 //! record has the id of its event, and a line of the log is written once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
@@ -12,6 +13,7 @@ use quorate_kernel::consultation::object;
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
 use quorate_ledger::Store;
+use quorate_ledger::export::wire;
 use quorate_ledger::store::hold::Hold;
 use quorate_manifest::playbook::shelf::FOLDER;
 use quorate_manifest::workspace::Scope;
@@ -114,7 +116,8 @@ impl Change {
             data.extend(one.data.as_object().cloned().unwrap_or_default());
             Some(Entry { kind: Kind::Playbook(kind), at_ms: self.at_ms, data })
         };
-        let entries = self.events.iter().filter_map(entry).collect();
+        let mut entries: Vec<Entry> = self.events.iter().filter_map(entry).collect();
+        name(&mut entries, &bodies);
         Append { run: stream.clone(), from, entries, bodies, durability: Durability::Synced }
     }
 
@@ -320,6 +323,16 @@ async fn append(
             Err(ledger::Error::Moved { .. }) if tries < TRIES => tries += 1,
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Names in the first record the texts that none of the records names: nothing is kept that no record names (D12).
+fn name(entries: &mut [Entry], bodies: &[ledger::Body]) {
+    let named: BTreeSet<&str> = entries.iter().flat_map(|entry| wire::named(&entry.data)).collect();
+    let unnamed = bodies.iter().map(|body| &body.sha256).filter(|sha256| !named.contains(sha256.as_str()));
+    let unnamed: Vec<String> = unnamed.cloned().collect();
+    if let (Some(first), false) = (entries.first_mut(), unnamed.is_empty()) {
+        first.data.insert("texts".to_owned(), json!(unnamed));
     }
 }
 

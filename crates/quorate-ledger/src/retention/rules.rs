@@ -1,0 +1,234 @@
+//! When answers may be erased (D4, D5, D11). Erasing asks this before it erases, and verifying asks it of each record that
+//! says so, so that what one does the other accepts.
+
+use std::ops::Range;
+
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::{DAY_MS, Keep};
+
+/// How the protocol of a review is called, with its version behind it.
+const REVIEW: &str = "council/";
+
+/// What a run's first record says of how long its answers are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// As it says.
+    Stated(Keep),
+    /// It says nothing, so the workspace that recorded it decides.
+    Workspace,
+}
+
+impl Keeps {
+    /// Of the body of a run's first record.
+    pub(crate) fn of(opened: &Map<String, Json>) -> Keeps {
+        match Keep::of(opened, None) {
+            Keep::Forever if !is_assembly(opened) => Keeps::Workspace,
+            keep => Keeps::Stated(keep),
+        }
+    }
+}
+
+/// Whether a run is an assembly's, which keeps its answers for ever where it does not say otherwise: any protocol but
+/// a review's.
+fn is_assembly(opened: &Map<String, Json>) -> bool {
+    let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
+    !protocol.is_empty() && !protocol.starts_with(REVIEW)
+}
+
+/// What an erasure's record names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    pub(crate) run: String,
+    pub(crate) records: Vec<Range<u64>>,
+    /// The texts, by SHA-256.
+    pub(crate) texts: Vec<String>,
+    /// Because so many days are over; `None` where nothing was to be kept beyond the run's end.
+    pub(crate) days: Option<u32>,
+}
+
+impl Erasure {
+    /// Of the body of a `ledger.erased` record.
+    ///
+    /// # Errors
+    /// What it does not name.
+    pub(crate) fn of(data: &Map<String, Json>) -> Result<Erasure, String> {
+        let list = |key: &str| data.get(key).and_then(Json::as_array);
+        let run = data.get("run").and_then(Json::as_str).ok_or("it names no run")?;
+        let records = list("records").map(|all| all.iter().map(range).collect::<Option<_>>());
+        let texts = list("bodies").map(|all| all.iter().map(|one| one.as_str().map(str::to_owned)).collect());
+        let days = data.get("days").and_then(Json::as_u64).and_then(|days| u32::try_from(days).ok());
+        match (data.get("reason").and_then(Json::as_str), days) {
+            (Some("retention"), Some(_)) | (Some("consultations_off"), None) => {}
+            _ => return Err("it names no retention".to_owned()),
+        }
+        Ok(Erasure {
+            run: run.to_owned(),
+            records: records.flatten().ok_or("it does not name the records")?,
+            texts: texts.flatten().ok_or("it does not name the texts")?,
+            days,
+        })
+    }
+}
+
+/// A number, or the first and the last of several.
+pub(crate) fn range(records: &Json) -> Option<Range<u64>> {
+    match records {
+        Json::Array(two) => match two.as_slice() {
+            [first, last] => Some(first.as_u64()?..last.as_u64()?.checked_add(1)?),
+            _ => None,
+        },
+        one => one.as_u64().map(|n| n..n.saturating_add(1)),
+    }
+}
+
+/// What is known of the run that something is erased of, or of a conversation's stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// `None` where its first record cannot be read.
+    pub(crate) keeps: Option<Keeps>,
+    pub(crate) is_stream: bool,
+    /// It has come to an outcome.
+    pub(crate) is_decided: bool,
+    /// When it ended, in milliseconds since the Unix epoch; `None` while it goes on.
+    pub(crate) ended_ms: Option<i64>,
+    pub(crate) held: bool,
+    pub(crate) imported: bool,
+}
+
+/// Whether answers of a run may be erased at a time.
+///
+/// # Errors
+/// Why not, in words.
+pub(crate) fn allows(erasure: &Erasure, subject: &Subject, at_ms: i64) -> Result<(), String> {
+    let run = &erasure.run;
+    if subject.held {
+        return Err(format!("{run} is on hold"));
+    }
+    if subject.is_stream {
+        // Each of its records ages by itself.
+        return match erasure.days {
+            Some(_) if !subject.imported => Ok(()),
+            _ => Err(format!("{run} is no run, and its answers are erased by their age alone")),
+        };
+    }
+    match subject.keeps {
+        None => Err(format!("the first record of {run} does not say how long answers are kept")),
+        Some(Keeps::Stated(Keep::Forever)) => Err(format!("{run} keeps its answers for ever")),
+        Some(Keeps::Workspace) if subject.imported => Err(format!("{run} is imported and kept for ever")),
+        Some(Keeps::Stated(Keep::UntilEnd)) => match (erasure.days, subject.is_decided) {
+            (None, true) => Ok(()),
+            (None, false) => Err(format!("{run} has not come to an outcome")),
+            (Some(_), _) => Err(format!("{run} keeps its answers until it ends, and for no number of days")),
+        },
+        Some(Keeps::Stated(Keep::Days(days))) if erasure.days != Some(days) => {
+            Err(format!("{run} keeps its answers for {days} days"))
+        }
+        Some(Keeps::Stated(Keep::Days(_)) | Keeps::Workspace) => match (erasure.days, subject.ended_ms) {
+            (None, _) => Err(format!("{run} keeps its answers beyond its end")),
+            (Some(_), None) => Err(format!("{run} has not ended")),
+            (Some(days), Some(ended_ms)) => of_age(days, ended_ms, at_ms)
+                .then_some(())
+                .ok_or_else(|| format!("{run} ended less than {days} days before")),
+        },
+    }
+}
+
+/// Whether a text that a run names may go with the erasure of another run's answers: nobody else may need it.
+pub(crate) fn frees_text(erasure: &Erasure, other: &Subject, at_ms: i64) -> bool {
+    match other.keeps {
+        _ if other.held => false,
+        // What is not known is found elsewhere.
+        None => true,
+        Some(Keeps::Stated(Keep::Forever)) => false,
+        Some(Keeps::Stated(Keep::UntilEnd)) => other.is_decided,
+        Some(Keeps::Stated(Keep::Days(days))) => {
+            other.ended_ms.is_some_and(|ended_ms| of_age(days, ended_ms, at_ms))
+        }
+        Some(Keeps::Workspace) if other.imported => false,
+        // For how many days the workspace keeps it, the erasure says where it is by the workspace's word as well.
+        Some(Keeps::Workspace) => match (other.ended_ms, erasure.days) {
+            (Some(_), None) => true,
+            (Some(ended_ms), Some(_)) => ended_ms <= at_ms,
+            (None, _) => false,
+        },
+    }
+}
+
+/// Whether so many days are over. Times are milliseconds since the Unix epoch.
+pub(crate) fn of_age(days: u32, since_ms: i64, now_ms: i64) -> bool {
+    now_ms.saturating_sub(since_ms) >= i64::from(days) * DAY_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn erasure(data: Json) -> Result<Erasure, String> {
+        Erasure::of(&quorate_kernel::consultation::object(data))
+    }
+
+    fn by(days: Option<u32>) -> Erasure {
+        Erasure { run: "r".into(), records: vec![2..3], texts: Vec::new(), days }
+    }
+
+    #[test]
+    fn an_erasure_names_run_records_texts_and_retention() {
+        // D11
+        let whole =
+            json!({"run": "r", "records": [[2, 3], 7], "bodies": ["ab"], "reason": "retention", "days": 9});
+        let read = erasure(whole.clone()).expect("whole");
+        assert_eq!((read.records, read.days), (vec![2..4, 7..8], Some(9)));
+        for (key, value) in [
+            ("run", json!(null)),
+            ("records", json!("all")),
+            ("records", json!([[1, 2, 3]])),
+            ("bodies", json!([1])),
+            ("reason", json!("because")),
+            ("reason", json!("consultations_off")),
+            ("days", json!(null)),
+            ("days", json!(-1)),
+        ] {
+            let mut other = whole.clone();
+            other[key] = value;
+            assert!(erasure(other.clone()).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn answers_go_when_hold_retention_and_time_allow_it() {
+        // D4, D5, D11
+        let run = Subject {
+            keeps: Some(Keeps::Stated(Keep::Days(2))),
+            is_stream: false,
+            is_decided: true,
+            ended_ms: Some(0),
+            held: false,
+            imported: false,
+        };
+        let later = 2 * DAY_MS;
+        let keeps = |keeps| Subject { keeps: Some(keeps), ..run };
+        for (subject, days, at_ms, allowed) in [
+            (run, Some(2), later, true),
+            (run, Some(2), later - 1, false),
+            (run, Some(1), later, false),
+            (run, None, later, false),
+            (Subject { held: true, ..run }, Some(2), later, false),
+            (Subject { ended_ms: None, ..run }, Some(2), later, false),
+            (Subject { keeps: None, ..run }, Some(2), later, false),
+            (keeps(Keeps::Stated(Keep::Forever)), Some(2), later, false),
+            (keeps(Keeps::Stated(Keep::UntilEnd)), None, 0, true),
+            (keeps(Keeps::Stated(Keep::UntilEnd)), Some(2), later, false),
+            (Subject { is_decided: false, ..keeps(Keeps::Stated(Keep::UntilEnd)) }, None, 0, false),
+            (keeps(Keeps::Workspace), Some(1), later, true),
+            (Subject { imported: true, ..keeps(Keeps::Workspace) }, Some(1), later, false),
+            (Subject { is_stream: true, keeps: None, ended_ms: None, ..run }, Some(1), 0, true),
+            (Subject { is_stream: true, keeps: None, ended_ms: None, ..run }, None, 0, false),
+        ] {
+            assert_eq!(allows(&by(days), &subject, at_ms).is_ok(), allowed, "{subject:?} {days:?} {at_ms}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Which keys may sign for a run (D3, D10), and whether one of them may at a time. Verifying judges by this what was
+//! written, and the store what it is about to write.
+
+use std::collections::BTreeMap;
+
+use quorate_kernel::clock::rfc3339;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::{KeyId, Keyring, PublicKey, Uncounted, Voucher};
+
+/// What is known of keys outside of the ledger.
+#[derive(Debug, Clone, Default)]
+pub struct Outside {
+    /// The workspace's keyring; `None` where there is no such list.
+    pub keyring: Option<Keyring>,
+    /// Keys that are known to have signed runs without being on a list.
+    pub signers: Vec<PublicKey>,
+}
+
+/// [`Outside`], borrowed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Authority<'a> {
+    pub(crate) keyring: Option<&'a Keyring>,
+    pub(crate) signers: &'a [PublicKey],
+}
+
+impl Outside {
+    pub(crate) fn authority(&self) -> Authority<'_> {
+        Authority { keyring: self.keyring.as_ref(), signers: &self.signers }
+    }
+}
+
+/// What a run's first record says of signatures, and the keys that its `keyring` records have added since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Audit {
+    pub(crate) required: bool,
+    /// The key that was to sign.
+    pub(crate) signer: Option<String>,
+    /// Whether the keys were bound by governance, and so are those of the run alone.
+    pub(crate) governed: bool,
+    pub(crate) keys: BTreeMap<KeyId, PublicKey>,
+}
+
+impl Audit {
+    /// Of the body of a run's first record.
+    pub(crate) fn of(opened: &Map<String, Json>) -> Option<Audit> {
+        let audit = opened.get("audit")?.as_object()?;
+        let keys = audit.get("keyring").and_then(Json::as_array).into_iter().flatten();
+        let keys = keys.filter_map(Json::as_str).filter_map(|key| PublicKey::from_text(key).ok());
+        Some(Audit {
+            required: audit.get("signing").and_then(Json::as_str) == Some("required"),
+            signer: audit.get("signer").and_then(Json::as_str).map(str::to_owned),
+            governed: audit.get("governed").and_then(Json::as_bool) == Some(true),
+            keys: keys.map(|key| (key.id(), key)).collect(),
+        })
+    }
+
+    /// Adds the keys that the body of a `keyring` record vouches for, all or none.
+    ///
+    /// # Errors
+    /// Why one of them does not count, in words.
+    pub(crate) fn extend(
+        &mut self,
+        keyring: &Map<String, Json>,
+        authority: Authority<'_>,
+    ) -> Result<(), String> {
+        let mut keys = self.keys.clone();
+        extended(&mut keys, keyring, |vouched| {
+            let Some(ring) = authority.keyring else { return Ok(()) };
+            match ring.may_sign(vouched.by, vouched.at_ms) {
+                // A run may bring keys of its own where governance bound them, which its signatures are judged by.
+                Err(Uncounted::Unknown { .. }) => return Ok(()),
+                Err(error) => return Err(format!("{error}, and it vouches for {}", vouched.key.id())),
+                // Who has stolen a key can write any time.
+                Ok(by) if by.revoked_at_ms.is_none() => return Ok(()),
+                Ok(_) => {}
+            }
+            match ring.get(vouched.key.id()) {
+                Some(_) => Ok(()),
+                None => Err(format!(
+                    "the key {} is revoked, and vouches for {}, which is not in the workspace's keyring",
+                    vouched.by,
+                    vouched.key.id()
+                )),
+            }
+        })?;
+        self.keys = keys;
+        Ok(())
+    }
+}
+
+/// Adds to keys those that the body of a `keyring` record vouches for; each voucher may come from one that was just
+/// added. `may` says whether a voucher whose signature holds counts.
+pub(crate) fn extended(
+    keys: &mut BTreeMap<KeyId, PublicKey>,
+    keyring: &Map<String, Json>,
+    may: impl Fn(&super::Vouched) -> Result<(), String>,
+) -> Result<(), String> {
+    let vouchers = keyring.get("vouched").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    if vouchers.is_empty() {
+        return Err("a keyring record vouches for no key".to_owned());
+    }
+    for voucher in vouchers {
+        let voucher: Voucher = serde_json::from_value(voucher.clone())
+            .map_err(|error| format!("a voucher cannot be read: {error}"))?;
+        let vouched = voucher.check(|by| keys.get(&by).copied())?;
+        may(&vouched)?;
+        keys.insert(vouched.key.id(), vouched.key);
+    }
+    Ok(())
+}
+
+/// A signer that may sign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) key: PublicKey,
+    /// Only the run itself vouches for the key; whether it may bring keys of its own is known when the whole ledger is.
+    pub(crate) is_outsider: bool,
+    /// Why the record's time is not to be believed: its key was revoked by the time of a checkpoint that stands before it.
+    pub(crate) backdated: Option<String>,
+}
+
+/// Judges whether a key may sign a record of a run. `sealed_ms` is the time of the last signed checkpoint before it.
+///
+/// # Errors
+/// Why it may not, in words.
+pub(crate) fn judge(
+    audit: Option<&Audit>,
+    key: &str,
+    at_ms: i64,
+    sealed_ms: Option<i64>,
+    authority: Authority<'_>,
+) -> Result<Judged, String> {
+    let id = KeyId::from_text(key).map_err(|error| format!("`{key}` signed it: {error}"))?;
+    let of_run = audit.and_then(|audit| audit.keys.get(&id)).copied();
+    if audit.is_some() && of_run.is_none() {
+        return Err(format!("the key {id} signed it, which is not in the run's keyring"));
+    }
+    let known = |key, is_outsider| Judged { key, is_outsider, backdated: None };
+    // What the workspace says of a key's times holds for every run.
+    match (authority.keyring.map(|keyring| keyring.may_sign(id, at_ms)), of_run) {
+        (Some(Ok(listed)), _) => {
+            let revoked =
+                listed.revoked_at_ms.filter(|at| sealed_ms.is_some_and(|sealed_ms| sealed_ms >= *at));
+            let backdated = revoked.map(|at| {
+                format!(
+                    "the key {id} is revoked from {} on, and the record stands behind a checkpoint of a later time",
+                    rfc3339(at)
+                )
+            });
+            Ok(Judged { key: listed.public, is_outsider: false, backdated })
+        }
+        (Some(Err(Uncounted::Unknown { .. })) | None, Some(key)) => Ok(known(key, true)),
+        (Some(Err(Uncounted::Unknown { .. })) | None, None) => {
+            let signer = authority.signers.iter().find(|key| key.id() == id).copied();
+            let signer = signer.map(|key| known(key, false));
+            signer.ok_or_else(|| format!("the key {id} signed it, and no keyring here has it"))
+        }
+        (Some(Err(error)), _) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,132 @@
+//! What a signed run asks of the next signature, held before it is made: by the rules that verifying holds it by
+//! afterwards (D10).
+
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::ports::ledger::{Entry, Kind};
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::STREAM;
+use super::engine::{Column, Engine, sql};
+use crate::record::Head;
+use crate::signing::run::{Audit, Authority, judge};
+use crate::signing::{Outside, PublicKey};
+
+/// Which keys may sign for a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    /// What the run says itself; `None` of a stream whose keys the workspace's keyring alone has.
+    pub(crate) audit: Option<Audit>,
+}
+
+/// What a record says of the keys of its run.
+#[derive(Debug, Clone)]
+pub(super) enum Says {
+    /// It opens the run.
+    Opened(Option<Audit>),
+    /// It adds keys.
+    Keyring(Map<String, Json>),
+}
+
+impl Says {
+    /// What an entry says, if anything.
+    pub(super) fn of(entry: &Entry) -> Option<Says> {
+        match entry.kind {
+            Kind::RunOpened => Some(Says::Opened(Audit::of(&entry.data))),
+            Kind::Keyring => Some(Says::Keyring(entry.data.clone())),
+            _ => None,
+        }
+    }
+
+    /// Whether the run's records have to be signed from this one on.
+    pub(super) fn asks_for_signatures(&self) -> bool {
+        match self {
+            Says::Opened(audit) => {
+                audit.as_ref().is_some_and(|audit| audit.required || audit.signer.is_some())
+            }
+            Says::Keyring(_) => true,
+        }
+    }
+}
+
+impl Standing {
+    /// That of a run whose records are there.
+    pub(crate) async fn read(
+        engine: &mut Engine,
+        run: &str,
+        outside: &Outside,
+    ) -> Result<Result<Standing, String>, sqlx::Error> {
+        let rows = sql("SELECT n, kind, data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n")
+            .bind(run)
+            .bind(Kind::Keyring.as_str())
+            .rows(engine, &[Column::Int, Column::Text, Column::Text])
+            .await?;
+        let mut standing = Standing::default();
+        for row in &rows {
+            let data = row.some_text(2).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
+            let kind = row.text(1);
+            let read = match data {
+                Some(data) if kind == Kind::RunOpened.as_str() => {
+                    standing.audit = Audit::of(&data);
+                    Ok(())
+                }
+                Some(data) if kind == Kind::Keyring.as_str() => standing.extend(&data, outside.authority()),
+                None if kind == Kind::Keyring.as_str() => Err("a keyring record has no data".to_owned()),
+                _ => Ok(()),
+            };
+            if let Err(what) = read {
+                return Ok(Err(what));
+            }
+        }
+        Ok(Ok(standing))
+    }
+
+    /// Holds the next record against it, which a key is about to sign.
+    ///
+    /// # Errors
+    /// Which rule of verifying it would break, in words.
+    pub(super) fn take(
+        &mut self,
+        says: Option<&Says>,
+        key: &PublicKey,
+        at_ms: i64,
+        sealed_ms: Option<i64>,
+        outside: &Outside,
+    ) -> Result<(), String> {
+        let id = key.id().to_string();
+        match says {
+            Some(Says::Opened(audit)) => {
+                self.audit.clone_from(audit);
+                let signer = self.audit.as_ref().and_then(|audit| audit.signer.as_deref());
+                if signer.is_some_and(|signer| signer != id) {
+                    return Err(format!("it says that another key than {id} signs it"));
+                }
+            }
+            Some(Says::Keyring(data)) => self.extend(data, outside.authority())?,
+            None => {}
+        }
+        let judged = judge(self.audit.as_ref(), &id, at_ms, sealed_ms, outside.authority())?;
+        let governed = self.audit.as_ref().is_some_and(|audit| audit.governed);
+        if judged.is_outsider && outside.keyring.is_some() && !governed {
+            return Err(format!("the key {id} is not in the workspace's keyring"));
+        }
+        judged.backdated.map_or(Ok(()), Err)
+    }
+
+    fn extend(&mut self, data: &Map<String, Json>, authority: Authority<'_>) -> Result<(), String> {
+        match &mut self.audit {
+            Some(audit) => audit.extend(data, authority),
+            None => Err("its first record names no keyring that could be extended".to_owned()),
+        }
+    }
+}
+
+/// When the last checkpoint was made, in milliseconds since the Unix epoch.
+pub(super) async fn sealed_ms(engine: &mut Engine) -> Result<Option<i64>, sqlx::Error> {
+    let last = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1")
+        .bind(STREAM)
+        .bind(Kind::Checkpoint.as_str())
+        .row(engine, &[Column::Text])
+        .await?;
+    Ok(last.and_then(|row| parse_rfc3339(&serde_json::from_str::<Head>(row.text(0)).ok()?.at)))
+}

@@ -1,0 +1,124 @@
+//! The ledger's own stream (D11): the ledger's key signs each of its records when it is written, a checkpoint by its note
+//! and the others like records of a run. Older versions left these to the next checkpoint; what a signed checkpoint is
+//! over, from before the first record with a signature, still counts.
+
+use super::finding::{Divergence, Findings, Kind, Part};
+use super::jobs::{Job, Jobs};
+use super::read::Stored;
+use crate::merkle::Hash;
+use crate::note::Verifier;
+use crate::signing::{KeyId, PublicKey, Signature};
+use crate::store::STREAM;
+
+/// What is known of the stream's signatures.
+#[derive(Default)]
+pub(super) struct Own {
+    /// The first record that is signed, checkpoints aside.
+    signed_from: Option<u64>,
+    /// Those before it that are not: number and place.
+    unsigned: Vec<(u64, u64)>,
+    /// Signatures before the first checkpoint that says which key is the ledger's.
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    id: KeyId,
+    signature: Signature,
+    leaf: Hash,
+    n: u64,
+    place: u64,
+}
+
+impl Own {
+    /// Takes record `n`, which is no checkpoint. `keys` are those that may sign here; none before the first signed
+    /// checkpoint.
+    pub(super) fn take(
+        &mut self,
+        stored: &Stored,
+        (n, place, leaf): (u64, u64, Hash),
+        keys: &[PublicKey],
+        jobs: &mut Jobs,
+        findings: &mut Findings,
+    ) {
+        let mut say = |kind, what: String| {
+            findings.add(Divergence::of(kind, Part::Signature, what).at(STREAM, n).place(place));
+        };
+        if stored.signatures.is_empty() {
+            match self.signed_from {
+                Some(first) => {
+                    say(Kind::Removed, format!("{STREAM}/{first} is signed, and this later record is not"));
+                }
+                None => self.unsigned.push((n, place)),
+            }
+            return;
+        }
+        self.signed_from.get_or_insert(n);
+        for (key, signature) in &stored.signatures {
+            let read = KeyId::from_text(key).map_err(|error| error.to_string());
+            let read = read
+                .and_then(|id| Ok((id, Signature::from_text(signature).map_err(|error| error.to_string())?)));
+            match read {
+                Err(what) => say(Kind::Changed, format!("`{key}` signed it: {what}")),
+                Ok((id, signature)) => {
+                    let waiting = Waiting { id, signature, leaf, n, place };
+                    match keys.is_empty() {
+                        true => self.waiting.push(waiting),
+                        false => {
+                            waiting.settle(keys, jobs).unwrap_or_else(|what| say(Kind::Changed, what));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first signed checkpoint says which keys are the ledger's.
+    pub(super) fn settle(&mut self, keys: &[PublicKey], jobs: &mut Jobs, findings: &mut Findings) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            let (n, place) = (waiting.n, waiting.place);
+            if let Err(what) = waiting.settle(keys, jobs) {
+                let divergence = Divergence::of(Kind::Changed, Part::Signature, what);
+                findings.add(divergence.at(STREAM, n).place(place));
+            }
+        }
+    }
+
+    /// After the last record. `signed_size` is how many records the last signed checkpoint is over; `known` are the
+    /// ledger's keys as whoever verifies knows them. Gives how many records nobody signed, by themselves or under a
+    /// checkpoint, where no key is known that should have.
+    pub(super) fn end(
+        &mut self,
+        signed_size: u64,
+        known: &[PublicKey],
+        jobs: &mut Jobs,
+        findings: &mut Findings,
+    ) -> u64 {
+        if signed_size == 0 && known.is_empty() {
+            return (self.unsigned.len() + self.waiting.len()) as u64;
+        }
+        self.settle(known, jobs, findings);
+        for (n, place) in std::mem::take(&mut self.unsigned) {
+            if place > signed_size {
+                let what = "it is not signed, and no signed checkpoint is over it";
+                let divergence = Divergence::of(Kind::Inserted, Part::Signature, what);
+                findings.add(divergence.at(STREAM, n).place(place));
+            }
+        }
+        0
+    }
+}
+
+impl Waiting {
+    fn settle(self, keys: &[PublicKey], jobs: &mut Jobs) -> Result<(), String> {
+        let Waiting { id, signature, leaf, n, place } = self;
+        let key = keys.iter().find(|key| key.id() == id);
+        let key = key.ok_or_else(|| format!("the key {id} signed it, which is not the ledger's"))?;
+        jobs.add(Job::Record { key: Box::new(*key), leaf, signature, run: STREAM.into(), n, place });
+        Ok(())
+    }
+}
+
+/// The keys of verifiers.
+pub(super) fn publics(verifiers: &[Verifier]) -> impl Iterator<Item = PublicKey> + '_ {
+    verifiers.iter().map(|one| *one.key())
+}

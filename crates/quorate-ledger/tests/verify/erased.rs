@@ -1,0 +1,179 @@
+//! Erasures, holds and imports that nobody may record (D11), and those that an older version did.
+
+use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind as Word};
+use quorate_ledger::Store;
+use quorate_ledger::retention::Terms;
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::Rewrite;
+use quorate_ledger::verify::{Kind, Options, Part};
+use serde_json::{Map, Value, json};
+
+use super::world::{A, AT_MS, B, World, entry};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// An erasure of the one answer of a run, so many days after its end.
+fn erased(run: &str, days: i64) -> Entry {
+    let data = json!({"run": run, "records": [[2, 2]], "bodies": [], "reason": "retention", "days": 1});
+    Entry { at_ms: AT_MS + days * DAY_MS, ..entry(Word::Erased, data) }
+}
+
+async fn nulled(world: &World, run: &str) {
+    world.sql(&format!("UPDATE record SET data = NULL WHERE run = '{run}' AND n = 2")).await;
+}
+
+/// Holds that neither verifying nor sealing takes what stands in the stream.
+async fn is_found(world: &World, n: u64, part: Part) {
+    let report = world.verify(world.options()).await;
+    let found =
+        report.divergences.iter().find(|one| one.run.as_deref() == Some("ledger") && one.n == Some(n));
+    assert_eq!(found.map(|one| one.part), Some(part), "{:?}", report.divergences);
+}
+
+async fn seal(world: &World) -> Result<(), Error> {
+    let store = Store::open(&world.db()).await.unwrap().store;
+    let sealed = store.seal(&[world.key()], AT_MS + 9 * DAY_MS, false, Durability::Synced).await;
+    store.close().await;
+    sealed.map(|_| ())
+}
+
+#[tokio::test]
+async fn what_the_ledgers_key_did_not_sign_erases_nothing() {
+    // D11
+    let world = World::new().await;
+    let stranger = SecretKey::from_seed(&[9; 32]);
+    for by in [None, Some(&stranger), Some(&SecretKey::from_seed(&[5; 32]))] {
+        for data in [
+            erased(A, 2),
+            entry(Word::Held, json!({"run": A, "by": "ada"})),
+            entry(Word::Released, json!({"run": A, "by": "ada"})),
+            entry(Word::Imported, json!({"runs": [A], "erased": {A: [2]}})),
+        ] {
+            let copy = world.copy();
+            let kind = data.kind;
+            let n = copy.forge("ledger", data, by).await;
+            nulled(&copy, A).await;
+            is_found(&copy, n, Part::Signature).await;
+            let refused = seal(&copy).await.unwrap_err();
+            assert!(matches!(refused, Error::Corrupt { n: at, .. } if at == n), "{kind:?}: {refused}");
+        }
+    }
+    // A signature of the key over another record is none over this one.
+    let copy = world.copy();
+    let n = copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
+    let m = copy.forge("ledger", erased(B, 2), None).await;
+    nulled(&copy, B).await;
+    copy.sql(&format!("INSERT INTO signature SELECT run, {m}, key, signature FROM signature WHERE run = 'ledger' AND n = {n}")).await;
+    is_found(&copy, m, Part::Signature).await;
+    assert!(seal(&copy).await.is_err());
+    // What comes behind a signed record is signed as well, whatever a later checkpoint is over.
+    let copy = world.copy();
+    copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
+    let n = copy.forge("ledger", erased(B, 2), None).await;
+    is_found(&copy, n, Part::Signature).await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
+    // D4, D11: hold, retention, time, and the plan that is named.
+    let world = World::new().await;
+    let with = |key: &str, value: Value| {
+        let mut entry = erased(A, 2);
+        entry.data.insert(key.to_owned(), value);
+        entry
+    };
+    let text = quorate_kernel::entropy::sha256_hex(b"What is reviewed.");
+    for wrong in [
+        erased(A, 0),
+        with("days", json!(3)),
+        with("days", json!(null)),
+        with("reason", json!("consultations_off")),
+        with("reason", json!("because")),
+        with("run", json!("rzzzzzzzzzzzz")),
+        with("records", json!([[2, 99]])),
+        with("records", json!("all")),
+        // A text that a run of the same age needs, which is on hold.
+        with("bodies", json!([text])),
+    ] {
+        let copy = world.copy();
+        copy.forge("ledger", entry(Word::Held, json!({"run": B, "by": "ada"})), Some(&*copy.key())).await;
+        copy.sql(&format!("INSERT INTO held VALUES ('{B}')")).await;
+        let n = copy.forge("ledger", wrong.clone(), Some(&*copy.key())).await;
+        nulled(&copy, A).await;
+        is_found(&copy, n, Part::Record).await;
+    }
+    // Under a hold, and after it.
+    for released in [false, true] {
+        let copy = world.copy();
+        copy.forge("ledger", entry(Word::Held, json!({"run": A, "by": "ada"})), Some(&*copy.key())).await;
+        match released {
+            true => {
+                drop(copy.forge("ledger", entry(Word::Released, json!({"run": A})), Some(&*copy.key())).await)
+            }
+            false => copy.sql(&format!("INSERT INTO held VALUES ('{A}')")).await,
+        }
+        let n = copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
+        nulled(&copy, A).await;
+        match released {
+            true => assert_eq!(copy.verify(copy.options()).await.divergences, []),
+            false => is_found(&copy, n, Part::Record).await,
+        }
+    }
+    // An outcome is never erased.
+    let copy = world.copy();
+    copy.forge("ledger", with("records", json!([4])), Some(&*copy.key())).await;
+    copy.sql(&format!("UPDATE record SET data = NULL WHERE run = '{A}' AND n = 4")).await;
+    let found = copy.first(copy.options()).await;
+    assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Record, Some(4)), "{found}");
+}
+
+#[tokio::test]
+async fn what_was_erased_as_it_should_holds_and_is_sealed() {
+    // D4, D11
+    let world = World::new().await;
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.tell(entry(Word::Held, json!({"run": B, "by": "ada"})), &world.key()).await.unwrap();
+    // Who takes the run out of the index of holds takes it out of no hold.
+    world.sql("DELETE FROM held").await;
+    let unsaid = |opened: &Map<String, Value>| opened.get("audit").is_none().then_some(1);
+    let now_ms = AT_MS + 2 * DAY_MS;
+    let terms = Terms { now_ms, unsaid: &unsaid, conversations: None };
+    let plan = store.due(&terms).await.unwrap();
+    assert!(store.erase(plan, now_ms, Rewrite::Anew, None).await.is_err(), "nobody would believe it");
+    let plan = store.due(&terms).await.unwrap();
+    let done = store.erase(plan, now_ms, Rewrite::Anew, Some(&*world.key())).await.unwrap();
+    assert_eq!(done.runs.iter().map(|due| &*due.run).collect::<Vec<_>>(), [A]);
+    world.sql(&format!("INSERT INTO held VALUES ('{B}')")).await;
+    store.close().await;
+    seal(&world).await.unwrap();
+    assert_eq!(world.verify(world.options()).await.divergences, []);
+    // The text that the others need is still there, and missed otherwise.
+    world.sql("DELETE FROM body").await;
+    let found = world.first(world.options()).await;
+    assert_eq!((found.kind, found.part), (Kind::Removed, Part::Body), "{found}");
+}
+
+#[tokio::test]
+async fn what_an_older_version_left_unsigned_counts_under_a_checkpoint_alone() {
+    // D11
+    let world = World::new().await;
+    let n = world.forge("ledger", erased(A, 2), None).await;
+    nulled(&world, A).await;
+    // Its key vouches for it once somebody has looked at it.
+    is_found(&world, n, Part::Signature).await;
+    assert!(seal(&world).await.is_err());
+    // An older version has sealed it.
+    let old = world.copy();
+    old.sql("UPDATE record SET kind = 'checkpoint' WHERE 1 = 0").await;
+    let store = Store::open(&old.db()).await.unwrap().store;
+    assert_eq!(store.sign_own(&old.key()).await.unwrap(), [n]);
+    assert_eq!(store.sign_own(&old.key()).await.unwrap(), [0; 0]);
+    store.close().await;
+    seal(&old).await.unwrap();
+    assert_eq!(old.verify(old.options()).await.divergences, []);
+    old.sql("DELETE FROM signature WHERE run = 'ledger'").await;
+    assert_eq!(old.verify(old.options()).await.divergences, [], "a signed checkpoint is over it");
+    // Where nobody knows a key, that is said.
+    let report = world.verify(Options::default()).await;
+    assert!(!report.holds(), "the checkpoints name one");
+}

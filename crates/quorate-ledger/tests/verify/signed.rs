@@ -1,0 +1,220 @@
+//! Keys that came later than a run: who may go on with it, and what is found of those that may not (D10).
+
+use std::sync::Arc;
+
+use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind as Word, Ledger as _};
+use quorate_ledger::Store;
+use quorate_ledger::signing::{Key, Keyring, Outside, SecretKey, Voucher};
+use quorate_ledger::verify::{Kind, Options, Part, Since};
+use serde_json::{Value, json};
+
+use super::world::{A, AT_MS, C, World, entry};
+
+fn key(seed: u8) -> Arc<SecretKey> {
+    Arc::new(SecretKey::from_seed(&[seed; 32]))
+}
+
+/// The key that signs the run, and one that comes later.
+const OLD: u8 = 5;
+const NEW: u8 = 6;
+
+fn voucher(by: u8, of: u8) -> Voucher {
+    Voucher::sign(&key(by), &key(of).public(), AT_MS)
+}
+
+fn keyring(vouchers: &[Voucher]) -> quorate_kernel::ports::ledger::Entry {
+    entry(Word::Keyring, json!({"vouched": vouchers}))
+}
+
+fn overrides() -> quorate_kernel::ports::ledger::Entry {
+    entry(Word::Override, json!({"verdict": "HOLD", "reason": "Not yet.", "by": "ada", "logged": true}))
+}
+
+async fn append(store: &Store, n: u64, entry: quorate_kernel::ports::ledger::Entry) -> Result<u64, Error> {
+    store.append(Append::one(&C.into(), n, entry, Durability::Synced)).await
+}
+
+/// What a workspace's keyring says: the old key ended where the new one began, unless something else is said of it.
+fn ring(change: impl Fn(&mut Key)) -> Keyring {
+    let mut old = Key { not_after_ms: Some(AT_MS), ..Key::unbounded(key(OLD).public()) };
+    change(&mut old);
+    let mut ring = Keyring::new();
+    ring.insert(old).unwrap();
+    ring.insert(Key { not_before_ms: Some(AT_MS), ..Key::unbounded(key(NEW).public()) }).unwrap();
+    ring
+}
+
+#[tokio::test]
+async fn a_key_that_the_old_one_vouches_for_goes_on() {
+    // D10
+    let world = World::new().await;
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.judge_by(|| Ok(Outside { keyring: Some(ring(|_| {})), signers: Vec::new() }));
+    store.sign_run(&C.into(), key(NEW));
+    // Without a voucher nothing is written: verifying would never hold again.
+    let refused = append(&store, 6, overrides()).await.unwrap_err();
+    assert!(matches!(refused, Error::Unsignable { .. }), "{refused}");
+    for forged in [voucher(9, NEW), voucher(NEW, NEW), Voucher { by: voucher(OLD, 9).by, ..voucher(9, NEW) }]
+    {
+        let refused = append(&store, 6, keyring(&[forged])).await.unwrap_err();
+        assert!(matches!(refused, Error::Unsignable { .. }), "{refused}");
+    }
+    assert_eq!(store.records(&C.into()).await.unwrap().len(), 6);
+    append(&store, 6, keyring(&[voucher(OLD, NEW)])).await.unwrap();
+    append(&store, 7, overrides()).await.unwrap();
+    assert_eq!(store.run_keys(&C.into()).await.unwrap().unwrap().len(), 2);
+    world.seal(&store, false).await;
+    store.close().await;
+    // Another process looks up what the run says of its keys.
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.sign_run(&C.into(), key(NEW));
+    append(&store, 8, overrides()).await.unwrap();
+    world.seal(&store, false).await;
+    store.close().await;
+    for keyring in [None, Some(ring(|_| {}))] {
+        for since in [None, Some(Since::Size(24)), Some(Since::Size(27))] {
+            let report = world.verify(Options { keyring: keyring.clone(), since, ..world.witnessed() }).await;
+            assert_eq!(report.divergences, [], "{since:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_keyring_that_nobody_may_extend_is_found() {
+    // D10: who can write to the file and has none of the keys, has a key of their own, or one of another run's.
+    let world = World::new().await;
+    let stranger = key(9);
+    let cases: &[(&str, Value, Option<&SecretKey>, Kind)] = &[
+        (C, json!({"vouched": [voucher(OLD, NEW)]}), None, Kind::Removed),
+        (C, json!({"vouched": [voucher(9, 9)]}), Some(&stranger), Kind::Changed),
+        (
+            C,
+            json!({"vouched": [Voucher { by: voucher(OLD, NEW).by, ..voucher(9, 9) }]}),
+            Some(&stranger),
+            Kind::Changed,
+        ),
+        // A voucher for another key, with this one in its place.
+        (
+            C,
+            json!({"vouched": [Voucher { key: voucher(9, 9).key, ..voucher(OLD, NEW) }]}),
+            Some(&stranger),
+            Kind::Changed,
+        ),
+        (C, json!({"keyring": [stranger.public().to_string()]}), Some(&stranger), Kind::Changed),
+        (C, json!({"vouched": "all"}), Some(&stranger), Kind::Changed),
+        (A, json!({"vouched": [voucher(OLD, NEW)]}), None, Kind::Inserted),
+        (A, json!({"vouched": [voucher(OLD, NEW)]}), Some(&stranger), Kind::Inserted),
+    ];
+    for (run, data, by, kind) in cases {
+        let copy = world.copy();
+        let n = copy.forge(run, entry(Word::Keyring, data.clone()), *by).await;
+        let found = copy.first(copy.options()).await;
+        assert_eq!((found.kind, found.part, found.n), (*kind, Part::Signature, Some(n)), "{data}: {found}");
+        // Nor is it sealed, whose key would vouch for it.
+        let store = Store::open(&copy.db()).await.unwrap().store;
+        let refused = store.seal(&[copy.key()], AT_MS, false, Durability::Synced).await.unwrap_err();
+        assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+        store.close().await;
+    }
+    // What was vouched for once counts from there on, and not before.
+    let copy = world.copy();
+    copy.forge(C, overrides(), Some(&*key(NEW))).await;
+    copy.forge(C, keyring(&[voucher(OLD, NEW)]), Some(&*key(NEW))).await;
+    let found = copy.first(copy.options()).await;
+    assert_eq!((found.part, found.n), (Part::Signature, Some(6)), "{found}");
+}
+
+#[tokio::test]
+async fn a_revoked_key_neither_goes_on_nor_brings_in_another() {
+    // D10: a thief writes any time.
+    let world = World::new().await;
+    let revoked = |at_ms: i64| Options {
+        keyring: Some(ring(|old| {
+            (old.not_after_ms, old.revoked_at_ms) = (None, Some(at_ms));
+        })),
+        ..world.options()
+    };
+    let before = |entry: quorate_kernel::ports::ledger::Entry| quorate_kernel::ports::ledger::Entry {
+        at_ms: AT_MS - 1,
+        ..entry
+    };
+    // Behind a checkpoint from after the revocation, an earlier time is not believed.
+    let copy = world.copy();
+    copy.sql("DELETE FROM record WHERE seq > 99").await;
+    copy.forge(C, before(overrides()), Some(&*key(OLD))).await;
+    copy.sql("UPDATE run SET override = 'HOLD' WHERE run = 'rcccccccccccc'").await;
+    assert!(copy.verify(revoked(AT_MS + 1)).await.holds(), "no checkpoint is from after that");
+    let report = copy.verify(revoked(AT_MS)).await;
+    assert!(report.divergences.iter().any(|one| one.n == Some(6) && one.what.contains("revoked")));
+    // It vouches for no key that the workspace does not know, whatever the time.
+    let copy = world.copy();
+    let stolen = Voucher::sign(&key(OLD), &key(9).public(), AT_MS - 5);
+    copy.forge(C, keyring(&[stolen]), Some(&*key(9))).await;
+    let found = copy.first(revoked(AT_MS + 1)).await;
+    assert_eq!((found.part, found.n), (Part::Signature, Some(6)), "{found}");
+    // For one that it knows, by what it said before.
+    let copy = world.copy();
+    copy.forge(C, keyring(&[voucher(OLD, NEW)]), Some(&*key(NEW))).await;
+    assert_eq!(copy.verify(revoked(AT_MS + 1)).await.divergences, []);
+    assert!(!copy.verify(revoked(AT_MS)).await.holds());
+}
+
+#[tokio::test]
+async fn what_a_key_may_no_longer_sign_is_not_written() {
+    // D10: the key ends, is revoked or has not begun while the run goes on, or is not in the keyring any more.
+    let world = World::new().await;
+    let may = |change: fn(&mut Key)| {
+        move || {
+            let mut own = Key::unbounded(key(OLD).public());
+            change(&mut own);
+            let mut keyring = Keyring::new();
+            keyring.insert(own).unwrap();
+            Ok(Outside { keyring: Some(keyring), signers: Vec::new() })
+        }
+    };
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.sign_run(&C.into(), key(OLD));
+    let changes: [fn(&mut Key); 4] = [
+        |own| own.not_after_ms = Some(AT_MS - 1),
+        |own| own.not_before_ms = Some(AT_MS + 1),
+        |own| own.revoked_at_ms = Some(AT_MS),
+        |own| own.public = key(9).public(),
+    ];
+    for change in changes {
+        store.judge_by(may(change));
+        let refused = append(&store, 6, overrides()).await.unwrap_err();
+        assert!(matches!(refused, Error::Unsignable { .. }), "{refused}");
+    }
+    store.judge_by(|| Err("the keyring cannot be read".to_owned()));
+    assert!(append(&store, 6, overrides()).await.unwrap_err().to_string().contains("cannot be read"));
+    store.judge_by(may(|_| {}));
+    append(&store, 6, overrides()).await.unwrap();
+    store.close().await;
+    assert_eq!(world.verify(world.options()).await.divergences, []);
+}
+
+#[tokio::test]
+async fn a_run_that_says_that_it_is_signed_is_signed() {
+    // D3, D10
+    let world = World::new().await;
+    let store = Store::open(&world.db()).await.unwrap().store;
+    for (audit, by) in [
+        (json!({"signing": "required", "keyring": [key(OLD).public().to_string()]}), None),
+        (json!({"signing": "optional", "signer": key(OLD).public().id().to_string()}), None),
+        (json!({"signing": "required", "keyring": [key(NEW).public().to_string()]}), Some(OLD)),
+        (
+            json!({"signing": "required", "keyring": [key(OLD).public().to_string()], "signer": key(NEW).public().id().to_string()}),
+            Some(OLD),
+        ),
+    ] {
+        let run = quorate_kernel::entropy::run_id();
+        if let Some(by) = by {
+            store.sign_run(&run, key(by));
+        }
+        let opened = entry(Word::RunOpened, json!({"audit": audit}));
+        let refused = store.append(Append::one(&run, 0, opened, Durability::Synced)).await.unwrap_err();
+        assert!(matches!(refused, Error::Unsigned { .. } | Error::Unsignable { .. }), "{refused}");
+    }
+    store.close().await;
+    assert_eq!(world.verify(world.options()).await.divergences, []);
+}
