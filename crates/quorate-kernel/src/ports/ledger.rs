@@ -57,6 +57,8 @@ pub enum Kind {
     Erased,
     /// Runs were taken in from another ledger.
     Imported,
+    /// A person accepted that the ledger has lost records that its key had signed.
+    RolledBack,
 }
 
 /// What was done to a playbook.
@@ -129,6 +131,7 @@ impl Kind {
             Kind::Released => "ledger.released",
             Kind::Erased => "ledger.erased",
             Kind::Imported => "ledger.imported",
+            Kind::RolledBack => "ledger.rolled_back",
         }
     }
 }

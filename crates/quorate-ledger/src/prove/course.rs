@@ -8,6 +8,7 @@ use quorate_kernel::ports::ledger::Kind;
 use quorate_protocol::Json;
 
 use super::item::Checked;
+use crate::record::is_run;
 use crate::signing::{KeyId, PublicKey};
 
 /// Whether records of a run may be missing between others.
@@ -17,6 +18,8 @@ pub enum Gaps {
     May,
     /// From a run's first one that is there, all are.
     No,
+    /// As [`Gaps::No`], and each run is there from its first record on.
+    Whole,
 }
 
 /// What is known of the runs whose records came so far.
@@ -54,8 +57,15 @@ impl Course {
                 before.follows(record, self.gaps)?;
                 before.required.take()
             }
+            None if self.gaps == Gaps::Whole && head.n > 0 => {
+                return Err("the records of its run before it are missing".to_owned());
+            }
             None => required(record),
         };
+        let opens = head.kind == Kind::RunOpened.as_str();
+        if (opens && head.n > 0) || (!opens && head.n == 0 && is_run(&head.run)) {
+            return Err("a run is opened by its first record, and by no other".to_owned());
+        }
         if let Some(keys) = &required
             && !record.signers.iter().any(|id| keys.contains(id))
         {
@@ -73,7 +83,7 @@ impl Known {
         if head.n <= self.n {
             return Err(format!("it comes after record {} of its run", self.n));
         }
-        if head.n > self.n + 1 && gaps == Gaps::No {
+        if head.n > self.n + 1 && gaps != Gaps::May {
             return Err(format!("record {} of its run is missing before it", self.n + 1));
         }
         if head.n == self.n + 1 && head.prev.as_ref() != Some(&self.leaf) {

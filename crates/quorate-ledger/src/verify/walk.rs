@@ -11,6 +11,7 @@ use serde_json::Map;
 use super::Options;
 use super::finding::{Divergence, Findings, Kind, Part};
 use super::jobs::Jobs;
+use super::kept::Rollback;
 use super::read::{Line, Page, Stored};
 use super::row::{self, Expected};
 use super::runs::{Audit, Phase, State, follows};
@@ -39,6 +40,8 @@ pub(super) struct Walk {
     pub(super) counts: Counts,
     /// What the ledger's own stream says of runs.
     pub(super) said: Said,
+    /// Rollbacks that a person accepted.
+    pub(super) rollbacks: Vec<Rollback>,
     /// Texts that have to be there, and a record that names each.
     pub(super) texts: HashMap<Hash, (Box<str>, u64)>,
     /// After how many records it began.
@@ -100,6 +103,7 @@ impl Walk {
             roots: BTreeMap::new(),
             counts: Counts::default(),
             said: Said::default(),
+            rollbacks: Vec::new(),
             texts: HashMap::new(),
             expected: Expected::default(),
             gaps: Vec::new(),
@@ -345,6 +349,8 @@ impl Walk {
                 let who = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
                 self.tree.settle(&tree.root, Part::Record, &who, &mut self.findings);
             }
+        } else if kind == Word::RolledBack.as_str() {
+            self.rollbacks.push(Rollback::of(n, data));
         } else if kind == Word::Erased.as_str() {
             let Some(run) = data.get("run").and_then(Json::as_str) else { return };
             let records = data.get("records").and_then(Json::as_array).into_iter().flatten();

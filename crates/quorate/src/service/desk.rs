@@ -92,6 +92,8 @@ impl Desk {
             signers: Mutex::default(),
         };
         if desk.store.closed_to_writers().is_none() {
+            // What cannot be removed now is removed by the next process that writes a key.
+            let _ = desk.keys().directory().tidy();
             Box::pin(desk.reconcile()).await?;
         }
         Ok(desk)
@@ -262,7 +264,7 @@ impl Desk {
             self.seal().await;
         }
         if let Some(store) = Arc::into_inner(self.store) {
-            Box::pin(checkpoint::close(store)).await;
+            Box::pin(store.close()).await;
         }
     }
 

@@ -16,6 +16,9 @@ pub struct Environment {
     pub directory: PathBuf,
     /// `QUORATE_LEDGER`.
     pub ledger: Option<PathBuf>,
+    /// The user's state directory for Quorate: `$XDG_STATE_HOME/quorate`, else `~/.local/state/quorate`; `None` where
+    /// neither variable is an absolute path.
+    pub state: Option<PathBuf>,
     /// Who is at work, for overrides.
     pub user: String,
     /// What time it is.
@@ -31,7 +34,10 @@ impl Environment {
         let name = std::env::var("USER")
             .or_else(|_| std::env::var("LOGNAME"))
             .or_else(|_| std::env::var("USERNAME"));
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
         Environment {
+            state: state.map(|state| state.join("quorate")),
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             ledger: std::env::var_os("QUORATE_LEDGER").filter(|path| !path.is_empty()).map(PathBuf::from),
             user: name.unwrap_or_else(|_| "unknown".to_owned()),

@@ -33,7 +33,8 @@ use quorate_manifest::timestamp::write;
 use super::environment::Environment;
 use super::host::Host;
 use super::keys::Keys;
-use super::ledger::checkpoint::{self, Sealing};
+use super::ledger::checkpoint::Sealing;
+use super::ledger::witness::Witness;
 use super::signer::Signer;
 use super::stop::{Stop, chain};
 use super::workspace::{Places, shown, shown_ledger};
@@ -73,7 +74,7 @@ pub struct Runtime {
     pub ledger: Address,
     /// Warnings of the manifest and of the configuration.
     pub report: Report,
-    witness: Option<PathBuf>,
+    witness: Option<Witness>,
     environment: Environment,
     keys: Keys,
     ports: Ports,
@@ -106,7 +107,7 @@ pub fn open(
         substrate: ports.substrate.clone(),
         state: ports.state.clone(),
         provisioning: ports.provisioning.clone(),
-        witness: checkpoint::witness_of(&workspace),
+        witness: workspace.witness.clone(),
         keys: Keys::of(environment, &workspace),
         ledger: workspace.ledger,
         report,
@@ -243,7 +244,7 @@ impl Ready {
             return Report::new();
         }
         let Runtime { environment, witness, .. } = &self.runtime;
-        let sealing = Sealing { environment, store: &self.store, witness: witness.as_deref() };
+        let sealing = Sealing { environment, store: &self.store, witness: witness.as_ref() };
         sealing.seal_or_say().await
     }
 
@@ -251,7 +252,7 @@ impl Ready {
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {
-            Box::pin(checkpoint::close(store)).await;
+            Box::pin(store.close()).await;
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Workspace {
     pub ledger: Address,
     /// `council_log.jsonl`.
     pub log: PathBuf,
+    /// Who else keeps the ledger's checkpoints.
+    pub witness: Option<Witness>,
     /// What is redacted.
     pub redaction: Redaction,
     /// Warnings of both files, with their texts.
@@ -71,9 +73,10 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
         Some(path) => absolute(&council.dir, path),
         None => ledger.dir().join("council_log.jsonl"),
     };
+    let witness = Witness::of(&host)?;
     let redaction = Redaction::of(&host, &council)?;
     environment.redacted.set(redaction.redactor.clone());
-    Ok(Workspace { host, host_path, council, council_path, ledger, log, redaction, report })
+    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
 /// Says a path the way a user in this directory would.

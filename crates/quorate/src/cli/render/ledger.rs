@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
+use crate::service::ledger::rollback::Accepted;
 use crate::service::ledger::stats::{Counted, DAYS};
 
 /// The signed note as it is; of an unsigned checkpoint what a note would say.
@@ -31,6 +32,27 @@ fn checkpoint_object(sealed: &Sealed) -> Value {
         "keys": sealed.keys,
         "record": format!("{}/{}", quorate_ledger::store::STREAM, sealed.n),
     })
+}
+
+/// What came of accepting a rollback, for people.
+pub fn accepted(accepted: &Accepted) -> String {
+    match &accepted.departs {
+        Some(departs) => format!(
+            "accepted: {}\nfrom now on the checkpoint over {} records is kept\n",
+            line(departs),
+            accepted.size
+        ),
+        None => format!(
+            "nothing to accept: the ledger leads to the checkpoints that are kept of it, now over {} records\n",
+            accepted.size
+        ),
+    }
+}
+
+/// `{accepted, departs, size}`.
+pub fn accepted_json(accepted: &Accepted) -> String {
+    let Accepted { departs, size } = accepted;
+    format!("{:#}\n", json!({"accepted": departs.is_some(), "departs": departs, "size": size}))
 }
 
 /// For people.

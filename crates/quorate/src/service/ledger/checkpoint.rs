@@ -1,21 +1,22 @@
 //! Sealing the ledger: a checkpoint signed by the ledger's own key, and the witness that keeps it elsewhere.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
+use quorate_ledger::Store;
+use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::{self, Purpose};
-use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::{Sealed, files};
-use quorate_ledger::{Store, witness};
+use quorate_ledger::store::Sealed;
 use zeroize::Zeroizing;
 
+use super::rollback;
+use super::witness::{Telling, Witness};
 use crate::service::desk::Desk;
 use crate::service::environment::{self, Environment};
 use crate::service::stop::{Stop, chain};
-use crate::service::workspace::{Workspace, shown};
+use crate::service::workspace::shown;
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
 pub const VARIABLE: &str = "QUORATE_LEDGER_KEY";
@@ -26,8 +27,8 @@ pub struct Sealing<'a> {
     pub environment: &'a Environment,
     /// The ledger.
     pub store: &'a Store,
-    /// The file that each checkpoint is appended to.
-    pub witness: Option<&'a Path>,
+    /// Who else keeps the checkpoints.
+    pub witness: Option<&'a Witness>,
 }
 
 /// A checkpoint, and what is to be said of it.
@@ -43,8 +44,15 @@ pub struct Done {
 /// # Errors
 /// When the ledger does not answer, or does not continue its last checkpoint.
 pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
-    let witness = witness_of(&desk.workspace);
-    of(desk, witness.as_deref()).seal(Durability::Synced).await
+    of(desk).seal().await
+}
+
+/// As [`checkpoint`], of a ledger whose rollback a person accepted: what its key signed before does not count.
+///
+/// # Errors
+/// As [`checkpoint`].
+pub async fn after_rollback(desk: &Desk) -> Result<Done, Stop> {
+    of(desk).seal_as_it_is(Report::new()).await
 }
 
 /// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
@@ -52,46 +60,18 @@ pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
 /// # Errors
 /// As [`checkpoint`].
 pub async fn vouch(desk: &Desk, keys: &[Arc<SecretKey>]) -> Result<Report, Stop> {
-    let witness = witness_of(&desk.workspace);
-    let sealing = of(desk, witness.as_deref());
+    let sealing = of(desk);
+    let mut report = Report::new();
+    sealing.goes_on(&mut report).await?;
     let now_ms = desk.environment.clock.now_ms();
     let sealed = desk.store.seal(keys, now_ms, true, Durability::Synced).await?;
-    let mut report = Report::new();
-    sealing.tell(&sealed, &mut report);
+    sealing.tell(&sealed, &mut report).await;
     Ok(report)
 }
 
 /// Seals the ledger of a desk, and says what is wrong with that.
 pub async fn checkpoint_or_say(desk: &Desk) -> Report {
-    let witness = witness_of(&desk.workspace);
-    of(desk, witness.as_deref()).seal_or_say().await
-}
-
-/// Closes a ledger, and keeps the last checkpoint beside the key that signed it once it is on the disk to stay: when the
-/// last process that has the file open closes it, SQLite folds its log into it and syncs both.
-pub async fn close(store: Store) {
-    let last = match store.closed_to_writers() {
-        None => store.last_sealed().await.ok().flatten(),
-        Some(_) => None,
-    };
-    let (directory, file) = (keys::Directory::of(store.dir()), store.address().file().map(Path::to_owned));
-    store.close().await;
-    if let (Some(note), Some(file)) = (last.and_then(|last| last.note), file)
-        && !files::has_log(&file)
-        && directory.last().is_ok_and(|kept| kept.is_none_or(|kept| goes_on(&kept, &note)))
-    {
-        // One that is not kept is kept the next time.
-        let _ = directory.keep_last(&note);
-    }
-}
-
-/// Whether a checkpoint is of the same ledger as one that was kept, and over more records.
-fn goes_on(kept: &str, note: &str) -> bool {
-    let read = |note: &str| Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok();
-    match (read(kept), read(note)) {
-        (Some(kept), Some(new)) => kept.origin() == new.origin() && kept.tree().size < new.tree().size,
-        (kept, new) => kept.is_none() && new.is_some(),
-    }
+    of(desk).seal_or_say().await
 }
 
 /// The key that the environment hands over, as text.
@@ -99,75 +79,79 @@ pub fn handed() -> Option<String> {
     environment::variable(VARIABLE).filter(|text| !text.is_empty())
 }
 
-fn of<'a>(desk: &'a Desk, witness: Option<&'a Path>) -> Sealing<'a> {
-    Sealing { environment: &desk.environment, store: &desk.store, witness }
-}
-
-/// Where the witness is.
-pub fn witness_of(workspace: &Workspace) -> Option<PathBuf> {
-    let (written, _) = workspace.host.ledger.witness.as_ref()?;
-    Some(workspace.host.dir.join(written))
+fn of(desk: &Desk) -> Sealing<'_> {
+    Sealing { environment: &desk.environment, store: &desk.store, witness: desk.workspace.witness.as_ref() }
 }
 
 impl Sealing<'_> {
-    /// Seals.
+    /// Seals. The checkpoint is synced before it is shown or kept anywhere: after a loss of power the ledger would
+    /// contradict it.
     ///
     /// # Errors
     /// As [`checkpoint`].
-    async fn seal(&self, durability: Durability) -> Result<Done, Stop> {
+    async fn seal(&self) -> Result<Done, Stop> {
         let mut report = Report::new();
-        self.goes_on().await?;
+        self.goes_on(&mut report).await?;
+        self.seal_as_it_is(report).await
+    }
+
+    /// Seals whatever the ledger leads to.
+    async fn seal_as_it_is(&self, mut report: Report) -> Result<Done, Stop> {
         let key = self.key(&mut report).await?;
         let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
         let now_ms = self.environment.clock.now_ms();
-        let sealed = self.store.seal(&keys, now_ms, false, durability).await?;
-        self.tell(&sealed, &mut report);
+        let sealed = self.store.seal(&keys, now_ms, false, Durability::Synced).await?;
+        if !keys.is_empty() {
+            self.tell(&sealed, &mut report).await;
+        }
         Ok(Done { sealed, report })
     }
 
-    /// Whether the ledger goes on from the last checkpoint that its key signed: what was put in its place is not signed.
-    async fn goes_on(&self) -> Result<(), Stop> {
-        let directory = keys::Directory::of(self.store.dir());
-        let Ok(Some(note)) = directory.last() else { return Ok(()) };
-        let last = Note::parse(note.as_bytes()).ok().and_then(|note| Checkpoint::parse(note.text()).ok());
-        let Some(last) = last else { return Ok(()) };
-        if self.store.has_sealed(&last).await? {
-            return Ok(());
+    /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12).
+    async fn goes_on(&self, report: &mut Report) -> Result<(), Stop> {
+        let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
+        let copies = self.copies();
+        let kept = copies.read(origin.as_deref());
+        if let Some(why) = rollback::departs(self.environment, self.store, &kept).await? {
+            let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
+                        begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
+            return Err(Stop::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
-        let body = Body::new(format!(
-            "it does not go on from the checkpoint over {} records of {} that its key has signed",
-            last.tree().size,
-            last.origin()
-        ));
-        let file = shown(self.environment, &directory.last_file());
-        let help = format!(
-            "`quorate ledger verify` says what differs; where another ledger was begun on purpose, remove {file}"
-        );
-        Err(Stop::configuration(codes::LEDGER_CORRUPT, body.help(help)))
+        if let Some(origin) = origin
+            && kept.copies.is_empty()
+            && self.store.checkpoint_keys().await?.is_some()
+        {
+            let body = Body::new(format!(
+                "no checkpoint of the ledger {origin} is kept on this machine: what it lost before cannot be told"
+            ));
+            let help = "this is expected once, where a ledger is first used on a machine; from now on its last checkpoint is kept";
+            report.warn(codes::LEDGER_FIRST_USE, body.help(help));
+        }
+        Ok(())
     }
 
-    /// Tells the witness of a checkpoint.
-    fn tell(&self, sealed: &Sealed, report: &mut Report) {
-        if let (Some(path), Some(note)) = (self.witness, &sealed.note)
-            && let Err(error) = witness::append(path, note)
-        {
-            let path = shown(self.environment, path);
-            let body =
-                Body::new(format!("the witness {path} did not take the checkpoint: {}", chain(&error)));
-            report.warn(
-                codes::WITNESS_BEHIND,
-                body.help(
-                    "the checkpoint stands in the ledger; the next one is offered to the witness again",
-                ),
-            );
+    fn copies(&self) -> Copies {
+        Copies::of(self.store.address(), self.environment.state.as_deref())
+    }
+
+    /// Keeps a checkpoint on this machine, and tells the witness of it.
+    async fn tell(&self, sealed: &Sealed, report: &mut Report) {
+        let Some(note) = &sealed.note else { return };
+        let copies = self.copies();
+        for error in copies.keep(note).err().into_iter().flatten() {
+            let body = Body::new(chain(&error));
+            let help = "the checkpoint stands in the ledger; make the directory writable, so that a rollback is noticed";
+            report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
+        }
+        if let Some(witness) = self.witness {
+            let telling = Telling { environment: self.environment, store: self.store, copies: &copies };
+            witness.tell(&telling, sealed, report).await;
         }
     }
 
     /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
     pub async fn seal_or_say(&self) -> Report {
-        // Nobody is shown it but the witness.
-        let durability = if self.witness.is_some() { Durability::Synced } else { Durability::Written };
-        match self.seal(durability).await {
+        match self.seal().await {
             Ok(done) => done.report,
             Err(stop) => {
                 let mut report = Report::new();

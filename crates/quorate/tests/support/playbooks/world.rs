@@ -90,6 +90,7 @@ impl World {
         let environment = Environment {
             directory: dir.path().to_owned(),
             ledger: None,
+            state: Some(dir.path().join("state")),
             user: "ada".to_owned(),
             clock: Arc::clone(&hands) as Arc<dyn Clock>,
             redacted: InForce::default(),
