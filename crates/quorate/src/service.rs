@@ -42,4 +42,5 @@ pub mod sitting;
 pub mod stop;
 pub mod sweep;
 pub mod weave;
+pub mod witness;
 pub mod workspace;

@@ -32,6 +32,7 @@ pub(crate) fn of_export(text: &str) -> Vec<Damaged> {
         all.push(Damaged { what, text: written(&damaged, false) });
     }
     all.extend(of_text(text));
+    all.retain(|damaged| damaged.text != text);
     all
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn of_proof(text: &str) -> Vec<Damaged> {
     let proof: Value = serde_json::from_str(text).expect("JSON");
     let damaged = of_value(&proof, "").into_iter();
     let damaged = damaged.map(|(what, changed)| Damaged { what, text: line_of(&changed) });
-    damaged.chain(of_text(text)).collect()
+    damaged.chain(of_text(text)).filter(|damaged| damaged.text != text).collect()
 }
 
 /// The lines of an export as a text; with a last line that counts and hashes them, where that is wanted.

@@ -12,6 +12,7 @@ use super::disk::Disk;
 use super::environment::Environment;
 use super::redaction::Redaction;
 use super::stop::{Class, Stop};
+use super::witness::Witness;
 
 /// What the user said about places.
 #[derive(Debug, Clone, Default)]

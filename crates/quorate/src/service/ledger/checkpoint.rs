@@ -11,11 +11,11 @@ use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::Sealed;
 use zeroize::Zeroizing;
 
-use super::rollback;
-use super::witness::{Telling, Witness};
+use super::kept;
 use crate::service::desk::Desk;
 use crate::service::environment::{self, Environment};
 use crate::service::stop::{Stop, chain};
+use crate::service::witness::{Telling, Witness};
 use crate::service::workspace::shown;
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
@@ -111,14 +111,14 @@ impl Sealing<'_> {
     async fn goes_on(&self, report: &mut Report) -> Result<(), Stop> {
         let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
-        let kept = copies.read(origin.as_deref());
-        if let Some(why) = rollback::departs(self.environment, self.store, &kept).await? {
+        let found = copies.read(origin.as_deref());
+        if let Some(why) = kept::departs(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
                         begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
             return Err(Stop::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
         if let Some(origin) = origin
-            && kept.copies.is_empty()
+            && found.copies.is_empty()
             && self.store.checkpoint_keys().await?.is_some()
         {
             let body = Body::new(format!(

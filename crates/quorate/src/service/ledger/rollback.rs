@@ -1,19 +1,14 @@
-//! Rollback protection (D12): whether a ledger leads to the checkpoints that are kept of it, and how a person goes on after
-//! a backup was restored.
+//! Going on with a ledger after a backup was restored on purpose (D12).
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::consultation::object;
 use quorate_kernel::ports::ledger::{Entry, Kind};
-use quorate_ledger::Store;
-use quorate_ledger::kept::{Copies, Kept};
-use quorate_ledger::note::{Checkpoint, Note};
+use quorate_ledger::kept::Copies;
 use serde_json::{Value, json};
 
-use super::checkpoint;
+use super::{checkpoint, kept};
 use crate::service::desk::Desk;
-use crate::service::environment::Environment;
 use crate::service::stop::{Class, Stop, chain};
-use crate::service::workspace::shown;
 
 /// A rollback that a person accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,36 +17,6 @@ pub struct Accepted {
     pub departs: Option<String>,
     /// How many records the checkpoint is over that is kept from now on.
     pub size: u64,
-}
-
-/// How a ledger departs from what is kept of it, in words; `None` where it leads to every copy.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn departs(environment: &Environment, store: &Store, kept: &Kept) -> Result<Option<String>, Stop> {
-    for copy in &kept.copies {
-        let file = shown(environment, &copy.path);
-        let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
-            Ok(Ok(checkpoint)) => checkpoint,
-            Ok(Err(why)) => {
-                return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
-            }
-            Err(why) => {
-                return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
-            }
-        };
-        if !store.has_sealed(&checkpoint).await? {
-            return Ok(Some(format!(
-                "it does not go on from the checkpoint over {} records of {} that its key has signed ({file})",
-                checkpoint.tree().size,
-                checkpoint.origin()
-            )));
-        }
-    }
-    Ok(kept
-        .replaced
-        .as_ref()
-        .map(|origin| format!("the ledger {origin} was kept here, and another one is in its place")))
 }
 
 /// Goes on with a ledger that was rolled back on purpose: a record of the ledger's own says who accepted that, why, and what
@@ -68,7 +33,7 @@ pub async fn accept(desk: &Desk, reason: &str) -> Result<Accepted, Stop> {
     let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
     let copies = Copies::of(desk.store.address(), desk.environment.state.as_deref());
     let kept = copies.read(origin.as_deref());
-    let departs = departs(&desk.environment, &desk.store, &kept).await?;
+    let departs = kept::departs(&desk.environment, &desk.store, &kept).await?;
     if departs.is_some() {
         let reason = desk.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up: Vec<Value> =
@@ -94,9 +59,4 @@ pub async fn accept(desk: &Desk, reason: &str) -> Result<Accepted, Stop> {
     let size = done.sealed.tree.size;
     desk.absorb(done.report);
     Ok(Accepted { departs, size })
-}
-
-fn checkpoint_of(note: &str) -> Result<Checkpoint, String> {
-    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }

@@ -15,11 +15,11 @@ use quorate_ledger::verify::{self, Options, Report, Since, Unverifiable};
 use quorate_ledger::witness::Witness;
 
 use super::trust;
-use super::witness;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::keys::{self, Keys};
 use crate::service::stop::{Class, Stop, chain};
+use crate::service::witness::Witness as Configured;
 use crate::service::workspace::{self, Places, Workspace, absolute, shown, shown_ledger};
 
 /// What is asked.
@@ -82,7 +82,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     let origin = store.last_sealed().await.ok().flatten().map(|sealed| sealed.origin);
     let copies = Copies::of(&workspace.ledger, environment.state.as_deref());
     let cosigned = match &workspace.witness {
-        Some(witness::Witness::Service(service)) => {
+        Some(Configured::Service(service)) => {
             let copy = origin.as_deref().and_then(|origin| copies.cosigned(origin, &service.key));
             Some((service.key.clone(), copy))
         }

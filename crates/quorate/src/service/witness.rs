@@ -16,9 +16,8 @@ use quorate_ledger::store::Sealed;
 use quorate_ledger::witness;
 use quorate_manifest::host::Configuration;
 
-use crate::service::environment::Environment;
-use crate::service::stop::{Stop, chain};
-use crate::service::workspace::shown;
+use super::environment::Environment;
+use super::stop::{Stop, chain};
 
 /// Who else keeps the checkpoints.
 #[derive(Debug, Clone)]
@@ -133,6 +132,11 @@ impl Service {
     fn is_silent(&self) {
         self.silent.store(true, Ordering::Relaxed);
     }
+}
+
+/// What a user in this directory calls a file.
+fn shown(environment: &Environment, path: &Path) -> String {
+    path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
 }
 
 fn unusable(why: &str) -> Stop {
