@@ -272,7 +272,7 @@ fn text(path: &Path) -> Result<Option<String>, String> {
     match read() {
         Ok(bytes) if bytes.len() > MAX_BYTES => Err(format!("it is longer than {MAX_BYTES} bytes")),
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".to_owned()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(format!("it cannot be read: {error}")),
     }
 }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer as _, SigningKey};
 use quorate_kernel::entropy::{hex, sha256_hex};
 use quorate_ledger::merkle::{Consistency, Hash, TreeHead};
 use quorate_ledger::note::{Checkpoint, Note, Verifier};
-use quorate_ledger::signing::SecretKey;
 use support::Place;
 use support::council::{COUNCIL, ships};
 
@@ -44,7 +44,7 @@ enum Manner {
 }
 
 struct Witness {
-    key: SecretKey,
+    key: SigningKey,
     url: String,
     manner: Arc<Mutex<Manner>>,
     /// The trees that it signed.
@@ -53,18 +53,19 @@ struct Witness {
 }
 
 /// The key's line: type 0x04.
-fn line(key: &SecretKey) -> (String, Vec<u8>) {
+fn line(key: &SigningKey) -> (String, Vec<u8>) {
     let mut typed = vec![4];
-    typed.extend(key.public().as_bytes());
+    typed.extend(key.verifying_key().as_bytes());
     let id = sha256_hex(&[NAME.as_bytes(), b"\n", &typed].concat())[..8].to_owned();
     let bytes =
         (0..4).map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).expect("hexadecimal")).collect();
     (format!("{NAME}+{id}+{}", STANDARD.encode(&typed)), bytes)
 }
 
-fn cosignature(key: &SecretKey, text: &str, time: u64) -> String {
+fn cosignature(key: &SigningKey, text: &str, time: u64) -> String {
     let message = format!("cosignature/v1\ntime {time}\n{text}");
-    let signature = [&line(key).1[..], &time.to_be_bytes(), &key.sign_message(message.as_bytes())].concat();
+    let signature =
+        [&line(key).1[..], &time.to_be_bytes(), &key.sign(message.as_bytes()).to_bytes()].concat();
     format!("\u{2014} {NAME} {}\n", STANDARD.encode(signature))
 }
 
@@ -73,7 +74,7 @@ impl Witness {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/w", listener.local_addr().expect("an address"));
         let witness = Witness {
-            key: SecretKey::from_seed(&[5; 32]),
+            key: SigningKey::from_bytes(&[5; 32]),
             url,
             manner: Arc::new(Mutex::new(Manner::Honest)),
             seen: Arc::default(),
@@ -81,7 +82,7 @@ impl Witness {
         };
         let (manner, seen, asked) = (witness.manner.clone(), witness.seen.clone(), witness.asked.clone());
         std::thread::spawn(move || {
-            let key = SecretKey::from_seed(&[5; 32]);
+            let key = SigningKey::from_bytes(&[5; 32]);
             for stream in listener.incoming() {
                 *asked.lock().expect("a count") += 1;
                 let manner = *manner.lock().expect("a manner");
@@ -109,7 +110,7 @@ impl Witness {
     }
 }
 
-fn serve(mut stream: TcpStream, manner: Manner, key: &SecretKey, seen: &Mutex<Vec<TreeHead>>) {
+fn serve(mut stream: TcpStream, manner: Manner, key: &SigningKey, seen: &Mutex<Vec<TreeHead>>) {
     let Some((head, body)) = request(&mut stream) else { return };
     assert!(head.starts_with("POST /w/add-checkpoint HTTP/1.1\r\n"), "{head}");
     let mut answer = |status: &str, more: &str, body: &str| {
@@ -154,7 +155,7 @@ fn serve(mut stream: TcpStream, manner: Manner, key: &SecretKey, seen: &Mutex<Ve
     seen.push(tree);
     // Lines of keys that nobody knows may stand beside its own.
     let stranger =
-        cosignature(&SecretKey::from_seed(&[6; 32]), note.text(), 5).replace(NAME, "stranger.example");
+        cosignature(&SigningKey::from_bytes(&[6; 32]), note.text(), 5).replace(NAME, "stranger.example");
     answer("200 OK", "", &format!("{stranger}{}", cosignature(key, note.text(), 1_700_000_000)));
 }
 

@@ -52,7 +52,7 @@ pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
 /// # Errors
 /// As [`checkpoint`].
 pub async fn after_rollback(desk: &Desk) -> Result<Done, Stop> {
-    of(desk).seal_as_it_is(Report::new()).await
+    of(desk).seal_as_it_is().await
 }
 
 /// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
@@ -62,7 +62,9 @@ pub async fn after_rollback(desk: &Desk) -> Result<Done, Stop> {
 pub async fn vouch(desk: &Desk, keys: &[Arc<SecretKey>]) -> Result<Report, Stop> {
     let sealing = of(desk);
     let mut report = Report::new();
-    sealing.goes_on(&mut report).await?;
+    if let Some(first_use) = sealing.goes_on().await? {
+        report.warn(codes::LEDGER_FIRST_USE, first_use);
+    }
     let now_ms = desk.environment.clock.now_ms();
     let sealed = desk.store.seal(keys, now_ms, true, Durability::Synced).await?;
     sealing.tell(&sealed, &mut report).await;
@@ -90,13 +92,20 @@ impl Sealing<'_> {
     /// # Errors
     /// As [`checkpoint`].
     async fn seal(&self) -> Result<Done, Stop> {
-        let mut report = Report::new();
-        self.goes_on(&mut report).await?;
-        self.seal_as_it_is(report).await
+        let first_use = self.goes_on().await?;
+        let mut done = self.seal_as_it_is().await?;
+        // Where there is no key nothing is kept, and what the key's absence means is said already.
+        if let Some(first_use) = first_use
+            && done.sealed.note.is_some()
+        {
+            done.report.warn(codes::LEDGER_FIRST_USE, first_use);
+        }
+        Ok(done)
     }
 
     /// Seals whatever the ledger leads to.
-    async fn seal_as_it_is(&self, mut report: Report) -> Result<Done, Stop> {
+    async fn seal_as_it_is(&self) -> Result<Done, Stop> {
+        let mut report = Report::new();
         let key = self.key(&mut report).await?;
         let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
         let now_ms = self.environment.clock.now_ms();
@@ -107,8 +116,9 @@ impl Sealing<'_> {
         Ok(Done { sealed, report })
     }
 
-    /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12).
-    async fn goes_on(&self, report: &mut Report) -> Result<(), Stop> {
+    /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12); gives what is to be
+    /// said where none is kept.
+    async fn goes_on(&self) -> Result<Option<Body>, Stop> {
         let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
         let found = copies.read(origin.as_deref());
@@ -125,9 +135,9 @@ impl Sealing<'_> {
                 "no checkpoint of the ledger {origin} is kept on this machine: what it lost before cannot be told"
             ));
             let help = "this is expected once, where a ledger is first used on a machine; from now on its last checkpoint is kept";
-            report.warn(codes::LEDGER_FIRST_USE, body.help(help));
+            return Ok(Some(body.help(help)));
         }
-        Ok(())
+        Ok(None)
     }
 
     fn copies(&self) -> Copies {
