@@ -84,7 +84,7 @@ fn two_machines_share_a_ledger() {
     two.run(&["review", "draft.md"]).expect(0).says("quorate:ledger_key_missing");
     two.key = Some(one.place.read(".quorate/keys/ledger.ed25519").trim().to_owned());
     // It keeps no checkpoint of the ledger yet, which is said once.
-    two.run(&["ledger", "checkpoint"]).expect(0).says("quorate:ledger_first_use");
+    two.run(&["ledger", "hold", &first]).expect(0).says("quorate:ledger_first_use");
     quiet(&two.run(&["review", "draft.md", "--format", "json"]).expect(0));
     assert_eq!(two.place.log().len(), 2);
     assert_eq!(one.runs().len(), 3);
