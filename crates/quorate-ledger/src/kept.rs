@@ -149,7 +149,9 @@ impl Copies {
     /// When one cannot be moved; then the others may have been.
     pub fn give_up(&self, origin: Option<&str>) -> std::io::Result<()> {
         let kept = self.read(origin);
-        let pin = kept.replaced.is_some().then(|| self.pin());
+        // A ledger without a checkpoint is to be another one than the one that was kept here.
+        let other = kept.replaced.is_some() || origin.is_none();
+        let pin = Some(self.pin()).filter(|pin| other && pin.exists());
         for path in kept.copies.into_iter().map(|copy| copy.path).chain(pin) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("checkpoint");
             let mut bytes = Vec::new();

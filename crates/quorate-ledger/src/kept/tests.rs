@@ -103,6 +103,10 @@ fn what_is_given_up_lies_aside() {
     assert_eq!(std::fs::read_dir(dir.path().join("ledgers/aside")).unwrap().count(), 2);
     a.keep(&note("a", 2, 3)).unwrap();
     assert_eq!(sizes(&a.read(Some("a"))), [Some(2), Some(2)]);
+    // Another ledger begins in its place, before its first checkpoint.
+    a.give_up(None).unwrap();
+    a.keep(&note("c", 1, 3)).unwrap();
+    assert_eq!((a.read(Some("c")).replaced, sizes(&a.read(Some("c")))), (None, vec![Some(1), Some(1)]));
 }
 
 #[test]
