@@ -42,6 +42,7 @@ PUBLIC = "quorate:ed25519:public:"
 # The stream of what was done to the ledger itself.
 STREAM = "ledger"
 HASH = re.compile(r"[0-9a-f]{64}")
+RUN = re.compile(r"r[0-9a-hjkmnp-tv-z]{12}")
 KEY_ID = re.compile(r"[0-9a-f]{32}")
 TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z", re.ASCII)
 # Encodings of the points of small order, without the sign: under these a signature fits many messages.
@@ -371,7 +372,7 @@ class Seal:
             by.add(hits[0])
         need(len(by) == len(lines) == len(known), "the note's signatures are not those of its keys, one each")
         lines = text[:-1].split("\n")
-        need(len(lines) >= 3 and all(lines), "the checkpoint has fewer than three lines, or an empty one")
+        need(len(lines) == 3 and all(lines), "the checkpoint is not the three lines origin, size and root")
         need(re.fullmatch("0|[1-9][0-9]{0,19}", lines[1]) and int(lines[1]) < 2**64, "the checkpoint's size is no number")
         self.origin, self.size = lines[0], int(lines[1])
         self.root = unbase64(lines[2], 32, "the checkpoint's root")
@@ -447,12 +448,16 @@ class Record:
 class Course:
     """What records have to be one after another."""
 
-    def __init__(self, gaps):
-        self.gaps, self.runs = gaps, {}
+    def __init__(self, gaps, whole):
+        """`gaps`: records of a run may be missing between others. `whole`: each run is there from its first record on."""
+        self.gaps, self.whole, self.runs = gaps, whole, {}
 
     def take(self, record):
         before = self.runs.get(record.run)
         ring = record.ring() if before is None else before[3]
+        need(before is not None or record.n == 0 or not self.whole, "the records of its run before it are missing")
+        opens = record.kind == "run.opened"
+        need(record.n == 0 if opens else record.n > 0 or not RUN.fullmatch(record.run), "a run is opened by its first record, and by no other")
         if before is not None:
             n, leaf, has_signers, _ = before
             need(record.n > n, f"it comes after record {n} of its run")
@@ -510,7 +515,7 @@ def verify_proof(text, trusted, signers):
     seal = Seal(note, texts(keys, "the list of keys"))
     need(seal.origin == origin, "its checkpoint is of another log")
     known, asked = known_signers(listed, signers), {key_id(one) for one in signers}
-    course, used = Course(gaps=True), set()
+    course, used = Course(gaps=True, whole=False), set()
     for name, index, head, data, path, envelopes in records:
         try:
             record = Record(head, data, index, path, envelopes, seal.size, seal.root, known)
@@ -579,7 +584,7 @@ class Export:
             units = [one.encode() for one in self.runs]
             need(all(one < two for one, two in zip(units, units[1:])), "its runs are not sorted")
         self.known, self.asked = known_signers(self.listed, signers), {key_id(one) for one in signers}
-        self.course, self.used, self.names = Course(gaps=False), set(), []
+        self.course, self.used, self.names = Course(gaps=False, whole=begin is None), set(), []
         self.frontier = Frontier() if self.runs is None and begin is None else None
         self.records = self.bodies = self.signatures = 0
 

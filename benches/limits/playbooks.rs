@@ -59,7 +59,11 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
 
 /// Is the process of its own.
 pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
-    let environment = Environment { directory: dir.to_owned(), ..Environment::of_process() };
+    let environment = Environment {
+        directory: dir.to_owned(),
+        state: Some(dir.join("state")),
+        ..Environment::of_process()
+    };
     let host = Host::new();
     let manifests = Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first())?;
     let round = manifests.round(&host);

@@ -117,7 +117,11 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
     std::fs::write(dir.join("swarm.yaml"), manifest(speakers, substrate))?;
     let host =
         Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
-    let environment = Environment { directory: dir.to_owned(), ..Environment::of_process() };
+    let environment = Environment {
+        directory: dir.to_owned(),
+        state: Some(dir.join("state")),
+        ..Environment::of_process()
+    };
     let request = Request { path: "swarm.yaml".into(), ..Request::default() };
     let opened = open(&environment, &Places::default(), &request, &host);
     let opened = opened.map_err(|stop| stop.first())?;

@@ -223,6 +223,8 @@ codes! {
     warning LEDGER_READ_ONLY = "quorate:ledger_read_only", "quorate/ledger_read_only.md";
     warning LEDGER_KEY_MISSING = "quorate:ledger_key_missing", "quorate/ledger_key_missing.md";
     warning CHECKPOINT_MISSING = "quorate:checkpoint_missing", "quorate/checkpoint_missing.md";
+    warning CHECKPOINT_UNKEPT = "quorate:checkpoint_unkept", "quorate/checkpoint_unkept.md";
+    warning LEDGER_FIRST_USE = "quorate:ledger_first_use", "quorate/ledger_first_use.md";
     warning WITNESS_BEHIND = "quorate:witness_behind", "quorate/witness_behind.md";
     warning SIGNER_UNKNOWN = "quorate:signer_unknown", "quorate/signer_unknown.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";

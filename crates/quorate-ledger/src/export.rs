@@ -5,6 +5,7 @@
 //! in the ledger's order, and is written as it is read, a page at a time. [`read`] reads JSON Lines back and checks each
 //! line as it comes. `docs/ledger-export.md` has the formats.
 
+mod checked;
 pub mod csv;
 mod jsonl;
 pub mod otel;
@@ -14,13 +15,14 @@ pub mod wire;
 
 use std::io::Write;
 
+use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use crate::Store;
 use crate::merkle::{self, Hash};
-use crate::prove::Unread;
+use crate::prove::{Checked, Item, Unread};
 use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
 use crate::store::engine::Row;
@@ -97,8 +99,8 @@ impl Store {
         let selected = Selected::of(self, selection).await?;
         match form {
             Form::Jsonl => jsonl::write(self, selected, known, out).await,
-            Form::Csv => csv::write(self, selected, out).await,
-            Form::Otel => otel::write(self, selected, out).await,
+            Form::Csv => csv::write(self, selected, known, out).await,
+            Form::Otel => otel::write(self, selected, known, out).await,
         }
     }
 
@@ -137,6 +139,13 @@ struct Told {
     leaf: String,
     data: Option<Map<String, Json>>,
     signers: Vec<KeyId>,
+}
+
+impl From<(Item, Checked)> for Told {
+    fn from((item, checked): (Item, Checked)) -> Self {
+        let Checked { head, leaf, at_ms, data, signers } = checked;
+        Told { seq: item.index + 1, head, at_ms, leaf: hex(&leaf), data, signers }
+    }
 }
 
 /// What does not fit a record, as the ledger's error.

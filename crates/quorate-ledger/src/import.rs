@@ -381,7 +381,10 @@ fn fits(record: &Checked) -> Result<(), String> {
     if is(Kind::RunOpened) != (record.head.n == 0) {
         return Err("a run is opened by its first record, and by no other".into());
     }
-    if [Kind::Checkpoint, Kind::Held, Kind::Released, Kind::Erased, Kind::Imported].into_iter().any(is) {
+    if [Kind::Checkpoint, Kind::Held, Kind::Released, Kind::Erased, Kind::Imported, Kind::RolledBack]
+        .into_iter()
+        .any(is)
+    {
         return Err(format!("a record of kind {} is the ledger's own, and no run's", record.head.kind));
     }
     let deep = |data| nesting::is_object_deeper(data, nesting::DEEPEST_RECORD);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::signing::{BadKey, PublicKey, SecretKey};
 use crate::store::files::{private_dir, quorate_dir};
+pub(crate) use file::put_in_turn;
 pub use file::read;
 
 /// What a key of a ledger's directory is for.
@@ -124,7 +125,9 @@ impl Directory {
     /// As [`Directory::create`].
     pub fn put(&self, purpose: Purpose, key: SecretKey) -> Result<SecretKey, Error> {
         self.prepare()?;
-        file::put_new(&self.path, &self.file(purpose), &key.to_text())?;
+        let path = self.file(purpose);
+        let _turn = file::turn(&self.path)?;
+        file::put_new(&self.path, &path, &key.to_text())?;
         Ok(key)
     }
 
@@ -164,7 +167,7 @@ impl Directory {
             private_dir(dir).map_err(|source| file::io("make", dir, source))?;
             file::sync(dir.parent().unwrap_or(dir))?;
         }
-        match file::put_new(&retired, &retired.join(format!("{}.pub", old.id())), &old.to_string()) {
+        match file::put_new(&self.path, &retired.join(format!("{}.pub", old.id())), &old.to_string()) {
             // Whoever was interrupted here before has left it.
             Ok(()) | Err(Error::There { .. }) => {}
             Err(error) => return Err(error),
@@ -181,26 +184,23 @@ impl Directory {
         file::publics(&self.retired_dir(purpose))
     }
 
-    /// Where the last checkpoint that the ledger's key signed is kept.
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where versions before this one kept the last checkpoint that the ledger's key signed, for all ledgers of the
+    /// directory together (see [`crate::kept`]).
     pub fn last_file(&self) -> PathBuf {
         self.path.join("ledger.last")
     }
 
-    /// Keeps the last checkpoint that the ledger's key signed, so that it signs nothing that contradicts it. It is not
-    /// synced: an older one, or none, is what a loss of power may leave, and contradicts nothing either.
+    /// Removes what a process that was killed has left of a key that it was writing.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn keep_last(&self, note: &str) -> Result<(), Error> {
-        file::put_for_now(&self.path, &self.last_file(), note)
-    }
-
-    /// The last checkpoint that the ledger's key signed, as far as it was kept; `None` where there is none.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn last(&self) -> Result<Option<String>, Error> {
-        file::note(&self.last_file())
+    pub fn tidy(&self) -> Result<(), Error> {
+        file::tidy_now(&self.path)
     }
 
     fn retired_dir(&self, purpose: Purpose) -> PathBuf {
@@ -208,7 +208,7 @@ impl Directory {
     }
 
     /// Makes the directory: closed to others, and ignored by version control wherever the ledger lies.
-    fn prepare(&self) -> Result<(), Error> {
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
         let above = self.path.parent().unwrap_or(&self.path);
         let made = match above.file_name() {
             Some(name) if name == ".quorate" => quorate_dir(above),

@@ -8,6 +8,7 @@ pub mod council_log;
 pub mod export;
 
 pub mod import;
+pub mod kept;
 pub mod keys;
 pub mod memory;
 pub mod merkle;

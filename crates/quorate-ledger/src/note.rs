@@ -6,9 +6,11 @@
 //! program makes and verifies; lines of other types are kept and ignored, as the specification has it.
 
 mod checkpoint;
+mod cosigner;
 mod key;
 mod signed;
 
 pub use checkpoint::{BadCheckpoint, Checkpoint, Opened, Unopened};
+pub use cosigner::{Cosigner, Uncosigned};
 pub use key::{BadName, BadVerifier, Signer, Verifier};
 pub use signed::{MAX_BYTES, MAX_SIGNATURES, Malformed, Note, SignatureLine, Unverified};

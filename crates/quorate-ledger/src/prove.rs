@@ -6,6 +6,7 @@
 //! [`Course`] what records have to be one after another, [`Envelope`] a signature. `docs/ledger-export.md` has the format.
 
 mod check;
+pub(crate) mod checking;
 mod course;
 mod envelope;
 mod item;
@@ -24,14 +25,15 @@ use crate::signing::PublicKey;
 use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::tiles::Broken;
 use crate::store::{STREAM, Sealed};
+use checking::Checking;
 use paths::Paths;
 
 pub use check::{Fact, Failed, MAX_BYTES, Proven, check};
 pub(crate) use check::{idle, known};
 pub use course::{Course, Gaps};
 pub use envelope::{Envelope, Signed};
-pub(crate) use item::texts;
 pub use item::{Checked, Item, canonical_json};
+pub(crate) use item::{exactly, texts};
 pub use seal::{Seal, Trusted};
 
 /// The version of the format.
@@ -125,9 +127,13 @@ impl Store {
         if let Some(row) = rows.iter().find(|row| row.count(0) > size) {
             return Err(Unproven::Unsealed { id: id(row.count(1)) });
         }
-        let Some(Sealed { origin, tree, note: Some(note), keys, .. }) = sealed else {
+        let Some(sealed) = sealed.filter(|sealed| sealed.note.is_some()) else {
             return Err(Unproven::Unsigned);
         };
+        let differs = |n: u64, what: String| Error::Corrupt { run: run.clone(), n, what };
+        let seal = |what: String| Error::Corrupt { run: STREAM.into(), n: sealed.n, what };
+        let mut checking = Checking::under(&sealed, Gaps::May).map_err(seal)?;
+        let tree = sealed.tree;
         let broken = |error: Broken| self.broken(error);
         if !paths::leads_to(engine, &tree).await.map_err(broken)? {
             return Err(self.broken(Broken::Absent("its root is not the checkpoint's".to_owned())).into());
@@ -139,15 +145,25 @@ impl Store {
             let (n, index) = (row.count(1), row.count(0) - 1);
             let item = item(engine, &mut paths, row, run, n, index).await.map_err(|error| match error {
                 Unread::Store(error) => self.broken(error),
-                Unread::Differs(what) => Error::Corrupt { run: run.clone(), n, what },
+                Unread::Differs(what) => differs(n, what),
             })?;
             for key in item.signatures.iter().flat_map(|one| &one.signatures) {
-                signers.extend(lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?);
+                if lookup.is_new(&key.keyid) {
+                    let found = lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?;
+                    checking.signer(&key.keyid, found);
+                    signers.extend(found);
+                }
+            }
+            let checked = checking.take(&item).map_err(|what| differs(n, what))?;
+            if checked.head.run != **run || checked.head.n != n {
+                return Err(differs(n, "its head is of another record".to_owned()).into());
             }
             let Item { index, head, data, path, signatures } = item;
             records.push(Proved { data, head, id: id(n), index, leaf_path: path, signatures });
         }
-        Ok(Proof { checkpoint: note, keys, origin, records, signers: public_texts(signers), v: VERSION })
+        let Sealed { origin, note, keys, .. } = sealed;
+        let checkpoint = note.unwrap_or_default();
+        Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(signers), v: VERSION })
     }
 
     /// What is wrong with the stored tree, as the ledger's error.
@@ -249,13 +265,18 @@ impl<'a> Signers<'a> {
         Signers { known, asked: Vec::new() }
     }
 
+    /// Whether nobody asked for the key of this name yet.
+    pub(crate) fn is_new(&self, keyid: &str) -> bool {
+        !self.asked.iter().any(|one| one == keyid)
+    }
+
     /// The key of a name, once.
     pub(crate) async fn find(
         &mut self,
         engine: &mut Engine,
         keyid: &str,
     ) -> Result<Option<PublicKey>, sqlx::Error> {
-        if self.asked.iter().any(|one| one == keyid) {
+        if !self.is_new(keyid) {
             return Ok(None);
         }
         self.asked.push(keyid.to_owned());

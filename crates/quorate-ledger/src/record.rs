@@ -223,6 +223,12 @@ fn inexact(value: &Json) -> Option<&serde_json::Number> {
     }
 }
 
+/// Whether a name is a run's id: `r` and 12 digits or letters, without i, l, o and u.
+pub(crate) fn is_run(name: &str) -> bool {
+    let letter = |byte: u8| (byte.is_ascii_digit() || byte.is_ascii_lowercase()) && !b"ilou".contains(&byte);
+    name.strip_prefix('r').is_some_and(|rest| rest.len() == 12 && rest.bytes().all(letter))
+}
+
 #[cfg(test)]
 mod tests {
     use quorate_kernel::ports::ledger::Kind;

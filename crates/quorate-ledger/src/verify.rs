@@ -9,6 +9,7 @@
 mod begin;
 mod finding;
 mod jobs;
+mod kept;
 mod log;
 mod own;
 mod read;
@@ -33,8 +34,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::Store;
+use crate::kept::{self as kept_files, Kept};
 use crate::merkle::{Frontier, TreeHead};
-use crate::note::{Checkpoint, Note};
+use crate::note::{Checkpoint, Cosigner, Note};
 use crate::signing::run::Authority;
 use crate::signing::{Keyring, PublicKey};
 use crate::store::engine::{Column, Engine, sql};
@@ -47,8 +49,9 @@ use walk::Walk;
 
 pub use begin::NoCheckpoint;
 pub use finding::{Divergence, Kind, Part};
+pub use kept::Rollback;
 pub use log::Logged;
-pub use witnessed::Witnessed;
+pub use witnessed::{Cosigned, Witnessed};
 
 /// How many pages are read ahead.
 const AHEAD: usize = 2;
@@ -70,8 +73,12 @@ pub struct Options {
     pub since: Option<Since>,
     /// Checkpoints that are kept elsewhere.
     pub witness: Option<Witness>,
-    /// The last checkpoint that the ledger's own key signed, as it is kept beside the key.
-    pub last: Option<Witness>,
+    /// What is kept of the last checkpoint that the ledger's own key signed; `None` where nobody looked.
+    pub kept: Option<Kept>,
+    /// A witness that is asked over HTTP, and the last checkpoint that it signed, as it is kept.
+    pub cosigned: Option<(Cosigner, Option<kept_files::Copy>)>,
+    /// Whether it is a divergence that nothing is kept.
+    pub strict: bool,
     /// The log whose lines are held against the runs.
     pub log: Option<PathBuf>,
 }
@@ -142,8 +149,12 @@ pub struct Report {
     pub given_keys: Vec<bool>,
     /// What came of the witness.
     pub witness: Option<Witnessed>,
-    /// What came of the last checkpoint that the ledger's own key signed.
-    pub last: Option<Witnessed>,
+    /// The copies of the last checkpoint that the ledger's own key signed; `None` where nobody looked.
+    pub kept: Option<Witnessed>,
+    /// What the witness that is asked over HTTP signed last.
+    pub cosigned: Option<Cosigned>,
+    /// Rollbacks that a person accepted, the first one first.
+    pub rollbacks: Vec<Rollback>,
     /// What came of the log.
     pub log: Option<Logged>,
     /// How long the records took, without the time that the signatures took.
@@ -323,8 +334,11 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
     signatures::backdated(walk);
     let unsigned_own = owned(walk);
     let witness = options.witness.as_ref().map(|witness| witnessed::check(walk, witness, "the witness"));
-    let last =
-        options.last.as_ref().map(|last| witnessed::check(walk, last, "what the ledger's key signed last"));
+    let kept = options.kept.as_ref().map(|kept| kept::check(walk, kept));
+    let cosigned = options
+        .cosigned
+        .as_ref()
+        .and_then(|(cosigner, copy)| witnessed::cosigned(walk, cosigner, copy.as_ref()?));
     let own_key = walk.seals.ends_with(&options.own).filter(|_| !options.own.is_empty());
     if own_key == Some(false) {
         let what = "it is not signed by the ledger's own key".to_owned();
@@ -365,7 +379,9 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
         own_key,
         given_keys,
         witness,
-        last,
+        kept,
+        cosigned,
+        rollbacks: std::mem::take(&mut walk.rollbacks),
         log: None,
         took: Duration::ZERO,
         signatures_took: walk.jobs.took,

@@ -3,6 +3,8 @@
 //!
 //! It is signed notes one after another, each with an empty line behind it.
 
+pub mod remote;
+
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 

@@ -5,6 +5,8 @@
 //! said to be.
 #![expect(clippy::disallowed_methods, reason = "a test that starts a process and reads its environment")]
 
+#[path = "export/damages.rs"]
+mod damages;
 #[path = "export/world.rs"]
 mod world;
 
@@ -137,6 +139,84 @@ async fn no_single_bit_is_another() {
     let Some(said) = python(&asked) else { return };
     assert!(said[0] && said[1], "Python refuses what holds");
     assert_eq!(said[2..].iter().position(|holds| *holds), None, "Python takes what was changed");
+}
+
+/// How many damages of a kind are tried, unless `QUORATE_DAMAGES` says otherwise.
+const DAMAGES: usize = 600;
+
+#[tokio::test]
+async fn the_other_verifier_agrees_on_damages() {
+    // D2, D3
+    let (world, export, proof) = small().await;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    let part = world.export(&Selection { runs: vec![SIGNED.into()], since: 0 }).await;
+    let rest = world.export(&Selection { runs: vec![], since: 2 }).await;
+    let trusted = [world.trusted()];
+    let keys = vec![world.ledger_key().public().to_string()];
+    let wanted = std::env::var("QUORATE_DAMAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(DAMAGES);
+    let kinds = [
+        ("export", damages::of_export(&text(export))),
+        ("export", damages::of_export(&part)),
+        ("export", damages::of_export(&rest)),
+        ("proof", damages::of_proof(&text(proof))),
+    ];
+    let (mut asked, mut ours, mut whats, mut chance) = (Vec::new(), Vec::new(), Vec::new(), Chance(3));
+    for (kind, mut damaged) in kinds {
+        // What was once accepted stays among those that are tried.
+        let once = |what: &str| {
+            what.ends_with("is absent") || what.contains("missing") || what.contains("starts after")
+        };
+        damaged.sort_by_key(|one| !once(&one.what));
+        let always = damaged.iter().take_while(|one| once(&one.what)).count();
+        while damaged.len() > wanted.max(always) {
+            damaged.swap_remove(always + chance.below(damaged.len() - always));
+        }
+        for damages::Damaged { what, text } in damaged {
+            let bytes = text.as_bytes();
+            let holds =
+                if kind == "export" { export_holds(bytes, &trusted) } else { proof_holds(bytes, &trusted) };
+            assert!(!(holds && what.ends_with("is absent")), "{kind}: {what}");
+            asked.push(json!({kind: STANDARD.encode(bytes), "keys": keys, "signers": []}));
+            ours.push(holds);
+            whats.push(what);
+        }
+    }
+    // Data and texts may have been erased, and a run may have more records than are here: nothing else may be missing.
+    let held: Vec<&str> =
+        whats.iter().zip(&ours).filter(|(_, holds)| **holds).map(|(what, _)| what.as_str()).collect();
+    // Keys may stand in any order.
+    let may = |what: &&&str| {
+        let less = what.contains("missing, with a last line that fits") && !what.starts_with("all up to");
+        let fewer = less || what.starts_with("/records lacks its ");
+        fewer || what.ends_with("/data is null") || what.ends_with("/keys is reversed")
+    };
+    assert_eq!(held.iter().find(|what| !may(what)), None, "{held:?}");
+    let Some(said) = python(&asked) else { return };
+    let differ: Vec<&String> = said
+        .iter()
+        .zip(&ours)
+        .zip(&whats)
+        .filter(|((said, ours), _)| said != ours)
+        .map(|(_, what)| what)
+        .collect();
+    assert!(differ.is_empty(), "Python says otherwise: {differ:?}");
+    println!("{} damages, {} of which hold", whats.len(), held.len());
+}
+
+#[tokio::test]
+async fn an_export_without_the_beginning_of_a_run_is_none() {
+    // D2
+    let (world, ..) = small().await;
+    let part = world.export(&Selection { runs: vec![SIGNED.into()], since: 0 }).await;
+    let damaged = damages::of_export(&part);
+    // Its first record and the text below that.
+    let what = "all up to line 3 is missing, with a last line that fits";
+    let without = damaged.iter().find(|one| one.what == what).expect("it is among them");
+    assert!(without.text.contains("\"end\"") && !without.text.contains("run.opened"), "{}", without.text);
+    let trusted = [world.trusted()];
+    let terms = Terms { trusted: &trusted, signers: &[], at_ms: 0, dry_run: true };
+    let refused = verify(Cursor::new(without.text.as_bytes()), &terms).expect_err("its beginning is missing");
+    assert!(refused.to_string().contains("the records of its run before it are missing"), "{refused}");
 }
 
 #[tokio::test]

@@ -78,8 +78,11 @@ impl Configuration {
 pub struct Ledger {
     /// `path`: its file, as written; `.quorate/ledger.db` unless said.
     pub path: Option<String>,
-    /// `witness`: the file that each checkpoint is appended to, as written, and where it stands.
+    /// `witness`: the file that each checkpoint is appended to, or the URL of a witness that signs each, as written, and
+    /// where it stands.
     pub witness: Option<(String, Place)>,
+    /// `witness_key`: the verifier's line of the witness with a URL, and where it stands.
+    pub witness_key: Option<(String, Place)>,
     /// `retention`: how many days what the members of reviews and runtimes said is kept; `None` for ever.
     pub retention_days: Option<u32>,
 }

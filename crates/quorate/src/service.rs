@@ -45,4 +45,5 @@ pub mod stop;
 pub mod sweep;
 pub mod trust;
 pub mod weave;
+pub mod witness;
 pub mod workspace;

@@ -68,7 +68,11 @@ fn place(substrate: &str, dispatcher: &str) -> Place {
 
 /// What a conversation came to, whatever its turns are called.
 async fn talk(place: &Place) -> Value {
-    let environment = Environment { directory: place.root().to_owned(), ..Environment::of_process() };
+    let environment = Environment {
+        directory: place.root().to_owned(),
+        state: Some(place.path("state")),
+        ..Environment::of_process()
+    };
     let places = Places { ledger: Some(place.path("ledger.db")), ..Places::default() };
     let request = Request { path: place.path("there.yaml"), ..Request::default() };
     let runtime = open(&environment, &places, &request, &Host::new()).expect("a manifest that holds");

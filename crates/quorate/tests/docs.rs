@@ -112,6 +112,7 @@ fn the_example_workspaces_are_clean() {
             let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
                 .args(command)
                 .current_dir(root().join("examples").join(&name))
+                .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
                 .output()
                 .unwrap();
             assert!(output.status.success(), "{name}: {command:?}: {output:?}");

@@ -63,7 +63,11 @@ fn place() -> Place {
 }
 
 fn held(place: &Place, host: &Host) -> Report {
-    let environment = Environment { directory: place.root().to_owned(), ..Environment::of_process() };
+    let environment = Environment {
+        directory: place.root().to_owned(),
+        state: Some(place.path("state")),
+        ..Environment::of_process()
+    };
     let asked = Asked { conversation: Some(place.path("talk.md")), ..Asked::default() };
     let request = Request { path: place.path("ASSEMBLY.md"), asked, ..Request::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

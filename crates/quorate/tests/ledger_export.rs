@@ -2,6 +2,8 @@
 //! `scripts/verify_ledger.py`.
 #![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
+#[path = "support/records.rs"]
+mod records;
 mod support;
 
 use std::path::Path;
@@ -99,6 +101,66 @@ fn a_body_that_a_proof_leaves_out_is_not_called_erased() {
     place.write("proof.json", format!("{proof}\n"));
     let said = place.run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"]).expect(0).stdout;
     assert!(said.contains("  not ") && !said.contains("erased"), "{said}");
+}
+
+#[test]
+fn what_was_altered_is_neither_exported_nor_proven() {
+    // D2
+    let (place, run) = reviewed();
+    let ledger = place.path(".quorate/ledger.db");
+    let whole = std::fs::read(&ledger).expect("readable");
+    for (change, n) in [
+        ("UPDATE record SET data = '{}' WHERE n = 3 AND run LIKE 'r%'", 3),
+        ("UPDATE record SET head = replace(head, 'Z\"', '0\"') WHERE n = 2 AND run LIKE 'r%'", 2),
+        ("UPDATE signature SET signature = (SELECT signature FROM signature WHERE n = 1) WHERE n = 4", 4),
+    ] {
+        records::change(&ledger, change);
+        for form in ["jsonl", "csv", "otel"] {
+            let ran = place.run(&["ledger", "export", "--format", form, "--out", "out"]).expect(1);
+            ran.says("quorate:ledger_corrupt").says(&format!("{run}/{n}"));
+            assert!(!place.path("out").exists(), "{form}");
+        }
+        let all = place.run(&["ledger", "prove", &run]).expect(1);
+        all.says("quorate:ledger_corrupt").says(&format!("{run}/{n}"));
+        place.run(&["ledger", "prove", &format!("{run}/{n}")]).expect(1);
+        place.run(&["ledger", "prove", &format!("{run}/0")]).expect(0);
+        std::fs::write(&ledger, &whole).expect("writable");
+    }
+    records::change(&ledger, "UPDATE body SET text = text || ' Or not.'");
+    place.run(&["ledger", "export", "--out", "out"]).expect(1).says("quorate:ledger_corrupt");
+}
+
+#[test]
+fn an_export_is_checked_where_there_is_no_ledger() {
+    // D2, D3
+    let (place, _) = reviewed();
+    let text = place.run(&["ledger", "export"]).expect(0).stdout;
+    let elsewhere = Place::with("ledger.jsonl", &text);
+    elsewhere.write("ledger.pub", place.read("ledger.pub"));
+    let signer = place.run(&["keys", "export"]).expect(0).stdout;
+    let check = ["ledger", "check-export", "ledger.jsonl", "--key", "ledger.pub", "--signer", signer.trim()];
+    let said = elsewhere.run(&check).expect(0);
+    assert!(said.stdout.starts_with("Holds against the key quorate/"), "{}", said.stdout);
+    let json = elsewhere.run(&[&check[..], &["--format", "json"]].concat()).expect(0).json();
+    assert_eq!((&json["holds"], &json["records"]), (&Value::Bool(true), &json["size"]));
+    let given = ["ledger", "check-export", "-", "--key", "ledger.pub"];
+    elsewhere.run_given(&given, text.as_bytes()).expect(0);
+    assert!(!elsewhere.path(".quorate").exists(), "checking makes nothing");
+    let refuses = |arguments: &[&str], exit: i32, code: &str| {
+        elsewhere.run(&[&["ledger", "check-export"], arguments].concat()).expect(exit).says(code);
+    };
+    refuses(&["ledger.jsonl"], 1, "quorate:key_unvouched");
+    refuses(&["nowhere.jsonl"], 4, "quorate:export_invalid");
+    refuses(&["ledger.pub", "--key", "ledger.pub"], 5, "quorate:export_invalid");
+    refuses(&[".", "--key", "ledger.pub"], 5, "quorate:export_invalid");
+    for (from, to) in [("\"from\":null,", ""), ("\"runs\":null,", ""), ("\"data\":", "\"date\":")] {
+        elsewhere.write("other.jsonl", text.replacen(from, to, 1));
+        let ran = elsewhere.run(&["ledger", "check-export", "other.jsonl", "--key", "ledger.pub"]);
+        assert!(matches!(ran.code, 1 | 5), "{from}: {} {}", ran.stdout, ran.stderr);
+        if let Some(other) = verify(&elsewhere, &["other.jsonl", "--key", "ledger.pub"]) {
+            assert!(matches!(other.code, 1 | 2), "{from}: {}", other.stdout);
+        }
+    }
 }
 
 #[test]

@@ -84,6 +84,8 @@ fn two_machines_share_a_ledger() {
     // Without the ledger's key its records are sealed without a signature, which is said; with it they are signed.
     two.run(&["review", "draft.md"]).expect(0).says("quorate:ledger_key_missing");
     two.key = Some(one.place.read(".quorate/keys/ledger.ed25519").trim().to_owned());
+    // It keeps no checkpoint of the ledger yet, which is said once.
+    two.run(&["ledger", "hold", &first]).expect(0).says("quorate:ledger_first_use");
     quiet(&two.run(&["review", "draft.md", "--format", "json"]).expect(0));
     assert_eq!(two.place.log().len(), 2);
     assert_eq!(one.runs().len(), 3);
@@ -106,6 +108,52 @@ fn two_machines_share_a_ledger() {
     two.run(&["ledger", "hold", &first]).expect(0);
     one.run(&["ledger", "gc", "--dry-run"]).expect(0);
     one.run(&["ledger", "verify"]).expect(0);
+}
+
+/// Copies all tables into a schema of their own, or back from there, as a server does that is restored or fails over.
+async fn copied(database: &Database, back: bool) {
+    let (before, each) = match back {
+        false => {
+            ("CREATE SCHEMA before;", "EXECUTE format('CREATE TABLE before.%1$I AS TABLE public.%1$I', t);")
+        }
+        true => (
+            "",
+            "EXECUTE format('DELETE FROM public.%1$I', t); EXECUTE format('INSERT INTO public.%1$I SELECT * FROM before.%1$I', t);",
+        ),
+    };
+    let tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
+    let statement =
+        format!("{before} DO $$ DECLARE t text; BEGIN FOR t IN {tables} LOOP {each} END LOOP; END $$");
+    database.run(&statement).await;
+}
+
+#[test]
+fn a_server_that_lost_runs_is_not_signed_on() {
+    // D12
+    let Some(database) = database() else { return };
+    let machine = Machine::new(Place::scripted(&ships()), &database);
+    let reviews = |from: u32, to: u32| {
+        for number in from..to {
+            machine.place.write("draft.md", format!("Draft {number}.\n"));
+            machine.run(&["review", "draft.md"]).expect(0);
+        }
+    };
+    reviews(0, 2);
+    wait(copied(&database, false));
+    reviews(2, 5);
+    machine.run(&["ledger", "verify", "--strict"]).expect(0);
+    wait(copied(&database, true));
+    assert_eq!(machine.runs().len(), 2);
+    let verified = machine.run(&["ledger", "verify", "--format", "json"]).expect(1).json();
+    let of = verified["divergences"].as_array().expect("a list");
+    assert!(of.iter().any(|one| one["part"] == "kept checkpoint" && one["kind"] == "cut"), "{verified}");
+    machine.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
+    let before = wait(database.count("record WHERE kind = 'checkpoint'"));
+    machine.place.write("draft.md", "Draft 6.\n");
+    machine.run(&["review", "draft.md"]).expect(0).says("quorate:checkpoint_missing");
+    assert_eq!(wait(database.count("record WHERE kind = 'checkpoint'")), before);
+    machine.run(&["ledger", "accept-rollback", "--reason", "Failed over to the copy."]).expect(0);
+    assert_eq!(wait(database.count("record WHERE kind = 'checkpoint'")), before + 1);
 }
 
 #[test]

@@ -120,7 +120,11 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
         }))
     });
     let host = host.unwrap();
-    let environment = Environment { directory: repository.path("repo"), ..Environment::of_process() };
+    let environment = Environment {
+        directory: repository.path("repo"),
+        state: Some(repository.path("state")),
+        ..Environment::of_process()
+    };
     let ledger = Some(repository.path("repo/ledger.db"));
     let request = Request { path: repository.path("repo").join(MANIFEST), ..Request::default() };
     for text in ["The build is red", "It is green again"] {

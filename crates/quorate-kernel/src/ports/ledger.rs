@@ -59,6 +59,8 @@ pub enum Kind {
     Erased,
     /// Runs were taken in from another ledger.
     Imported,
+    /// A person accepted that the ledger has lost records that its key had signed.
+    RolledBack,
 }
 
 /// What was done to a playbook.
@@ -132,6 +134,7 @@ impl Kind {
             Kind::Released => "ledger.released",
             Kind::Erased => "ledger.erased",
             Kind::Imported => "ledger.imported",
+            Kind::RolledBack => "ledger.rolled_back",
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Appended {
 /// When it cannot be, and why.
 pub fn can_append(log: &Path) -> Result<()> {
     if log.exists() {
-        return files::append_to(log).map(|_| ());
+        return files::append_privately_to(log).map(|_| ());
     }
     let parent = log.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("."));
     let metadata = std::fs::metadata(parent)?;
@@ -45,10 +45,10 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     if let Some(dir) = log.parent() {
         match dir.file_name() {
             Some(name) if name == ".quorate" => files::quorate_dir(dir)?,
-            _ => make_dir(dir)?,
+            _ => files::private_dir(dir)?,
         }
     }
-    let mut file = files::append_to(log)?;
+    let mut file = files::append_privately_to(log)?;
     file.lock()?;
     let was_empty = file.metadata()?.len() == 0;
     let set_aside = mend_tail(&mut file, log, aside_dir)?;
@@ -69,11 +69,6 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
         aside::sync_directory(log)?;
     }
     Ok(Appended { written: !there, set_aside })
-}
-
-#[expect(clippy::disallowed_methods, reason = "a log may be in a directory that is not there yet")]
-fn make_dir(dir: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir)
 }
 
 /// Ends a last line without line break if it is whole, and sets it aside if it is torn.

@@ -5,9 +5,11 @@ use std::io::Write;
 
 use quorate_protocol::Json;
 
-use super::select::{self, Selected};
+use super::checked::Records;
+use super::select::Selected;
 use super::{Failed, Told, Written};
 use crate::Store;
+use crate::signing::PublicKey;
 
 /// The columns, which do not change.
 pub const COLUMNS: [&str; 18] = [
@@ -34,16 +36,19 @@ pub const COLUMNS: [&str; 18] = [
 pub(super) async fn write(
     store: &Store,
     mut selected: Selected,
+    known: &[PublicKey],
     out: &mut (dyn Write + Send),
 ) -> Result<Written, Failed> {
     let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
+    let mut records = Records::of(store, &selected, known).await?;
+    written.unknown = std::mem::take(&mut records.unknown);
     out.write_all(row(&COLUMNS.map(str::to_owned)).as_bytes())?;
     loop {
         let rows = selected.page(store).await?;
         if rows.is_empty() {
             break;
         }
-        for told in select::tell(store, &rows).await? {
+        for told in records.take(store, &rows).await?.into_iter().map(Told::from) {
             written.records += 1;
             written.signatures += told.signers.len() as u64;
             out.write_all(row(&cells(&told)).as_bytes())?;

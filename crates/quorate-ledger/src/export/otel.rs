@@ -14,9 +14,11 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::select::{self, Selected};
+use super::checked::Records;
+use super::select::Selected;
 use super::{Failed, Told, Written};
 use crate::Store;
+use crate::signing::PublicKey;
 
 /// SPAN_KIND_INTERNAL and SPAN_KIND_CLIENT.
 const INTERNAL: u8 = 1;
@@ -35,9 +37,12 @@ struct Open {
 pub(super) async fn write(
     store: &Store,
     mut selected: Selected,
+    known: &[PublicKey],
     out: &mut (dyn Write + Send),
 ) -> Result<Written, Failed> {
     let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
+    let mut records = Records::of(store, &selected, known).await?;
+    written.unknown = std::mem::take(&mut records.unknown);
     let resource = attribute::list([
         (attribute::SERVICE_NAME, json!("quorate")),
         (attribute::ORIGIN, json!(selected.sealed.origin)),
@@ -53,7 +58,7 @@ pub(super) async fn write(
         if rows.is_empty() {
             break;
         }
-        for told in select::tell(store, &rows).await? {
+        for told in records.take(store, &rows).await?.into_iter().map(Told::from) {
             written.records += 1;
             written.signatures += told.signers.len() as u64;
             let (run, at_ms) = (told.head.run.clone(), told.at_ms);

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::wire::{self, Body, End, Header, Last, Record};
 use crate::merkle::{Consistency, Frontier, TreeHead};
-use crate::prove::{self, Checked, Course, Gaps, Item, Seal, Trusted, canonical_json};
+use crate::prove::{self, Checked, Course, Gaps, Item, Seal, Trusted, canonical_json, exactly};
 use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
 
@@ -113,7 +113,7 @@ impl<R: BufRead> Reader<R> {
             known,
             signers: signers.to_vec(),
             used: Vec::new(),
-            course: Course::new(Gaps::No),
+            course: Course::new(if from == 0 { Gaps::Whole } else { Gaps::No }),
             frontier: whole.then(Frontier::new),
             seq: from,
             counted: End { bodies: 0, records: 0, sha256: String::new(), signatures: 0 },
@@ -138,15 +138,14 @@ impl<R: BufRead> Reader<R> {
         let flaw = |what: String| Flaw::Broken { line: self.line, id: None, what };
         let value: Json = canonical_json(&text).map_err(flaw)?;
         let has = |key: &str| value.get(key).is_some();
-        let unread = |error: serde_json::Error| flaw(error.to_string());
         if has("head") {
-            let record = serde_json::from_value(value).map_err(unread)?;
+            let record = exactly(value).map_err(flaw)?;
             self.record(record).map(Some)
         } else if has("body") {
-            let body = serde_json::from_value(value).map_err(unread)?;
+            let body = exactly(value).map_err(flaw)?;
             self.body(body).map(Some)
         } else {
-            let last = serde_json::from_value(value).map_err(unread)?;
+            let last = exactly(value).map_err(flaw)?;
             self.end(last, &before)?;
             Ok(None)
         }

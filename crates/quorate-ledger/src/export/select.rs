@@ -1,14 +1,11 @@
 //! What of the ledger an export is of, and reading that a page at a time.
 
 use quorate_kernel::clock::parse_rfc3339;
-use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::{Json, Name};
 
-use super::{Failed, Told, corrupt};
+use super::{Failed, corrupt};
 use crate::Store;
-use crate::record::{self, Head};
-use crate::signing::KeyId;
 use crate::store::Sealed;
 use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
 
@@ -124,26 +121,6 @@ impl Selected {
         names.dedup();
         Ok(names)
     }
-}
-
-/// Reads records to be told: heads and data as they are, held against their hashes.
-pub(super) async fn tell(store: &Store, rows: &[Row]) -> Result<Vec<Told>, Error> {
-    let mut told = Vec::with_capacity(rows.len());
-    for row in rows {
-        let unreadable = |error: &dyn std::fmt::Display| corrupt(row, format!("it cannot be read: {error}"));
-        let head: Head = serde_json::from_str(row.text(2)).map_err(|error| unreadable(&error))?;
-        let data = row.some_text(3);
-        if data.is_some_and(|data| sha256_hex(data.as_bytes()) != head.data_sha256) {
-            return Err(corrupt(row, "its data does not have the hash that its head names"));
-        }
-        let data = data.map(serde_json::from_str).transpose().map_err(|error| unreadable(&error))?;
-        let at_ms = parse_rfc3339(&head.at).ok_or_else(|| corrupt(row, "its time cannot be read"))?;
-        let names = sql("SELECT key FROM signature WHERE run = $1 AND n = $2 ORDER BY key");
-        let names = store.rows(names.bind(row.text(4)).bind(row.count(1)), &[Column::Text]).await?;
-        let signers = names.iter().filter_map(|name| KeyId::from_text(name.text(0)).ok()).collect();
-        told.push(Told { seq: row.count(0), leaf: record::leaf(row.text(2)), head, at_ms, data, signers });
-    }
-    Ok(told)
 }
 
 /// See [`Store::records_before`].

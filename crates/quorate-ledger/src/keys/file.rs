@@ -1,6 +1,6 @@
 //! How a key's file is read and put in its place: in one step, to stay, and for its owner alone.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
@@ -9,10 +9,14 @@ use zeroize::Zeroizing;
 
 use super::Error;
 use crate::signing::{BadKey, PublicKey, SecretKey};
-use crate::store::files::open;
+use crate::store::files::{open, remove};
 
 /// No key is longer. What is, is not read to its end.
 const MAX_BYTES: u64 = 1024;
+
+/// How the names of files begin that are being written, and how they did in an earlier version.
+const STAGED: &str = ".new-";
+const STAGED_BEFORE: &str = ".tmp";
 
 /// Reads a file with a secret key; `None` where there is none.
 ///
@@ -43,11 +47,10 @@ pub(super) fn closed_directory(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Puts a key's text at a path where nothing is.
+/// Puts a key's text at a path where nothing is; `dir` is the directory whose turn the caller has.
 pub(super) fn put_new(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
-    let written = written(dir, path, text)?;
-    match written.persist_noclobber(path) {
-        Ok(_) => sync(dir),
+    match staged(dir, path, &[text.as_bytes(), b"\n"])?.persist_noclobber(path) {
+        Ok(_) => sync(path.parent().unwrap_or(dir)),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
             Err(Error::There { path: path.to_owned() })
         }
@@ -57,44 +60,69 @@ pub(super) fn put_new(dir: &Path, path: &Path, text: &str) -> Result<(), Error> 
 
 /// Puts a key's text in the place of another's.
 pub(super) fn put_over(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
-    let written = written(dir, path, text)?;
-    written.persist(path).map_err(|error| io("write", path, error.error))?;
+    staged(dir, path, &[text.as_bytes(), b"\n"])?
+        .persist(path)
+        .map_err(|error| io("write", path, error.error))?;
     sync(dir)
 }
 
+/// Puts a text at a path in its directory, to stay, unless `wanted` says otherwise once no other process writes there.
+///
+/// # Errors
+/// What `wanted` says, and [`Error::Io`].
+pub(crate) fn put_in_turn<E: From<Error>>(
+    dir: &Path,
+    path: &Path,
+    text: &str,
+    wanted: impl FnOnce() -> Result<bool, E>,
+) -> Result<(), E> {
+    let missing = || io("write", dir, std::io::Error::from(ErrorKind::NotFound));
+    let _turn = turn(dir)?.ok_or_else(missing)?;
+    if wanted()? {
+        let file = staged(dir, path, &[text.as_bytes()])?;
+        file.persist(path).map_err(|error| io("write", path, error.error))?;
+        sync(dir)?;
+    }
+    Ok(())
+}
+
 /// A file beside the one it is to become: readable by its owner alone, and on the disk.
-fn written(dir: &Path, path: &Path, text: &str) -> Result<NamedTempFile, Error> {
+fn staged(dir: &Path, path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
     let write = || {
-        let mut file = NamedTempFile::new_in(dir)?;
-        file.write_all(text.as_bytes())?;
-        file.write_all(b"\n")?;
+        let mut file = tempfile::Builder::new().prefix(STAGED).tempfile_in(dir)?;
+        parts.iter().try_for_each(|part| file.write_all(part))?;
         file.as_file().sync_all()?;
         Ok(file)
     };
     write().map_err(|error| io("write", path, error))
 }
 
-/// Puts a text in the place of another, all at once and not to stay.
-pub(super) fn put_for_now(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
-    let write = || {
-        let mut file = NamedTempFile::new_in(dir)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(path).map_err(|error| error.error)
-    };
-    write().map(|_| ()).map_err(|error| io("write", path, error))
+/// Removes what a process that was killed has left of a key that it was writing. Only who has the directory's turn may.
+#[expect(clippy::disallowed_methods, reason = "this module reads the directories of keys")]
+fn tidy(dir: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let left = [STAGED, STAGED_BEFORE]
+            .iter()
+            .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
+        if left && entry.file_type()?.is_file() {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
-/// The text of a file; `None` where it is not there or empty.
-pub(super) fn note(path: &Path) -> Result<Option<String>, Error> {
-    let read = open(path).and_then(|mut file| {
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        Ok(text)
+/// As [`tidy`], unless another process is writing: then it does so itself.
+pub(super) fn tidy_now(dir: &Path) -> Result<(), Error> {
+    let tidied = open(dir).and_then(|handle| match handle.try_lock() {
+        Ok(()) => tidy(dir),
+        Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(error),
     });
-    match read {
-        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io("read", path, error)),
+    match tidied {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("tidy", dir, error)),
+        _ => Ok(()),
     }
 }
 
@@ -103,10 +131,12 @@ pub(super) fn sync(dir: &Path) -> Result<(), Error> {
     open(dir).and_then(|dir| dir.sync_all()).map_err(|error| io("write", dir, error))
 }
 
-/// The turn of one who rotates keys, until it is dropped; `None` where there is no directory.
+/// The turn of the one who writes in a directory, until it is dropped; `None` where there is no directory. What a process
+/// that was killed has left there is gone then.
 pub(super) fn turn(dir: &Path) -> Result<Option<File>, Error> {
-    match open(dir).and_then(|dir| dir.lock().map(|()| dir)) {
-        Ok(dir) => Ok(Some(dir)),
+    let locked = open(dir).and_then(|handle| handle.lock().and_then(|()| tidy(dir)).map(|()| handle));
+    match locked {
+        Ok(handle) => Ok(Some(handle)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io("lock", dir, error)),
     }

@@ -45,10 +45,12 @@ pub enum BadVerifier {
     #[error(transparent)]
     Name(#[from] BadName),
     /// Another type of signature.
-    #[error("its signature type is {kind:#04x}, and only Ed25519 (0x01) is verified")]
+    #[error("its signature type is {kind:#04x}, and it has to be {wanted:#04x}")]
     Type {
         /// The type.
         kind: u8,
+        /// The one that is read here.
+        wanted: u8,
     },
     /// No 32 bytes, or no usable public key.
     #[error("it has no usable Ed25519 public key")]
@@ -89,13 +91,7 @@ impl Verifier {
         if !is_name(name) {
             return Err(BadName);
         }
-        let hash = Sha256::new()
-            .chain_update(name)
-            .chain_update([b'\n', ED25519])
-            .chain_update(key.as_bytes())
-            .finalize();
-        let id = [hash[0], hash[1], hash[2], hash[3]];
-        Ok(Verifier { name: name.to_owned(), id, key })
+        Ok(Verifier { name: name.to_owned(), id: id_of(name, ED25519, &key), key })
     }
 
     /// Reads a verifier's text, as its [`Display`](fmt::Display) writes it.
@@ -103,23 +99,8 @@ impl Verifier {
     /// # Errors
     /// [`BadVerifier`] where it is anything but that.
     pub fn from_text(text: &str) -> Result<Self, BadVerifier> {
-        // A name has no plus sign, and base64 may have some.
-        let mut parts = text.splitn(3, '+');
-        let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(BadVerifier::Form);
-        };
-        let bytes = STANDARD.decode(encoded).map_err(|_| BadVerifier::Form)?;
-        let (&kind, key) = bytes.split_first().ok_or(BadVerifier::Form)?;
-        if kind != ED25519 {
-            return Err(BadVerifier::Type { kind });
-        }
-        let key = key.try_into().map_err(|_| BadVerifier::Key)?;
-        let key = PublicKey::from_bytes(key).map_err(|_| BadVerifier::Key)?;
-        let verifier = Verifier::new(name, key)?;
-        if hex(&verifier.id) != id {
-            return Err(BadVerifier::Id);
-        }
-        Ok(verifier)
+        let (name, id, key) = typed(text, ED25519)?;
+        Ok(Verifier { name, id, key })
     }
 
     /// The name.
@@ -154,4 +135,35 @@ impl fmt::Display for Verifier {
 /// Whether a text may name a key.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(|one| one.is_whitespace() || one == '+' || one < ' ')
+}
+
+/// The first four bytes of SHA-256 over name, line end, type and key.
+fn id_of(name: &str, kind: u8, key: &PublicKey) -> [u8; 4] {
+    let hash =
+        Sha256::new().chain_update(name).chain_update([b'\n', kind]).chain_update(key.as_bytes()).finalize();
+    [hash[0], hash[1], hash[2], hash[3]]
+}
+
+/// Name, id and key of a verifier's text that is of a signature type.
+pub(super) fn typed(text: &str, wanted: u8) -> Result<(String, [u8; 4], PublicKey), BadVerifier> {
+    // A name has no plus sign, and base64 may have some.
+    let mut parts = text.splitn(3, '+');
+    let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(BadVerifier::Form);
+    };
+    let bytes = STANDARD.decode(encoded).map_err(|_| BadVerifier::Form)?;
+    let (&kind, key) = bytes.split_first().ok_or(BadVerifier::Form)?;
+    if kind != wanted {
+        return Err(BadVerifier::Type { kind, wanted });
+    }
+    let key = key.try_into().map_err(|_| BadVerifier::Key)?;
+    let key = PublicKey::from_bytes(key).map_err(|_| BadVerifier::Key)?;
+    if !is_name(name) {
+        return Err(BadName.into());
+    }
+    let own = id_of(name, kind, &key);
+    if hex(&own) != id {
+        return Err(BadVerifier::Id);
+    }
+    Ok((name.to_owned(), own, key))
 }

@@ -149,6 +149,15 @@ impl Note {
         Ok(())
     }
 
+    /// The note with a signature line more.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it would not read back.
+    pub fn with(&self, line: SignatureLine) -> Result<Note, Malformed> {
+        let signatures = self.signatures.iter().cloned().chain([line]).collect();
+        Note::parse(Note { text: self.text.clone(), signatures }.to_string().as_bytes())
+    }
+
     /// Which of these keys signed the note, in the order of its signatures, each once.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
 
 use super::item::Checked;
+use crate::record::is_run;
 use crate::signing::run::{Audit, extended};
 use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
@@ -18,6 +19,8 @@ pub enum Gaps {
     May,
     /// From a run's first one that is there, all are.
     No,
+    /// As [`Gaps::No`], and each run is there from its first record on.
+    Whole,
 }
 
 /// What is known of the runs whose records came so far.
@@ -62,8 +65,15 @@ impl Course {
                 before.follows(record, self.gaps)?;
                 before.ring.take()
             }
+            None if self.gaps == Gaps::Whole && head.n > 0 => {
+                return Err("the records of its run before it are missing".to_owned());
+            }
             None => Ring::of(record),
         };
+        let opens = head.kind == Kind::RunOpened.as_str();
+        if (opens && head.n > 0) || (!opens && head.n == 0 && is_run(&head.run)) {
+            return Err("a run is opened by its first record, and by no other".to_owned());
+        }
         if let (Some(ring), Some(data), true) = (&mut ring, &record.data, head.kind == Kind::Keyring.as_str())
         {
             extended(&mut ring.keys, data, |_| Ok(()))?;
@@ -85,7 +95,7 @@ impl Known {
         if head.n <= self.n {
             return Err(format!("it comes after record {} of its run", self.n));
         }
-        if head.n > self.n + 1 && gaps == Gaps::No {
+        if head.n > self.n + 1 && gaps != Gaps::May {
             return Err(format!("record {} of its run is missing before it", self.n + 1));
         }
         if head.n == self.n + 1 && head.prev.as_ref() != Some(&self.leaf) {

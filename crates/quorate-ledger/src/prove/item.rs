@@ -4,6 +4,7 @@ use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 use quorate_protocol::Json;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
@@ -48,6 +49,16 @@ impl Item {
     /// # Errors
     /// Why it does not hold, in words.
     pub fn check(&self, tree: &TreeHead, known: &[PublicKey]) -> Result<Checked, String> {
+        self.check_but(tree, known, &[])
+    }
+
+    /// As [`Item::check`], but for signatures of keys of which only the names are known: these are taken as they are.
+    pub(crate) fn check_but(
+        &self,
+        tree: &TreeHead,
+        known: &[PublicKey],
+        unknown: &[KeyId],
+    ) -> Result<Checked, String> {
         let (head, at_ms) = head(&self.head)?;
         let leaf = merkle::leaf(self.head.as_bytes());
         let path = self.path.iter().map(|text| unhex(text).ok_or("its path has what is no hash"));
@@ -57,7 +68,7 @@ impl Item {
         let data = self.data.as_deref().map(|data| body(data, &head.data_sha256)).transpose()?;
         let mut signers: Vec<KeyId> = Vec::new();
         for envelope in &self.signatures {
-            let id = envelope.verify(&leaf, known)?;
+            let id = envelope.verify(&leaf, known, unknown)?;
             if signers.last().is_some_and(|before| *before >= id) {
                 return Err("its signatures are not in the order of their keys, one each".to_owned());
             }
@@ -105,12 +116,24 @@ fn body(text: &str, sha256: &str) -> Result<Map<String, Json>, String> {
 ///
 /// # Errors
 /// Why it is not, in words.
-pub fn canonical_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub fn canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let value: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if canonical::text(&value).ok().as_deref() != Some(text) {
         return Err("it is not in the one form that its value has".to_owned());
     }
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    exactly(value)
+}
+
+/// Reads a value that has to have exactly the fields of its type: one that may be null has to be there, too.
+///
+/// # Errors
+/// Why it has not, in words.
+pub(crate) fn exactly<T: DeserializeOwned + Serialize>(value: Json) -> Result<T, String> {
+    let read: T = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    match serde_json::to_value(&read).is_ok_and(|again| again == value) {
+        true => Ok(read),
+        false => Err("a field is missing".to_owned()),
+    }
 }
 
 /// A path as texts.

@@ -63,6 +63,9 @@ impl Seal {
             return Err("the checkpoint's signatures are not those of its keys, one each".to_owned());
         }
         let checkpoint = Checkpoint::parse(parsed.text()).map_err(|error| error.to_string())?;
+        if !checkpoint.extensions().is_empty() {
+            return Err("the checkpoint has more lines than origin, size and root".to_owned());
+        }
         if let Some(other) = verifiers.iter().find(|key| key.name() != checkpoint.origin()) {
             return Err(format!(
                 "the key {} signs for another log than {}",

@@ -63,6 +63,14 @@ impl Address {
         }
     }
 
+    /// What tells this ledger from others that share its directory: the file's name, or the database that the server knows.
+    pub fn called(&self) -> String {
+        match self {
+            Address::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Address::Postgres { url, .. } => database(url),
+        }
+    }
+
     /// Whether a ledger may be there: a file that is not there is none, and of a server only it knows.
     pub fn may_be_there(&self) -> bool {
         self.file().is_none_or(Path::is_file)
@@ -110,6 +118,26 @@ impl Debug for Address {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "Address({self})")
     }
+}
+
+/// Server, database, user and session settings of an address, with what the environment says of them.
+#[cfg(feature = "postgres")]
+fn database(url: &str) -> String {
+    use std::str::FromStr as _;
+    let Ok(options) = sqlx::postgres::PgConnectOptions::from_str(url) else { return without_secrets(url) };
+    let name = options.get_database().unwrap_or_else(|| options.get_username());
+    format!(
+        "postgres {} {} {name} {} {}",
+        options.get_host(),
+        options.get_port(),
+        options.get_username(),
+        options.get_options().unwrap_or_default()
+    )
+}
+
+#[cfg(not(feature = "postgres"))]
+fn database(url: &str) -> String {
+    without_secrets(url)
 }
 
 /// The address without its password, and without parameters that may be one.

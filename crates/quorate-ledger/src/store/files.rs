@@ -31,17 +31,46 @@ pub fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
     }
 }
 
-/// Opens a file for appending and reading, making it if it is not there.
+/// Opens a file for appending and reading, making it if it is not there, as the surroundings have new files.
 ///
 /// # Errors
 /// As [`open`].
 pub fn append_to(path: &Path) -> Result<File> {
-    open_with(OpenOptions::new().read(true).append(true).create(true), path)
+    append(path, OpenOptions::new())
 }
 
-/// Creates a file that is not there yet.
+/// As [`append_to`]; a file that is made is its owner's alone.
+///
+/// # Errors
+/// As [`open_log`].
+pub fn append_privately_to(path: &Path) -> Result<File> {
+    append(path, owners())
+}
+
+fn append(path: &Path, mut options: OpenOptions) -> Result<File> {
+    open_with(options.read(true).append(true).create(true), path)
+}
+
+/// Creates a file that is not there yet, for its owner alone.
 pub fn create_new(path: &Path) -> Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+    owners().write(true).create_new(true).open(path)
+}
+
+/// Makes an empty file for its owner alone, unless it is there. SQLite gives what it puts beside a file the same
+/// permissions.
+pub fn make_privately(path: &Path) -> Result<()> {
+    match create_new(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(|_| ()),
+    }
+}
+
+/// How files are opened that nobody but their owner can read where they are made.
+fn owners() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Writes a file's own bytes once more, where they are, and syncs them: after a sync that failed the system may hold them

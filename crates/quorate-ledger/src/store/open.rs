@@ -14,6 +14,7 @@ use super::connection::{Connection, primary_code};
 use super::engine::Engine;
 use super::{Store, files, unanswered, unavailable};
 use crate::aside::{self, Piece};
+use crate::kept::Copies;
 use crate::keys::{self, Purpose};
 
 /// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
@@ -60,6 +61,10 @@ impl Store {
         // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
         // new one's log for its own: nobody opens meanwhile.
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
+        if is_new {
+            // Where that fails, SQLite says what is wrong with the place.
+            let _ = files::make_privately(path);
+        }
         let connected = connect(path).await;
         drop(opening);
         match connected {
@@ -164,10 +169,9 @@ impl Store {
             }
         }
         // The new one has checkpoints of its own.
-        let last = keys::Directory::of(dir).last_file();
-        if set_aside.is_some() && last.exists() {
-            aside::take(dir, &last)
-                .map_err(|error| unavailable(format!("cannot set {} aside", last.display()), error))?;
+        if set_aside.is_some() {
+            let begun = Copies::of(&path.into(), None).begin_anew();
+            begun.map_err(|error| unavailable("cannot set its kept checkpoint aside".to_owned(), error))?;
         }
         let connected = connect(path).await.map_err(|error| unanswered(&path.into(), error))?;
         Ok(Opened { store: store(path, connected), set_aside })

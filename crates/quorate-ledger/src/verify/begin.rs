@@ -74,6 +74,14 @@ pub(super) async fn behind(
         },
     };
     let size = trusted.size;
+    let there = places(engine).await?;
+    if there < size {
+        // There is nothing behind it: what is there is walked over from the first record on.
+        let what = format!("the trusted checkpoint is over {size} records, and there are {there}");
+        let divergence = Divergence::of(Kind::Cut, Part::Checkpoint, what).place(there + 1).until(size);
+        begin.untrusted = Some((trusted, divergence));
+        return Ok(Ok(begin));
+    }
     let frontier = match tiles::fetch_whole(engine, size).await {
         Ok(fetched) => merkle::frontier(&fetched, size).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
@@ -103,7 +111,7 @@ pub(super) async fn behind(
         let root = fetched.ok().and_then(|fetched| merkle::root(&fetched, wanted.size).ok());
         if root != Some(wanted.root) {
             let what = format!(
-                "the records are not those that the witness's checkpoint of {} records is over",
+                "the records are not those that a checkpoint of {} records is over, which is kept elsewhere",
                 wanted.size
             );
             let divergence = Divergence::of(Kind::Changed, Part::Witness, what).place(1).until(wanted.size);
@@ -119,7 +127,10 @@ pub(super) fn witness_sizes<'a>(
     options: &'a Options,
     origin: Option<&'a str>,
 ) -> impl Iterator<Item = TreeHead> + use<'a> {
-    let notes = options.witness.iter().chain(&options.last).flat_map(|witness| &witness.notes);
+    let cosigned = options.cosigned.iter().filter_map(|(_, copy)| copy.as_ref());
+    let copies = options.kept.iter().flat_map(|kept| &kept.copies).chain(cosigned);
+    let copies = copies.filter_map(|copy| copy.note.as_ref().ok());
+    let notes = options.witness.iter().flat_map(|witness| &witness.notes).chain(copies);
     let checkpoints = notes.filter_map(|note| super::checkpoint_of(note));
     let ours = checkpoints.filter(move |one| origin.is_none_or(|origin| origin == one.origin()));
     ours.map(|checkpoint| *checkpoint.tree())
@@ -135,6 +146,12 @@ pub(super) async fn origin(engine: &mut Engine) -> Option<String> {
     let row = row.ok().flatten()?;
     let data = serde_json::from_str(row.some_text(1)?).ok()?;
     Some(Sealed::of(row.count(0), &data)?.origin)
+}
+
+/// The last place that has a record.
+async fn places(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+    let row = sql("SELECT COALESCE(MAX(seq), 0) FROM record").row(engine, &[Column::Int]).await?;
+    Ok(row.map_or(0, |row| row.count(0)))
 }
 
 /// The record of the checkpoint, where there is one: a tree that is trusted may be another's word.

@@ -47,6 +47,8 @@ pub enum Part {
     Checkpoint,
     /// The records against a checkpoint that a witness keeps.
     Witness,
+    /// The records against the last checkpoint that the ledger's own key signed, as it is kept.
+    Kept,
     /// The stored hashes of the tree.
     Tree,
     /// A text that records name by its hash.
@@ -67,6 +69,7 @@ impl Part {
             Part::Signature => "signature",
             Part::Checkpoint => "checkpoint",
             Part::Witness => "witness",
+            Part::Kept => "kept checkpoint",
             Part::Tree => "tree",
             Part::Body => "body",
             Part::Index => "index",

@@ -11,13 +11,11 @@ use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 
 use crate::merkle::Hash;
+use crate::record::is_run;
 use crate::retention::rules::{Keeps, Subject};
 use crate::signing::KeyId;
 use crate::signing::run::Audit;
 use crate::store::index::{Change, RunRow};
-
-/// How many letters a run's id has after its `r`.
-const ID: usize = 12;
 
 /// A run or another stream.
 pub(super) struct State {
@@ -273,10 +271,4 @@ pub(super) fn columns(texts: &[String; 5]) -> Hash {
         hash.update(text.as_bytes());
     }
     hash.finalize().into()
-}
-
-/// Whether a name is a run's id: `r` and 12 digits or letters, without i, l, o and u.
-fn is_run(name: &str) -> bool {
-    let letter = |byte: u8| (byte.is_ascii_digit() || byte.is_ascii_lowercase()) && !b"ilou".contains(&byte);
-    name.strip_prefix('r').is_some_and(|rest| rest.len() == ID && rest.bytes().all(letter))
 }

@@ -11,6 +11,7 @@ use serde_json::Map;
 use super::Options;
 use super::finding::{Divergence, Findings, Kind, Part};
 use super::jobs::Jobs;
+use super::kept::Rollback;
 use super::own::Own;
 use super::read::{Line, Page, Stored};
 use super::row::{self, Expected};
@@ -48,6 +49,8 @@ pub(super) struct Walk {
     pub(super) said: Said,
     /// The signatures of the ledger's own stream.
     pub(super) own: Own,
+    /// Rollbacks that a person accepted.
+    pub(super) rollbacks: Vec<Rollback>,
     /// Texts that have to be there, and the records that name each.
     pub(super) texts: HashMap<Hash, Vec<(Box<str>, u64)>>,
     /// After how many records it began.
@@ -108,6 +111,7 @@ impl Walk {
             counts: Counts::default(),
             said: Said::default(),
             own: Own::default(),
+            rollbacks: Vec::new(),
             texts: HashMap::new(),
             expected: Expected::default(),
             gaps: Vec::new(),
@@ -393,6 +397,8 @@ impl Walk {
                 let who = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
                 self.tree.settle(&tree.root, Part::Record, &who, &mut self.findings);
             }
+        } else if kind == Word::RolledBack.as_str() {
+            self.rollbacks.push(Rollback::of(n, data));
         } else if kind == Word::Erased.as_str() {
             let erased = Erasure::of(data).and_then(|erasure| self.erased(erasure, at_ms));
             if let Err(what) = erased {

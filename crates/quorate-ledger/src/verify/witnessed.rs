@@ -4,7 +4,8 @@
 use super::checkpoint_of;
 use super::finding::{Divergence, Kind, Part};
 use super::walk::Walk;
-use crate::note::{Note, Verifier};
+use crate::kept::Copy;
+use crate::note::{Cosigner, Note, Verifier};
 use crate::witness::Witness;
 
 /// What came of a witness.
@@ -21,38 +22,78 @@ pub struct Witnessed {
 /// Holds a witness against what was walked over.
 pub(super) fn check(walk: &mut Walk, witness: &Witness, name: &str) -> Witnessed {
     let mut witnessed = Witnessed { torn: witness.torn.len() as u64, ..Witnessed::default() };
-    let mut cut = None;
     for (note, at) in witness.notes.iter().zip(1_u64..) {
-        let mut say = |kind, what: &str| {
-            let what = format!("checkpoint {at} of {name} {what}");
-            walk.findings.add(Divergence::of(kind, Part::Witness, what));
-        };
-        let Some(checkpoint) = checkpoint_of(note) else {
-            say(Kind::Changed, "cannot be read");
+        let Some(size) = note_of(walk, note, Part::Witness, &format!("checkpoint {at} of {name}")) else {
             continue;
         };
-        let size = checkpoint.tree().size;
-        if walk.seals.origin.as_deref().is_some_and(|origin| origin != checkpoint.origin()) {
-            say(Kind::Changed, &format!("is of another ledger, {}", checkpoint.origin()));
-            continue;
-        }
         witnessed.checkpoints += 1;
         witnessed.size = witnessed.size.max(size);
-        let own = walk.options.own.iter().chain(&walk.options.given);
-        let own = own.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
-        let known: Vec<Verifier> = walk.seals.signers.iter().cloned().chain(own).collect();
-        let verified = Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&known).is_ok());
-        if !verified {
-            say(Kind::Changed, "is signed by no key that is known here");
-        }
-        if size > walk.place() {
-            cut = cut.max(Some(size));
-        }
     }
-    if let Some(size) = cut {
-        let there = walk.place();
-        let what = format!("{name} has seen {size} records, and there are {there}");
-        walk.findings.add(Divergence::of(Kind::Cut, Part::Witness, what).place(there + 1).until(size));
-    }
+    cut(walk, witnessed.size, Part::Witness, name);
     witnessed
+}
+
+/// What a witness that is asked over HTTP signed last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cosigned {
+    /// The witness's name.
+    pub name: String,
+    /// Over how many records.
+    pub size: u64,
+    /// When, in seconds since the Unix epoch, by the witness's clock.
+    pub at_s: u64,
+}
+
+/// Holds the checkpoint that a witness signed last against what was walked over; `None` where it is none.
+pub(super) fn cosigned(walk: &mut Walk, cosigner: &Cosigner, copy: &Copy) -> Option<Cosigned> {
+    let name = format!("the checkpoint of the witness {}", cosigner.name());
+    let read = || -> Result<(String, u64), String> {
+        let note = copy.note.clone()?;
+        let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+        let (_, at_s) = cosigner.signed(&parsed).map_err(|error| error.to_string())?;
+        Ok((note, at_s))
+    };
+    match read() {
+        Ok((note, at_s)) => {
+            let size = note_of(walk, &note, Part::Witness, &name)?;
+            cut(walk, size, Part::Witness, &format!("the witness {}", cosigner.name()));
+            Some(Cosigned { name: cosigner.name().to_owned(), size, at_s })
+        }
+        Err(why) => {
+            let what = format!("{name} ({}) is none: {why}", copy.path.display());
+            walk.findings.add(Divergence::of(Kind::Changed, Part::Witness, what));
+            None
+        }
+    }
+}
+
+/// Holds who signed a note, and for which ledger, against what was walked over; gives its size where it is of this one.
+pub(super) fn note_of(walk: &mut Walk, note: &str, part: Part, name: &str) -> Option<u64> {
+    let mut say = |what: &str| {
+        walk.findings.add(Divergence::of(Kind::Changed, part, format!("{name} {what}")));
+    };
+    let Some(checkpoint) = checkpoint_of(note) else {
+        say("cannot be read");
+        return None;
+    };
+    if walk.seals.origin.as_deref().is_some_and(|origin| origin != checkpoint.origin()) {
+        say(&format!("is of another ledger, {}", checkpoint.origin()));
+        return None;
+    }
+    let own = walk.options.own.iter().chain(&walk.options.given);
+    let own = own.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
+    let known: Vec<Verifier> = walk.seals.signers.iter().cloned().chain(own).collect();
+    if !Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&known).is_ok()) {
+        say("is signed by no key that is known here");
+    }
+    Some(checkpoint.tree().size)
+}
+
+/// Says that the ledger has fewer records than somebody has seen.
+pub(super) fn cut(walk: &mut Walk, size: u64, part: Part, name: &str) {
+    let there = walk.place();
+    if size > there {
+        let what = format!("{name} has seen {size} records, and there are {there}");
+        walk.findings.add(Divergence::of(Kind::Cut, part, what).place(there + 1).until(size));
+    }
 }

@@ -13,6 +13,9 @@ pub(super) fn read(field: &Field<'_>) -> Ledger {
     let ledger = Ledger {
         path: fields.optional("path").and_then(|field| path(&field)),
         witness: fields.optional("witness").and_then(|f| Some((f.some_text()?.to_owned(), f.place()))),
+        witness_key: fields
+            .optional("witness_key")
+            .and_then(|f| Some((f.some_text()?.to_owned(), f.place()))),
         retention_days: fields.optional("retention").and_then(|field| retention(&field)),
     };
     fields.finish();

@@ -64,9 +64,13 @@ pub(crate) struct Ledger {
     /// Its file, relative to this one; `.quorate/ledger.db` unless said.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
     pub path: Option<String>,
-    /// The file that each checkpoint is appended to, relative to this one.
-    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["checkpoints.txt"]))]
+    /// The file that each checkpoint is appended to, relative to this one, or the URL of a witness (c2sp.org/tlog-witness)
+    /// that signs each.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["checkpoints.txt", "https://witness.example.org"]))]
     pub witness: Option<String>,
+    /// The key of the witness with a URL: a verifier's line of type 0x04 (c2sp.org/tlog-cosignature).
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["witness.example.org+a1b2c3d4+BA…"]))]
+    pub witness_key: Option<String>,
     /// How long what the members of reviews and runtimes said is kept; `forever` unless said.
     #[schemars(regex(pattern = "^(forever|days:0*[1-9][0-9]*)$"), extend("examples" = ["days:90"]))]
     pub retention: Option<String>,

@@ -1,5 +1,7 @@
 //! `quorate ledger`: one file for each verb.
 
+mod accept_rollback;
+mod check_export;
 mod check_proof;
 mod checkpoint;
 mod export;
@@ -35,6 +37,8 @@ enum Verb {
     Hold(hold::Arguments),
     Release(hold::ReleaseArguments),
     CheckProof(check_proof::Arguments),
+    CheckExport(check_export::Arguments),
+    AcceptRollback(accept_rollback::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
     Prove(prove::Arguments),
@@ -49,6 +53,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Verb::Hold(arguments) => hold::run(arguments, environment, terminal).await,
         Verb::Release(arguments) => hold::release(arguments, environment, terminal).await,
         Verb::CheckProof(arguments) => check_proof::run(arguments, environment, terminal),
+        Verb::CheckExport(arguments) => check_export::run(arguments, environment, terminal),
+        Verb::AcceptRollback(arguments) => accept_rollback::run(arguments, environment, terminal).await,
         Verb::Export(arguments) => export::run(arguments, environment, terminal).await,
         Verb::Import(arguments) => import::run(arguments, environment, terminal).await,
         Verb::Prove(arguments) => prove::run(arguments, environment, terminal).await,

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use quorate_protocol::policy::Verdict;
 
 use super::arguments::PlaceArguments;
-use super::desk::{done, failed};
+use super::desk::{done, failed, sealed_and_closed};
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
@@ -58,6 +58,6 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(report) => done(&render::report(&report, Format::Human, terminal.stdout), &desk, terminal),
         Err(stop) => failed(&stop, &desk, Format::Human, terminal),
     };
-    desk.close().await;
+    sealed_and_closed(desk, terminal).await;
     exit
 }

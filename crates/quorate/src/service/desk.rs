@@ -107,6 +107,8 @@ impl Desk {
         let keys = desk.keys.clone();
         desk.store.judge_by(move || keys.outside().map_err(|stop| stop.first()));
         if desk.store.closed_to_writers().is_none() {
+            // What cannot be removed now is removed by the next process that writes a key.
+            let _ = desk.keys().directory().tidy();
             Box::pin(desk.reconcile()).await?;
         }
         Ok(desk)

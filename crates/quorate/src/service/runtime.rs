@@ -38,6 +38,7 @@ use super::overlays;
 use super::signer::Signer;
 use super::stop::{Stop, chain};
 use super::trust::{Need, Trust};
+use super::witness::Witness;
 use super::workspace::{Places, shown, shown_ledger};
 use build::Ports;
 use prompts::Woven;
@@ -75,7 +76,7 @@ pub struct Runtime {
     pub ledger: Address,
     /// Warnings of the manifest and of the configuration.
     pub report: Report,
-    witness: Option<PathBuf>,
+    witness: Option<Witness>,
     environment: Environment,
     keys: Keys,
     ports: Ports,
@@ -109,7 +110,7 @@ pub fn open(
         substrate: ports.substrate.clone(),
         state: ports.state.clone(),
         provisioning: ports.provisioning.clone(),
-        witness: checkpoint::witness_of(&workspace),
+        witness: workspace.witness.clone(),
         keys: Keys::of(environment, &workspace),
         ledger: workspace.ledger,
         report,
@@ -271,7 +272,7 @@ impl Ready {
             return Report::new();
         }
         let Runtime { environment, witness, .. } = &self.runtime;
-        let sealing = Sealing { environment, store: &self.store, witness: witness.as_deref() };
+        let sealing = Sealing { environment, store: &self.store, witness: witness.as_ref() };
         checkpoint::in_time(&self.store, sealing.seal_or_say()).await.unwrap_or_default()
     }
 

@@ -78,6 +78,12 @@ impl Stop {
         Stop::configuration(codes::LEDGER_CLOSED, body.help(help))
     }
 
+    /// As it is, but a ledger that is not what it was is an answer to the question (exit 1), and no unusable input.
+    pub fn or_diverges(self) -> Self {
+        let corrupt = self.report.refusals.first().is_some_and(|one| one.code == codes::LEDGER_CORRUPT);
+        Stop { class: if corrupt { Class::Refused } else { self.class }, ..self }
+    }
+
     /// Something is not there.
     pub fn not_found(code: RefusalCode, body: Body) -> Self {
         Stop::new(Class::NotFound, code, body)

@@ -16,6 +16,7 @@ use super::environment::Environment;
 use super::redaction::Redaction;
 use super::stop::{Class, Stop};
 use super::trust::{self, Need};
+use super::witness::Witness;
 
 /// What the user said about places.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +42,8 @@ pub struct Workspace {
     pub ledger: Address,
     /// `council_log.jsonl`.
     pub log: PathBuf,
+    /// Who else keeps the ledger's checkpoints.
+    pub witness: Option<Witness>,
     /// What is redacted.
     pub redaction: Redaction,
     /// Warnings of both files, with their texts.
@@ -84,9 +87,10 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     let bounds =
         Bounds { root: root.unwrap_or(beside), host: &host, council: &council, chosen: chosen.is_some() };
     bounds.hold(environment, council_path.as_deref(), &ledger, &log)?;
+    let witness = Witness::of(&host)?;
     let redaction = Redaction::of(&host, &council)?;
     environment.redacted.set(redaction.redactor.clone());
-    Ok(Workspace { host, host_path, council, council_path, ledger, log, redaction, report })
+    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
 /// Says a path the way a user in this directory would.

@@ -36,7 +36,7 @@ pub(in crate::cli) async fn run(
     at_desk(opened, format, terminal, async |desk| {
         if arguments.accept_unsigned {
             let accepted = checkpoint::accept_unsigned(desk).await?;
-            terminal.talk(&render::ledger::accepted(&accepted));
+            terminal.talk(&render::ledger::accepted_unsigned(&accepted));
         }
         let sealed = checkpoint::checkpoint(desk).await?;
         desk.absorb(sealed.report);

@@ -29,6 +29,9 @@ pub(in crate::cli) struct Arguments {
     /// or a file of these
     #[arg(long = "key", value_name = "KEY|FILE")]
     keys: Vec<String>,
+    /// Exit with 1 where no checkpoint of this ledger is kept on this machine, so that a rollback could not be told
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     shape: ShapeArguments,
 }
@@ -38,8 +41,8 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let Arguments { since, witness, keys, shape: ShapeArguments { format, places } } = arguments;
-    let request = Request { since, witness, keys, places: places.places() };
+    let Arguments { since, witness, keys, strict, shape: ShapeArguments { format, places } } = arguments;
+    let request = Request { since, witness, keys, strict, places: places.places() };
     let verified = match verify::verify(environment, &request).await {
         Ok(verified) => verified,
         Err(stop) => return stopped(&stop, format.into(), terminal),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::layout::table;
 use super::paint::{Paint, finish, line};
+use crate::service::ledger::check_export::Checked;
 
 /// What is proven, for people.
 pub fn proven(proven: &Proven, look: Look) -> String {
@@ -118,6 +119,46 @@ pub fn imported(imported: &Imported, dry_run: bool) -> String {
         text += &format!("not merged, since they are no runs: {}\n", streams.join(", "));
     }
     text
+}
+
+/// An export that holds, for people.
+pub fn checked(checked: &Checked) -> String {
+    let Checked { header, counted, vouched } = checked;
+    let by = match vouched {
+        Some(key) => format!("Holds against the key {}", line(key)),
+        None => "Holds by itself, and nobody vouched for its key".to_owned(),
+    };
+    let of = match (&header.runs, &header.from) {
+        (Some(runs), _) => format!("of {} runs alone", runs.len()),
+        (None, Some(from)) => format!("all after the first {}", from.size),
+        (None, None) => "all of them".to_owned(),
+    };
+    format!(
+        "{by}\n\n{} of the {} records of {}, {of}; {} texts, {} signatures\n",
+        counted.records,
+        header.size,
+        line(&header.origin),
+        counted.bodies,
+        counted.signatures
+    )
+}
+
+/// `{holds, key, origin, size, root, from, runs, records, texts, signatures}`.
+pub fn checked_json(checked: &Checked) -> String {
+    let Checked { header, counted, vouched } = checked;
+    let object = json!({
+        "holds": vouched.is_some(),
+        "key": vouched,
+        "origin": header.origin,
+        "size": header.size,
+        "root": header.root,
+        "from": header.from.as_ref().map(|from| from.size),
+        "runs": header.runs,
+        "records": counted.records,
+        "texts": counted.bodies,
+        "signatures": counted.signatures,
+    });
+    format!("{object:#}\n")
 }
 
 /// `{dry_run, runs: {run: records}, known, passed_over, origin, size, root, key, file_sha256}`.

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
+use crate::service::ledger::rollback::Accepted;
 use crate::service::ledger::stats::{Counted, DAYS};
 
 /// Which records of the ledger's own were signed only now.
-pub(in crate::cli) fn accepted(records: &[u64]) -> String {
+pub(in crate::cli) fn accepted_unsigned(records: &[u64]) -> String {
     match records {
         [] => "no record of the ledger's own is left unsigned\n".to_owned(),
         some => {
@@ -43,6 +44,27 @@ fn checkpoint_object(sealed: &Sealed) -> Value {
         "keys": sealed.keys,
         "record": format!("{}/{}", quorate_ledger::store::STREAM, sealed.n),
     })
+}
+
+/// What came of accepting a rollback, for people.
+pub fn accepted(accepted: &Accepted) -> String {
+    match &accepted.departs {
+        Some(departs) => format!(
+            "accepted: {}\nfrom now on the checkpoint over {} records is kept\n",
+            line(departs),
+            accepted.size
+        ),
+        None => format!(
+            "nothing to accept: the ledger leads to the checkpoints that are kept of it, now over {} records\n",
+            accepted.size
+        ),
+    }
+}
+
+/// `{accepted, departs, size}`.
+pub fn accepted_json(accepted: &Accepted) -> String {
+    let Accepted { departs, size } = accepted;
+    format!("{:#}\n", json!({"accepted": departs.is_some(), "departs": departs, "size": size}))
 }
 
 /// For people.

@@ -2,11 +2,13 @@
 
 use quorate_diagnostics::render::Look;
 use quorate_kernel::entropy::hex;
-use quorate_ledger::verify::{Divergence, Report};
+use quorate_ledger::store::STREAM;
+use quorate_ledger::verify::{Cosigned, Divergence, Report, Rollback};
 use serde_json::{Value, json};
 
 use super::layout::table;
 use super::paint::{Paint, finish, line};
+use super::wording::instant;
 use crate::service::ledger::verify::Verified;
 
 /// For people.
@@ -91,8 +93,24 @@ fn held(verified: &Verified) -> Vec<String> {
         (given, good) if given == good => said.push("also held against every key that was given".to_owned()),
         (given, good) => said.push(format!("held against {good} of the {given} keys that were given")),
     }
-    if let Some(last) = &report.last {
-        said.push(format!("held against the checkpoint over {} records that its key signed last", last.size));
+    if let Some(kept) = &report.kept {
+        said.push(match (kept.checkpoints, kept.torn) {
+            (0, 0) => "no checkpoint of it is kept on this machine: this is its first use here, or what was kept was \
+                       removed"
+                .to_owned(),
+            (copies, _) => format!(
+                "held against {copies} copies of the last checkpoint that its key signed on this machine, over {} records",
+                kept.size
+            ),
+        });
+    }
+    for rollback in &report.rollbacks {
+        said.push(format!(
+            "a rollback was accepted by {}: {} (ledger/{})",
+            line(&rollback.by),
+            line(&rollback.reason),
+            rollback.n
+        ));
     }
     match (&report.witness, witness) {
         (Some(kept), Some(name)) => {
@@ -107,9 +125,13 @@ fn held(verified: &Verified) -> Vec<String> {
                 kept.size
             ));
         }
-        _ => said.push(
-            "no witness: what was cut off behind its last checkpoint, nothing here can tell".to_owned(),
-        ),
+        _ if report.cosigned.is_none() => said.push("no witness".to_owned()),
+        _ => {}
+    }
+    if let Some(Cosigned { name, size, at_s }) = &report.cosigned {
+        let at_ms = i64::try_from(*at_s).unwrap_or(i64::MAX).saturating_mul(1000);
+        let at = instant(at_ms);
+        said.push(format!("the witness {} signed {size} records at {at}, by its clock", line(name)));
     }
     said.push(format!(
         "{} runs are signed, with {} signatures; {} of them by keys that only they name",
@@ -149,11 +171,30 @@ fn held(verified: &Verified) -> Vec<String> {
         let more = if report.open > named.len() as u64 { " and others" } else { "" };
         said.push(format!("{} runs are open: {}{more}", report.open, named.join(", ")));
     }
+    said.push(undetectable(report));
     said
 }
 
+/// What none of this can tell.
+fn undetectable(report: &Report) -> String {
+    let kept = report.kept.map_or(0, |kept| kept.size);
+    let witnessed = report.witness.map_or(0, |witness| witness.size);
+    let cosigned = report.cosigned.as_ref().map_or(0, |cosigned| cosigned.size);
+    let seen = kept.max(witnessed).max(cosigned);
+    let cut = match seen {
+        0 => "whether records were cut off at the end".to_owned(),
+        seen => format!("whether records after the first {seen} were cut off"),
+    };
+    let anew = match witnessed.max(cosigned) {
+        0 => "who has the ledger's key and can change every copy",
+        _ => "who has the ledger's key and can change every copy and the witness",
+    };
+    format!("not detectable from here: {cut}, and a ledger that was written anew by a person {anew}")
+}
+
 /// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
-/// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, last_signed, witness, log, open, texts, found, divergences:
+/// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, last_signed, kept: {copies, size, unreadable},
+/// rollbacks: [{record, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
 /// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verified) -> String {
     let Verified { ledger, log, witness, report, .. } = verified;
@@ -186,14 +227,21 @@ pub fn json(verified: &Verified) -> String {
             "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.vouched_by_themselves,
             "unsigned_own": report.unsigned_own,
         },
-        "last_signed": report.last.as_ref().map(|last| last.size),
+        "last_signed": report.kept.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
+        "kept": report.kept.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.torn})),
+        "rollbacks": report.rollbacks.iter().map(rollback).collect::<Vec<_>>(),
         "witness": kept,
+        "cosigned": report.cosigned.as_ref().map(|one| json!({"witness": one.name, "size": one.size, "at": one.at_s})),
         "log": lines,
         "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
         "found": found,
         "divergences": report.divergences.iter().map(divergence).collect::<Vec<_>>(),
     });
     format!("{object:#}\n")
+}
+
+fn rollback(one: &Rollback) -> Value {
+    json!({"record": format!("{STREAM}/{}", one.n), "by": one.by, "reason": one.reason})
 }
 
 fn divergence(one: &Divergence) -> Value {

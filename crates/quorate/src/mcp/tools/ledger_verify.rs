@@ -52,6 +52,7 @@ impl Tool for LedgerVerify {
             since: given.since.map(|size| size.to_string()),
             witness: None,
             keys,
+            strict: false,
             places: served.places.clone(),
         };
         let verified = verify::verify(&served.environment, &request).await?;

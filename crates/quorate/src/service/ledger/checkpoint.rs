@@ -1,22 +1,23 @@
 //! Sealing the ledger: a checkpoint signed by the ledger's own key, and the witness that keeps it elsewhere.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
+use quorate_ledger::Store;
+use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::{self, Purpose};
-use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::{Sealed, files};
-use quorate_ledger::{Store, witness};
+use quorate_ledger::store::Sealed;
 use zeroize::Zeroizing;
 
+use super::kept;
 use crate::service::desk::Desk;
 use crate::service::environment::{self, Environment};
 use crate::service::stop::{Stop, chain};
-use crate::service::workspace::{Workspace, shown};
+use crate::service::witness::{Telling, Witness};
+use crate::service::workspace::shown;
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
 pub const VARIABLE: &str = "QUORATE_LEDGER_KEY";
@@ -32,8 +33,8 @@ pub struct Sealing<'a> {
     pub environment: &'a Environment,
     /// The ledger.
     pub store: &'a Store,
-    /// The file that each checkpoint is appended to.
-    pub witness: Option<&'a Path>,
+    /// Who else keeps the checkpoints.
+    pub witness: Option<&'a Witness>,
 }
 
 /// A checkpoint, and what is to be said of it.
@@ -49,8 +50,15 @@ pub struct Done {
 /// # Errors
 /// When the ledger does not answer, or does not continue its last checkpoint.
 pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
-    let witness = witness_of(&desk.workspace);
-    of(desk, witness.as_deref()).seal(Durability::Synced).await
+    of(desk).seal().await
+}
+
+/// As [`checkpoint`], of a ledger whose rollback a person accepted: what its key signed before does not count.
+///
+/// # Errors
+/// As [`checkpoint`].
+pub async fn after_rollback(desk: &Desk) -> Result<Done, Stop> {
+    of(desk).seal_as_it_is().await
 }
 
 /// The ledger's key, which signs what is done to the ledger.
@@ -59,7 +67,7 @@ pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
 /// When it is not there or is not the one that signed so far: what is not signed would count for nothing.
 pub async fn key_of(desk: &Desk) -> Result<SecretKey, Stop> {
     let mut report = Report::new();
-    if let Some(key) = of(desk, None).key(&mut report).await? {
+    if let Some(key) = of(desk).key(&mut report).await? {
         return Ok(key);
     }
     let why = report.warnings.first().map_or_else(String::new, |one| one.body.message.clone());
@@ -83,42 +91,25 @@ pub async fn accept_unsigned(desk: &Desk) -> Result<Vec<u64>, Stop> {
 /// # Errors
 /// As [`checkpoint`].
 pub async fn vouch(desk: &Desk, keys: &[Arc<SecretKey>]) -> Result<Report, Stop> {
-    let witness = witness_of(&desk.workspace);
-    let sealing = of(desk, witness.as_deref());
+    let sealing = of(desk);
+    let mut report = Report::new();
+    if let Some(first_use) = sealing.goes_on().await? {
+        report.warn(codes::LEDGER_FIRST_USE, first_use);
+    }
     let now_ms = desk.environment.clock.now_ms();
     let sealed = desk.store.seal(keys, now_ms, true, Durability::Synced).await?;
-    let mut report = Report::new();
-    sealing.tell(&sealed, &mut report);
+    sealing.tell(&sealed, &mut report).await;
     Ok(report)
 }
 
 /// Seals the ledger of a desk, and says what is wrong with that.
 pub async fn checkpoint_or_say(desk: &Desk) -> Report {
-    let witness = witness_of(&desk.workspace);
-    of(desk, witness.as_deref()).seal_or_say().await
+    of(desk).seal_or_say().await
 }
 
-/// Closes a ledger, and keeps the last checkpoint beside the key that signed it once it is on the disk to stay: when the
-/// last process that has the file open closes it, SQLite folds its log into it and syncs both.
-/// A ledger that does not answer is left to the system, which closes its files when the process ends.
+/// Closes a ledger. One that does not answer is left to the system, which closes its files when the process ends.
 pub async fn close(store: Store) {
-    let _ = tokio::time::timeout(CLOSING, closed(store)).await;
-}
-
-async fn closed(store: Store) {
-    let last = match store.closed_to_writers() {
-        None => store.last_sealed().await.ok().flatten(),
-        Some(_) => None,
-    };
-    let (directory, file) = (keys::Directory::of(store.dir()), store.address().file().map(Path::to_owned));
-    store.close().await;
-    if let (Some(note), Some(file)) = (last.and_then(|last| last.note), file)
-        && !files::has_log(&file)
-        && directory.last().is_ok_and(|kept| kept.is_none_or(|kept| goes_on(&kept, &note)))
-    {
-        // One that is not kept is kept the next time.
-        let _ = directory.keep_last(&note);
-    }
+    let _ = tokio::time::timeout(CLOSING, store.close()).await;
 }
 
 /// How long a command that was interrupted takes to seal, and how long to close.
@@ -141,89 +132,92 @@ pub async fn close_in_time(store: Store) {
     }
 }
 
-/// Whether a checkpoint is of the same ledger as one that was kept, and over more records.
-fn goes_on(kept: &str, note: &str) -> bool {
-    let read = |note: &str| Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok();
-    match (read(kept), read(note)) {
-        (Some(kept), Some(new)) => kept.origin() == new.origin() && kept.tree().size < new.tree().size,
-        (kept, new) => kept.is_none() && new.is_some(),
-    }
-}
-
 /// The key that the environment hands over, as text.
 pub fn handed() -> Option<String> {
     environment::variable(VARIABLE).filter(|text| !text.is_empty())
 }
 
-fn of<'a>(desk: &'a Desk, witness: Option<&'a Path>) -> Sealing<'a> {
-    Sealing { environment: &desk.environment, store: &desk.store, witness }
-}
-
-/// Where the witness is.
-pub fn witness_of(workspace: &Workspace) -> Option<PathBuf> {
-    let (written, _) = workspace.host.ledger.witness.as_ref()?;
-    Some(workspace.host.dir.join(written))
+fn of(desk: &Desk) -> Sealing<'_> {
+    Sealing { environment: &desk.environment, store: &desk.store, witness: desk.workspace.witness.as_ref() }
 }
 
 impl Sealing<'_> {
-    /// Seals.
+    /// Seals. The checkpoint is synced before it is shown or kept anywhere: after a loss of power the ledger would
+    /// contradict it.
     ///
     /// # Errors
     /// As [`checkpoint`].
-    async fn seal(&self, durability: Durability) -> Result<Done, Stop> {
+    async fn seal(&self) -> Result<Done, Stop> {
+        let first_use = self.goes_on().await?;
+        let mut done = self.seal_as_it_is().await?;
+        // Where there is no key nothing is kept, and what the key's absence means is said already.
+        if let Some(first_use) = first_use
+            && done.sealed.note.is_some()
+        {
+            done.report.warn(codes::LEDGER_FIRST_USE, first_use);
+        }
+        Ok(done)
+    }
+
+    /// Seals whatever the ledger leads to.
+    async fn seal_as_it_is(&self) -> Result<Done, Stop> {
         let mut report = Report::new();
-        self.goes_on().await?;
         let key = self.key(&mut report).await?;
         let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
         let now_ms = self.environment.clock.now_ms();
-        let sealed = self.store.seal(&keys, now_ms, false, durability).await?;
-        self.tell(&sealed, &mut report);
+        let sealed = self.store.seal(&keys, now_ms, false, Durability::Synced).await?;
+        if !keys.is_empty() {
+            self.tell(&sealed, &mut report).await;
+        }
         Ok(Done { sealed, report })
     }
 
-    /// Whether the ledger goes on from the last checkpoint that its key signed: what was put in its place is not signed.
-    async fn goes_on(&self) -> Result<(), Stop> {
-        let directory = keys::Directory::of(self.store.dir());
-        let Ok(Some(note)) = directory.last() else { return Ok(()) };
-        let last = Note::parse(note.as_bytes()).ok().and_then(|note| Checkpoint::parse(note.text()).ok());
-        let Some(last) = last else { return Ok(()) };
-        if self.store.has_sealed(&last).await? {
-            return Ok(());
+    /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12); gives what is to be
+    /// said where none is kept.
+    async fn goes_on(&self) -> Result<Option<Body>, Stop> {
+        let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
+        let copies = self.copies();
+        let found = copies.read(origin.as_deref());
+        if let Some(why) = kept::departs(self.environment, self.store, &found).await? {
+            let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
+                        begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
+            return Err(Stop::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
-        let body = Body::new(format!(
-            "it does not go on from the checkpoint over {} records of {} that its key has signed",
-            last.tree().size,
-            last.origin()
-        ));
-        let file = shown(self.environment, &directory.last_file());
-        let help = format!(
-            "`quorate ledger verify` says what differs; where another ledger was begun on purpose, remove {file}"
-        );
-        Err(Stop::configuration(codes::LEDGER_CORRUPT, body.help(help)))
+        if let Some(origin) = origin
+            && found.copies.is_empty()
+            && self.store.checkpoint_keys().await?.is_some()
+        {
+            let body = Body::new(format!(
+                "no checkpoint of the ledger {origin} is kept on this machine: what it lost before cannot be told"
+            ));
+            let help = "this is expected once, where a ledger is first used on a machine; from now on its last checkpoint is kept";
+            return Ok(Some(body.help(help)));
+        }
+        Ok(None)
     }
 
-    /// Tells the witness of a checkpoint.
-    fn tell(&self, sealed: &Sealed, report: &mut Report) {
-        if let (Some(path), Some(note)) = (self.witness, &sealed.note)
-            && let Err(error) = witness::append(path, note)
-        {
-            let path = shown(self.environment, path);
-            let body =
-                Body::new(format!("the witness {path} did not take the checkpoint: {}", chain(&error)));
-            report.warn(
-                codes::WITNESS_BEHIND,
-                body.help(
-                    "the checkpoint stands in the ledger; the next one is offered to the witness again",
-                ),
-            );
+    fn copies(&self) -> Copies {
+        Copies::of(self.store.address(), self.environment.state.as_deref())
+    }
+
+    /// Keeps a checkpoint on this machine, and tells the witness of it.
+    async fn tell(&self, sealed: &Sealed, report: &mut Report) {
+        let Some(note) = &sealed.note else { return };
+        let copies = self.copies();
+        for error in copies.keep(note).err().into_iter().flatten() {
+            let body = Body::new(chain(&error));
+            let help = "the checkpoint stands in the ledger; make the directory writable, so that a rollback is noticed";
+            report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
+        }
+        if let Some(witness) = self.witness {
+            let telling = Telling { environment: self.environment, store: self.store, copies: &copies };
+            witness.tell(&telling, sealed, report).await;
         }
     }
 
     /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
     pub async fn seal_or_say(&self) -> Report {
-        // Nobody is shown it but the witness.
-        let durability = if self.witness.is_some() { Durability::Synced } else { Durability::Written };
-        let (why, help) = match tokio::time::timeout(SEALING, self.seal(durability)).await {
+        let (why, help) = match tokio::time::timeout(SEALING, self.seal()).await {
             Ok(Ok(done)) => return done.report,
             Ok(Err(stop)) => (stop.first(), "see what is wrong with `quorate ledger verify`"),
             Err(_) => (

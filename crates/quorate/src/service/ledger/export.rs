@@ -94,7 +94,8 @@ fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
         });
         taken.extend(file.map(|file| ("the ledger", file)));
     }
-    taken.extend(checkpoint::witness_of(workspace).map(|file| ("the witness", file)));
+    let witness = workspace.witness.as_ref().and_then(|witness| witness.file());
+    taken.extend(witness.map(|file| ("the witness", file.to_owned())));
     let configured = [&workspace.host_path, &workspace.council_path].into_iter().flatten();
     taken.extend(configured.map(|file| ("the configuration", file.clone())));
     let is = |other: &Path| place(other).is_ok_and(|other| other == path);
@@ -124,6 +125,14 @@ impl Write for Staged {
 /// # Errors
 /// When there is nothing to export, the ledger does not hold together, or it cannot be written.
 pub async fn export(
+    desk: &Desk,
+    request: &Request,
+    out: &mut (dyn Write + Send),
+) -> Result<Option<Written>, Stop> {
+    write(desk, request, out).await.map_err(Stop::or_diverges)
+}
+
+async fn write(
     desk: &Desk,
     request: &Request,
     out: &mut (dyn Write + Send),

@@ -12,8 +12,13 @@ use crate::service::stop::Stop;
 /// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A run may be named by the beginning of its id.
 ///
 /// # Errors
-/// When there is no such record, it is not sealed yet, or nobody signed the last checkpoint.
+/// When there is no such record, it is not sealed yet, nobody signed the last checkpoint, or something of it is not what it
+/// was.
 pub async fn prove(desk: &Desk, what: &str) -> Result<Proof, Stop> {
+    proof(desk, what).await.map_err(Stop::or_diverges)
+}
+
+async fn proof(desk: &Desk, what: &str) -> Result<Proof, Stop> {
     let (run, n) = find(desk, what).await?;
     let known = trust::known_signers(desk).await;
     match desk.store.prove(&run, n, &known).await {

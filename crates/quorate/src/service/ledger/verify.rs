@@ -5,6 +5,7 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, Report as Diagnostics, codes};
 use quorate_ledger::Store;
+use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::{Checkpoint, Verifier};
 use quorate_ledger::prove::Trusted;
@@ -13,12 +14,12 @@ use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{self, Options, Report, Since, Unverifiable};
 use quorate_ledger::witness::Witness;
 
-use super::checkpoint::witness_of;
 use super::trust;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::keys::Keys;
 use crate::service::stop::{Class, Stop, chain};
+use crate::service::witness::Witness as Configured;
 use crate::service::workspace::{self, Places, Workspace, absolute, shown, shown_ledger};
 
 /// What is asked.
@@ -30,6 +31,8 @@ pub struct Request {
     pub witness: Option<String>,
     /// `--key`.
     pub keys: Vec<String>,
+    /// `--strict`: a machine on which no checkpoint of the ledger is kept is a divergence.
+    pub strict: bool,
     /// Where configuration and ledger are.
     pub places: Places,
 }
@@ -70,9 +73,19 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         Some(since) => Some(checkpoint(environment, since, own.iter().chain(&given))?),
         None => None,
     };
-    let (witness, witness_shown) = witness(environment, request, &workspace, &mut warnings)?;
+    let (witness, witness_shown) = witness_file(environment, request, &workspace, &mut warnings)?;
     let outside = keys.outside()?;
-    let directory = keys.directory();
+    let store = Store::open_to_read(&workspace.ledger).await?;
+    // A ledger whose last checkpoint cannot be read is held against what was kept for its file.
+    let origin = store.last_sealed().await.ok().flatten().map(|sealed| sealed.origin);
+    let copies = Copies::of(&workspace.ledger, environment.state.as_deref());
+    let cosigned = match &workspace.witness {
+        Some(Configured::Service(service)) => {
+            let copy = origin.as_deref().and_then(|origin| copies.cosigned(origin, &service.key));
+            Some((service.key.clone(), copy))
+        }
+        _ => None,
+    };
     let options = Options {
         own,
         given,
@@ -80,10 +93,11 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         signers: outside.signers,
         since,
         witness,
-        last: directory.last().ok().flatten().map(|note| Witness::of(&note)),
+        kept: Some(copies.read(origin.as_deref())),
+        cosigned,
+        strict: request.strict,
         log: Some(workspace.log.clone()),
     };
-    let store = Store::open_to_read(&workspace.ledger).await?;
     let report = verify::verify(&store, options).await;
     store.close().await;
     let report = report.map_err(|error| match error {
@@ -171,7 +185,7 @@ fn checkpoint<'a>(
     Ok(Since::Tree(*checkpoint.tree()))
 }
 
-fn witness(
+fn witness_file(
     environment: &Environment,
     request: &Request,
     workspace: &Workspace,
@@ -179,7 +193,8 @@ fn witness(
 ) -> Result<(Option<Witness>, Option<String>), Stop> {
     let asked = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
     let is_asked = asked.is_some();
-    let Some(path) = asked.or_else(|| witness_of(workspace)) else { return Ok((None, None)) };
+    let configured = workspace.witness.as_ref().and_then(|witness| witness.file());
+    let Some(path) = asked.or_else(|| configured.map(Path::to_owned)) else { return Ok((None, None)) };
     let name = match shown(environment, &path) {
         here if here.is_empty() => ".".to_owned(),
         name => name,

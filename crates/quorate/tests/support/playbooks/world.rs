@@ -91,7 +91,7 @@ impl World {
         let environment = Environment {
             directory: dir.path().to_owned(),
             ledger: None,
-            state: None,
+            state: Some(dir.path().join("state")),
             users: vec![rustix::process::geteuid().as_raw()],
             trust: Trust::default().all(),
             user: "ada".to_owned(),

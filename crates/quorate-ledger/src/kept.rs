@@ -1,0 +1,298 @@
+//! Rollback protection (D12): the last checkpoint that the ledger's own key signed, kept outside of the ledger.
+//!
+//! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/` beside the
+//! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. Beside the
+//! key stands, too, which ledger each file or database was, so that one with another identity does not take its place
+//! unnoticed.
+//!
+//! This module owns the files. Whether the ledger leads to a checkpoint, [`crate::Store::has_sealed`] and
+//! [`crate::verify`] say.
+
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use quorate_kernel::entropy::sha256_hex;
+
+use crate::aside;
+use crate::keys::{self, Directory};
+use crate::note::{Checkpoint, Cosigner, MAX_BYTES, Note};
+use crate::store::address::Address;
+use crate::store::files;
+
+/// The directory of the copies, below `keys/` and below the state directory.
+const FOLDER: &str = "checkpoints";
+
+/// Where the copies of a ledger are.
+#[derive(Debug, Clone)]
+pub struct Copies {
+    keys: Directory,
+    state: Option<PathBuf>,
+    ledger_dir: PathBuf,
+    called: String,
+}
+
+/// What is kept of a ledger.
+#[derive(Debug, Clone, Default)]
+pub struct Kept {
+    /// The copies that are there.
+    pub copies: Vec<Copy>,
+    /// The origin that was kept for the ledger's file or database, where it is not the one that the ledger has.
+    pub replaced: Option<String>,
+}
+
+/// A copy of the last checkpoint.
+#[derive(Debug, Clone)]
+pub struct Copy {
+    /// Its file.
+    pub path: PathBuf,
+    /// The signed note, or why the file holds none.
+    pub note: Result<String, String>,
+}
+
+/// Why a copy is not written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The checkpoint is no signed note.
+    #[error("cannot keep the checkpoint: {0}")]
+    NoCheckpoint(String),
+    /// The copy that is there and the checkpoint cannot both be of one ledger.
+    #[error("cannot replace the checkpoint in {}: {why}", path.display())]
+    Contradicts {
+        /// The copy.
+        path: PathBuf,
+        /// How.
+        why: String,
+    },
+    /// The file system refuses.
+    #[error(transparent)]
+    File(#[from] keys::Error),
+}
+
+impl Copies {
+    /// Those of the ledger at an address. `state` is the user's state directory for Quorate; `None` where there is none.
+    pub fn of(address: &Address, state: Option<&Path>) -> Self {
+        Copies {
+            keys: Directory::of(address.dir()),
+            state: state.map(Path::to_owned),
+            ledger_dir: address.dir().to_owned(),
+            called: address.called(),
+        }
+    }
+
+    /// Reads what is kept of the ledger with this origin; `None` is a ledger without a checkpoint.
+    pub fn read(&self, origin: Option<&str>) -> Kept {
+        let mut kept = Kept::default();
+        let pin = self.pin();
+        let pinned = match text(&pin) {
+            Ok(text) => text.map(|text| text.trim_end_matches('\n').to_owned()),
+            Err(why) => {
+                kept.copies.push(Copy { path: pin, note: Err(why) });
+                None
+            }
+        };
+        let identity = origin.or(pinned.as_deref());
+        for path in identity.iter().flat_map(|identity| self.files(identity)) {
+            let found = text(&path).and_then(|text| text.map(|text| of(&text, identity)).transpose());
+            kept.copies.extend(found.transpose().map(|note| Copy { path, note }));
+        }
+        kept.copies.extend(self.of_older_version(identity));
+        kept.replaced = pinned.filter(|pinned| origin.is_some_and(|origin| origin != pinned));
+        kept
+    }
+
+    /// Keeps a checkpoint in both places. One over fewer records than the copy that is there is not written: another
+    /// process signed a later one meanwhile.
+    ///
+    /// # Errors
+    /// What could not be written, one for each place.
+    pub fn keep(&self, note: &str) -> Result<(), Vec<Error>> {
+        let checkpoint = parse(note).map_err(|why| vec![Error::NoCheckpoint(why)])?;
+        let mut errors = Vec::new();
+        for path in self.files(checkpoint.origin()) {
+            errors.extend(self.keep_at(&path, note, &checkpoint).err());
+        }
+        errors.extend(self.keep_pin(checkpoint.origin()).err());
+        // A version before this one kept one file for all ledgers of the directory.
+        if errors.is_empty()
+            && let Err(error) = self.take_over()
+        {
+            errors.push(error);
+        }
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// The last checkpoint of a ledger that a witness signed; `None` where there is none.
+    pub fn cosigned(&self, origin: &str, cosigner: &Cosigner) -> Option<Copy> {
+        let path = self.cosigned_file(origin, cosigner);
+        let note = text(&path).and_then(|text| text.map(|text| of(&text, Some(origin))).transpose());
+        note.transpose().map(|note| Copy { path, note })
+    }
+
+    /// Keeps a checkpoint that a witness signed, unless one over more records is kept.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), Error> {
+        let checkpoint = parse(note).map_err(Error::NoCheckpoint)?;
+        self.keep_at(&self.cosigned_file(checkpoint.origin(), cosigner), note, &checkpoint)
+    }
+
+    fn cosigned_file(&self, origin: &str, cosigner: &Cosigner) -> PathBuf {
+        let name = sha256_hex(format!("{origin}\n{}", cosigner.name()).as_bytes());
+        self.beside_key().join(format!("{name}.cosigned"))
+    }
+
+    /// Takes the copies of a ledger away, since a person said that it was rolled back on purpose. They are moved to
+    /// `aside/`.
+    ///
+    /// # Errors
+    /// When one cannot be moved; then the others may have been.
+    pub fn give_up(&self, origin: Option<&str>) -> std::io::Result<()> {
+        let kept = self.read(origin);
+        // A ledger without a checkpoint is to be another one than the one that was kept here.
+        let other = kept.replaced.is_some() || origin.is_none();
+        let pin = Some(self.pin()).filter(|pin| other && pin.exists());
+        for path in kept.copies.into_iter().map(|copy| copy.path).chain(pin) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("checkpoint");
+            let mut bytes = Vec::new();
+            files::open(&path)?.read_to_end(&mut bytes)?;
+            aside::keep(&self.ledger_dir, name, &bytes)?;
+            files::remove(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Another ledger begins at this address, since the file that was there is broken and set aside: what was kept for the
+    /// address goes to `aside/`.
+    pub(crate) fn begin_anew(&self) -> std::io::Result<()> {
+        for path in [self.pin(), self.keys.last_file()].iter().filter(|path| path.exists()) {
+            aside::take(&self.ledger_dir, path)?;
+        }
+        Ok(())
+    }
+
+    /// The files of a ledger's copies.
+    fn files(&self, origin: &str) -> Vec<PathBuf> {
+        // An origin may be any text: its hash is a file's name everywhere.
+        let name = format!("{}.note", sha256_hex(origin.as_bytes()));
+        let state = self.state.as_ref().map(|state| state.join(FOLDER).join(&name));
+        std::iter::once(self.beside_key().join(&name)).chain(state).collect()
+    }
+
+    fn beside_key(&self) -> PathBuf {
+        self.keys.path().join(FOLDER)
+    }
+
+    /// The file that has the origin of the ledger that lies here.
+    fn pin(&self) -> PathBuf {
+        self.beside_key().join(format!("{}.origin", &sha256_hex(self.called.as_bytes())[..32]))
+    }
+
+    /// The one file that an older version kept for all ledgers of a directory, where it is of this one or unreadable.
+    fn of_older_version(&self, identity: Option<&str>) -> Option<Copy> {
+        let path = self.keys.last_file();
+        let note = match text(&path) {
+            // It was not synced: a loss of power could leave it empty.
+            Ok(found) => found.filter(|text| !text.is_empty())?,
+            Err(why) => return Some(Copy { path, note: Err(why) }),
+        };
+        match parse(&note) {
+            // Of another ledger of the directory.
+            Ok(checkpoint) if identity != Some(checkpoint.origin()) => None,
+            Ok(_) => Some(Copy { path, note: Ok(note) }),
+            Err(why) => Some(Copy { path, note: Err(why) }),
+        }
+    }
+
+    fn take_over(&self) -> Result<(), Error> {
+        let path = self.keys.last_file();
+        let Ok(Some(note)) = text(&path) else { return Ok(()) };
+        if let Ok(checkpoint) = parse(&note) {
+            for file in self.files(checkpoint.origin()) {
+                self.keep_at(&file, &note, &checkpoint)?;
+            }
+        }
+        let gone = files::remove(&path);
+        gone.map_err(|source| keys::Error::Io { doing: "remove", path, source }.into())
+    }
+
+    fn keep_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), Error> {
+        let contradicts = |why: String| Error::Contradicts { path: path.to_owned(), why };
+        self.put(path, note, |before| {
+            let before = of(before, Some(new.origin())).and_then(|note| parse(&note)).map_err(contradicts)?;
+            let (before, after) = (before.tree(), new.tree());
+            if before.size == after.size && before.root != after.root {
+                let why = format!("it has another root for the same {} records", after.size);
+                return Err(contradicts(why));
+            }
+            Ok(before.size < after.size)
+        })
+    }
+
+    fn keep_pin(&self, origin: &str) -> Result<(), Error> {
+        let path = self.pin();
+        self.put(&path, &format!("{origin}\n"), |before| match before.trim_end_matches('\n') == origin {
+            true => Ok(false),
+            false => Err(Error::Contradicts { path: path.clone(), why: format!("it is of {before:?}") }),
+        })
+    }
+
+    /// Writes a file unless the one that is there says otherwise, while no other process does.
+    fn put(
+        &self,
+        path: &Path,
+        new: &str,
+        replaces: impl FnOnce(&str) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let dir = path.parent().unwrap_or(path);
+        match dir.starts_with(self.keys.path()) {
+            true => self.keys.prepare()?,
+            false => {
+                dir.parent().map_or(Ok(()), files::private_dir).map_err(|error| cannot("make", dir, error))?
+            }
+        }
+        files::private_dir(dir).map_err(|error| cannot("make", dir, error))?;
+        keys::put_in_turn(dir, path, new, || match text(path) {
+            Ok(None) => Ok(true),
+            Ok(Some(before)) => replaces(&before),
+            Err(why) => Err(Error::Contradicts { path: path.to_owned(), why }),
+        })
+    }
+}
+
+fn cannot(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
+    keys::Error::Io { doing, path: path.to_owned(), source }.into()
+}
+
+/// A file's text; `None` where it is not there.
+fn text(path: &Path) -> Result<Option<String>, String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        files::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) if bytes.len() > MAX_BYTES => Err(format!("it is longer than {MAX_BYTES} bytes")),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".to_owned()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(format!("it cannot be read: {error}")),
+    }
+}
+
+/// A note that is a checkpoint of this ledger.
+fn of(note: &str, origin: Option<&str>) -> Result<String, String> {
+    let checkpoint = parse(note)?;
+    match origin.is_some_and(|origin| origin != checkpoint.origin()) {
+        true => Err(format!("it is of another ledger, {}", checkpoint.origin())),
+        false => Ok(note.to_owned()),
+    }
+}
+
+/// What a note says, whoever signed it.
+pub(crate) fn parse(note: &str) -> Result<Checkpoint, String> {
+    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! `quorate ledger accept-rollback`.
+
+use clap::Args;
+
+use crate::cli::arguments::{ShapeArguments, Tabular};
+use crate::cli::desk::{at_desk, done};
+use crate::cli::exit::Exit;
+use crate::cli::render;
+use crate::cli::terminal::Terminal;
+use crate::service::environment::Environment;
+use crate::service::ledger::rollback;
+use crate::service::runs;
+
+/// Go on with a ledger that was restored from a backup, or begun anew in another one's place
+///
+/// A ledger that does not lead to the last checkpoint that its key signed on this machine is not signed any more. This
+/// command records in the ledger who accepts that and why, moves the kept checkpoint to `aside/`, and signs a new one. A
+/// witness that has seen the lost records still contradicts the ledger afterwards.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  quorate ledger accept-rollback --reason \"restored Monday's backup after the disk failed\""
+)]
+pub(in crate::cli) struct Arguments {
+    /// What happened: it is recorded in the ledger, and `quorate ledger verify` shows it
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    shape: ShapeArguments,
+}
+
+pub(in crate::cli) async fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let format = arguments.shape.format;
+    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    at_desk(opened, format.into(), terminal, async |desk| {
+        let accepted = rollback::accept(desk, &arguments.reason).await?;
+        let text = match format {
+            Tabular::Human => render::ledger::accepted(&accepted),
+            Tabular::Json => render::ledger::accepted_json(&accepted),
+        };
+        Ok(done(&text, desk, terminal))
+    })
+    .await
+}

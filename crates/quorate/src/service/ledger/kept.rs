@@ -1,0 +1,44 @@
+//! Whether a ledger leads to the checkpoints that are kept of it on this machine (D12).
+
+use quorate_ledger::Store;
+use quorate_ledger::kept::Kept;
+use quorate_ledger::note::{Checkpoint, Note};
+
+use crate::service::environment::Environment;
+use crate::service::stop::Stop;
+use crate::service::workspace::shown;
+
+/// How a ledger departs from what is kept of it, in words; `None` where it leads to every copy.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn departs(environment: &Environment, store: &Store, kept: &Kept) -> Result<Option<String>, Stop> {
+    for copy in &kept.copies {
+        let file = shown(environment, &copy.path);
+        let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
+            Ok(Ok(checkpoint)) => checkpoint,
+            Ok(Err(why)) => {
+                return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
+            }
+            Err(why) => {
+                return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
+            }
+        };
+        if !store.has_sealed(&checkpoint).await? {
+            return Ok(Some(format!(
+                "it does not go on from the checkpoint over {} records of {} that its key has signed ({file})",
+                checkpoint.tree().size,
+                checkpoint.origin()
+            )));
+        }
+    }
+    Ok(kept
+        .replaced
+        .as_ref()
+        .map(|origin| format!("the ledger {origin} was kept here, and another one is in its place")))
+}
+
+fn checkpoint_of(note: &str) -> Result<Checkpoint, String> {
+    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,63 @@
+//! Going on with a ledger after a backup was restored on purpose (D12).
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::consultation::object;
+use quorate_kernel::ports::ledger::{Entry, Kind};
+use quorate_ledger::kept::Copies;
+use serde_json::{Value, json};
+
+use super::{checkpoint, kept};
+use crate::service::desk::Desk;
+use crate::service::stop::{Class, Stop, chain};
+
+/// A rollback that a person accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// How the ledger departs from what was kept; `None` where it does not, and then nothing was done.
+    pub departs: Option<String>,
+    /// How many records the checkpoint is over that is kept from now on.
+    pub size: u64,
+}
+
+/// Goes on with a ledger that was rolled back on purpose: a record of the ledger's own says who accepted that, why, and what
+/// was given up; the copies go to `aside/`, and the next checkpoint is kept instead.
+///
+/// # Errors
+/// When the reason is empty, the ledger does not take the record, or a copy cannot be moved.
+pub async fn accept(desk: &Desk, reason: &str) -> Result<Accepted, Stop> {
+    if reason.trim().is_empty() {
+        let body = Body::new("cannot accept a rollback: the reason is empty")
+            .help("say what was restored, and from where");
+        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+    }
+    let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
+    let copies = Copies::of(desk.store.address(), desk.environment.state.as_deref());
+    let kept = copies.read(origin.as_deref());
+    let departs = kept::departs(&desk.environment, &desk.store, &kept).await?;
+    if departs.is_some() {
+        let key = checkpoint::key_of(desk).await?;
+        let reason = desk.workspace.redaction.redactor.redact(reason.trim()).0;
+        let given_up: Vec<Value> =
+            kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
+        let data = json!({
+            "reason": reason,
+            "by": desk.environment.user,
+            "given_up": given_up,
+            "replaced": kept.replaced,
+        });
+        let at_ms = desk.environment.clock.now_ms();
+        desk.store.tell(Entry { kind: Kind::RolledBack, at_ms, data: object(data) }, &key).await?;
+        copies.give_up(origin.as_deref()).map_err(|error| {
+            let body = Body::new(format!("cannot move the kept checkpoint aside: {}", chain(&error)));
+            let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
+            Stop::configuration(codes::FILE_UNWRITABLE, body.help(help))
+        })?;
+    }
+    let done = match departs {
+        Some(_) => checkpoint::after_rollback(desk).await?,
+        None => checkpoint::checkpoint(desk).await?,
+    };
+    let size = done.sealed.tree.size;
+    desk.absorb(done.report);
+    Ok(Accepted { departs, size })
+}

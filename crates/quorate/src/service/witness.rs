@@ -1,0 +1,156 @@
+//! The witness: who else keeps the ledger's checkpoints. A file that each is appended to, or a service that is asked over HTTP
+//! to sign each (c2sp.org/tlog-witness). This is the one place where it is looked up and told.
+
+#[cfg(feature = "http-witness")]
+mod http;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_ledger::Store;
+use quorate_ledger::kept::Copies;
+use quorate_ledger::note::Cosigner;
+use quorate_ledger::store::Sealed;
+use quorate_ledger::witness;
+use quorate_manifest::host::Configuration;
+
+use super::environment::Environment;
+use super::stop::{Stop, chain};
+
+/// Who else keeps the checkpoints.
+#[derive(Debug, Clone)]
+pub enum Witness {
+    /// A file that each is appended to.
+    File(PathBuf),
+    /// A service that signs each.
+    Service(Service),
+}
+
+/// A witness that is asked over HTTP.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Its URL, to which `/add-checkpoint` is added.
+    pub url: String,
+    /// Its key.
+    pub key: Cosigner,
+    /// Whether it did not answer this process: it is not waited for again.
+    silent: Arc<AtomicBool>,
+}
+
+/// What is told.
+pub struct Telling<'a> {
+    /// The surroundings.
+    pub environment: &'a Environment,
+    /// The ledger.
+    pub store: &'a Store,
+    /// Where what a witness signed is kept.
+    pub copies: &'a Copies,
+}
+
+impl Witness {
+    /// The witness of a configuration.
+    ///
+    /// # Errors
+    /// When its key is missing or none, or this program cannot ask it.
+    pub fn of(host: &Configuration) -> Result<Option<Witness>, Stop> {
+        let key = host.ledger.witness_key.as_ref().map(|(key, _)| key.as_str());
+        let Some((written, _)) = &host.ledger.witness else {
+            return match key {
+                None => Ok(None),
+                Some(_) => Err(unusable(
+                    "`ledger.witness_key` is the key of a witness with a URL, and `ledger.witness` names none",
+                )),
+            };
+        };
+        let is_url = written.starts_with("http://") || written.starts_with("https://");
+        match (is_url, key) {
+            (false, None) => Ok(Some(Witness::File(host.dir.join(written)))),
+            (false, Some(_)) => {
+                Err(unusable("`ledger.witness` is a file, and `ledger.witness_key` is for one with a URL"))
+            }
+            (true, None) => Err(unusable(&format!(
+                "cannot believe the witness {written}: `ledger.witness_key` is missing"
+            ))),
+            (true, Some(key)) => {
+                let key = Cosigner::from_text(key)
+                    .map_err(|error| unusable(&format!("cannot read `ledger.witness_key`: {error}")))?;
+                can_ask(written)?;
+                let url = written.trim_end_matches('/').to_owned();
+                Ok(Some(Witness::Service(Service { url, key, silent: Arc::default() })))
+            }
+        }
+    }
+
+    /// The file; `None` where it is none.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Witness::File(path) => Some(path),
+            Witness::Service(_) => None,
+        }
+    }
+
+    /// Tells it of a signed checkpoint. What is wrong with that is said: nothing that was recorded depends on it.
+    pub async fn tell(&self, telling: &Telling<'_>, sealed: &Sealed, report: &mut Report) {
+        let Some(note) = &sealed.note else { return };
+        let (name, told) = match self {
+            Witness::File(path) => {
+                (shown(telling.environment, path), witness::append(path, note).map_err(|error| chain(&error)))
+            }
+            Witness::Service(service) => (service.url.clone(), service.cosign(telling, sealed, note).await),
+        };
+        if let Err(why) = told {
+            let body = Body::new(format!("the witness {name} did not take the checkpoint: {why}"));
+            let help = "the checkpoint stands in the ledger; the next one is offered to the witness again";
+            report.warn(codes::WITNESS_BEHIND, body.help(help));
+        }
+    }
+}
+
+impl Service {
+    /// Has a checkpoint signed, and keeps that, unless it was signed before or the witness was silent already.
+    async fn cosign(&self, telling: &Telling<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
+        if self.silent.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.ask(telling, sealed, note).await
+    }
+
+    #[cfg(feature = "http-witness")]
+    async fn ask(&self, telling: &Telling<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
+        http::cosign(self, telling, sealed, note).await
+    }
+
+    #[cfg(not(feature = "http-witness"))]
+    async fn ask(&self, _: &Telling<'_>, _: &Sealed, _: &str) -> Result<(), String> {
+        Err("this program was built without the feature `http-witness`".to_owned())
+    }
+
+    /// Takes note that the witness does not answer.
+    #[cfg(feature = "http-witness")]
+    fn is_silent(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a user in this directory calls a file.
+fn shown(environment: &Environment, path: &Path) -> String {
+    path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
+}
+
+fn unusable(why: &str) -> Stop {
+    let help = "name a file, or a URL with `witness_key = \"<name>+<id>+<key>\"`, as the witness's operator gives it";
+    Stop::configuration(codes::WITNESS_UNREADABLE, Body::new(why).help(help))
+}
+
+fn can_ask(url: &str) -> Result<(), Stop> {
+    if cfg!(feature = "http-witness") {
+        return Ok(());
+    }
+    let body = Body::new(format!(
+        "cannot ask the witness {url}: this program was built without the feature `http-witness`"
+    ));
+    let help = "build it with `cargo install --path crates/quorate --features http-witness`, or name a file";
+    Err(Stop::configuration(codes::FEATURE_MISSING, body.help(help)))
+}

@@ -1,0 +1,111 @@
+//! Asking a witness over HTTP. An answer is waited for a few seconds and read up to a bound; redirects are not followed.
+
+use std::sync::Once;
+use std::time::Duration;
+
+use quorate_ledger::note::Note;
+use quorate_ledger::store::Sealed;
+use quorate_ledger::witness::remote::{self, Answer, MAX_BYTES};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+
+use super::{Service, Telling};
+use crate::service::stop::chain;
+
+/// How long a witness may take, with everything.
+const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Has a checkpoint signed by a witness, and keeps what it signed.
+///
+/// # Errors
+/// Why it is not signed, in words.
+pub(super) async fn cosign(
+    service: &Service,
+    telling: &Telling<'_>,
+    sealed: &Sealed,
+    note: &str,
+) -> Result<(), String> {
+    let size = sealed.tree.size;
+    let before = last(service, telling, sealed);
+    if before == Some(size) {
+        return Ok(());
+    }
+    let mut old = before.filter(|before| *before <= size).unwrap_or(0);
+    // Who has seen another size says which, and is asked once more.
+    for again in [true, false] {
+        match ask(service, telling, sealed, note, old).await? {
+            Answer::Cosigned(signed) => {
+                return telling.copies.keep_cosigned(&signed, &service.key).map_err(|error| chain(&error));
+            }
+            Answer::Seen(seen) if seen > size => {
+                return Err(format!(
+                    "it has seen {seen} records, and this ledger has {size}: it was rolled back"
+                ));
+            }
+            Answer::Seen(seen) if again && seen != old => old = seen,
+            Answer::Seen(seen) => {
+                return Err(format!("it has seen another tree of {seen} records than this ledger has"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Over how many records the last checkpoint is that the witness signed, where one is kept and holds.
+fn last(service: &Service, telling: &Telling<'_>, sealed: &Sealed) -> Option<u64> {
+    let copy = telling.copies.cosigned(&sealed.origin, &service.key)?;
+    let note = Note::parse(copy.note.ok()?.as_bytes()).ok()?;
+    service.key.signed(&note).ok()?;
+    Some(quorate_ledger::note::Checkpoint::parse(note.text()).ok()?.tree().size)
+}
+
+async fn ask(
+    service: &Service,
+    telling: &Telling<'_>,
+    sealed: &Sealed,
+    note: &str,
+    old: u64,
+) -> Result<Answer, String> {
+    let path = match old {
+        0 => Vec::new(),
+        old => telling.store.consistency(old, &sealed.tree).await.map_err(|error| chain(&error))?,
+    };
+    let body = remote::request(old, &path, note);
+    let answered = tokio::time::timeout(PATIENCE, send(&service.url, body)).await;
+    let answered =
+        answered.unwrap_or_else(|_| Err(format!("it does not answer within {} s", PATIENCE.as_secs())));
+    let (status, answer) = answered.inspect_err(|_| service.is_silent())?;
+    remote::answer(status, &answer, note, &service.key)
+}
+
+async fn send(url: &str, body: String) -> Result<(u16, Vec<u8>), String> {
+    let url = Url::parse(&format!("{url}/add-checkpoint"))
+        .map_err(|error| format!("its URL cannot be read: {error}"))?;
+    let client = client(&url).map_err(|error| chain(&error))?;
+    let sent = client.post(url).body(body).send().await;
+    let mut response = sent.map_err(|error| chain(&error.without_url()))?;
+    let status = response.status().as_u16();
+    let mut answer = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| chain(&error.without_url()))? {
+        answer.extend_from_slice(&chunk);
+        if answer.len() > MAX_BYTES {
+            return Err(format!("its answer is longer than {MAX_BYTES} bytes"));
+        }
+    }
+    Ok((status, answer))
+}
+
+/// A client that speaks TLS with ring, and goes past the proxy to our own machine.
+fn client(url: &Url) -> Result<Client, reqwest::Error> {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Another provider that was installed before serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    let builder = Client::builder().connect_timeout(CONNECT).redirect(Policy::none());
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let loopback =
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if loopback { builder.no_proxy().build() } else { builder.build() }
+}
