@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use quorate_kernel::ports::executor::Failure;
@@ -35,9 +36,11 @@ pub(super) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// A fresh one. `tempfile` creates it with mode 0700.
+    /// A fresh one.
     pub(super) fn new() -> Result<Self, Failure> {
-        let dir = tempfile::Builder::new().prefix("quorate-").tempdir().map_err(unwritable)?;
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let dir =
+            tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(unwritable)?;
         let private = PrivateDir { dir };
         for folder in [WORK, HOME] {
             std::fs::create_dir(private.path().join(folder)).map_err(unwritable)?;
