@@ -225,7 +225,7 @@ async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
     }
     // Content that looks like a note, of a program that writes none, is proven by the turn's id.
     let words = "<!-- quorate: mine -->";
-    let id = quorate_kernel::entropy::sha256_hex(b"x\02026-05-18T18:23:12Z\0<!-- quorate: mine -->");
+    let id = quorate_kernel::entropy::sha256_hex(b"x\x002026-05-18T18:23:12Z\x00<!-- quorate: mine -->");
     let header = format!("=== TURN id=t_{} participant=x ts=2026-05-18T18:23:12Z ===", &id[..12]);
     journal.write(format!("{header}\n{words}\n"));
     assert_eq!(&*journal.afresh().await[0].content, words);
