@@ -82,7 +82,7 @@ env | cut -d= -f1 > names
 echo '{"type": "result", "is_error": false, "result": "Good."}'"#;
     drop(command(dir.path(), script, json!({})));
     let table = json!({"command": "db", "env": ["CARGO_PKG_NAME"]}).as_object().cloned().unwrap();
-    let servers: Servers = Arc::new([("db".to_owned(), table)].into());
+    let servers = Servers::new([("db".to_owned(), table)].into());
     let block = json!({"preset": "claude", "command": "./member.sh"});
     let member = try_executor("agent-cli", dir.path(), block, servers).unwrap();
     let mut asked = turn(&*member, "Well?", Duration::from_secs(20));

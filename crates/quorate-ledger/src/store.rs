@@ -182,7 +182,7 @@ impl Store {
         loop {
             match Arc::try_unwrap(connection) {
                 // A failed close loses nothing: the log is folded in by the next one who opens.
-                Ok(last) => return drop(last.into_inner().close().await),
+                Ok(last) => return drop(Box::pin(last.into_inner().close()).await),
                 Err(shared) => connection = shared,
             }
             // A commit is just ending.

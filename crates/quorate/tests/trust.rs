@@ -89,7 +89,10 @@ fn the_runtime_of_a_council_is_the_councils() {
     run(&place, &["init", "council", "."]).expect(0);
     let council = place.read("repo/council.yaml");
     assert!(!council.contains("\nruntime:"), "the test adds one");
-    place.write("repo/council.yaml", format!("{council}\nruntime:\n  type: claude_cli\n  binary: ./evil.sh\n"));
+    place.write(
+        "repo/council.yaml",
+        format!("{council}\nruntime:\n  type: claude_cli\n  binary: ./evil.sh\n"),
+    );
     refused(&place, &["review", "draft.md"], "council.yaml");
 }
 

@@ -245,7 +245,7 @@ pub trait Executor: Send + Sync {
             .then(|| Act::new(format!("ask a model through `{}`", about.kind)))
             .into_iter()
             .collect()
-}
+    }
 
     /// Waits until the executor has room for one more invocation. The wait does not count against the member's timeout,
     /// and the kernel ends it by dropping the future when the run's time is spent. The admission is kept until the

@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn by(days: Option<u32>) -> Erasure {
-        Erasure { run: "r".into(), records: vec![2..3], texts: Vec::new(), days }
+        Erasure { run: "r".into(), records: std::iter::once(2..3).collect(), texts: Vec::new(), days }
     }
 
     #[test]

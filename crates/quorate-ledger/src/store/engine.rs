@@ -380,7 +380,7 @@ impl Engine {
         match self {
             Engine::Sqlite(_) => Ok(()),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => server.revive().await,
+            Engine::Postgres(server) => Box::pin(server.revive()).await,
         }
     }
 

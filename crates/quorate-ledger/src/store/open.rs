@@ -65,7 +65,7 @@ impl Store {
             // Where that fails, SQLite says what is wrong with the place.
             let _ = files::make_privately(path);
         }
-        let connected = connect(path).await;
+        let connected = Box::pin(connect(path)).await;
         drop(opening);
         match connected {
             Ok(connected) => {
@@ -75,13 +75,13 @@ impl Store {
                 Ok(Opened { store: store(path, connected), set_aside: None })
             }
             Err(error) if is_corrupt(&error) && is_called_like_a_ledger(path) => {
-                Store::start_anew(path, dir).await
+                Box::pin(Store::start_anew(path, dir)).await
             }
             Err(error) if is_corrupt(&error) => {
                 Err(unavailable(format!("{} is no ledger", path.display()), error))
             }
             // It can be written, by another process at the moment.
-            Err(error) if path.is_file() && !is_busy(&error) => match connect_to_read(path).await {
+            Err(error) if path.is_file() && !is_busy(&error) => match Box::pin(connect_to_read(path)).await {
                 Ok(connected) => Ok(Opened { store: store(path, connected), set_aside: None }),
                 Err(_) => Err(unanswered(&address, error)),
             },
@@ -95,7 +95,7 @@ impl Store {
     /// [`Error::Unavailable`]: where it is not there, is none, or cannot be read.
     pub async fn open_to_read(address: &Address) -> Result<Store, Error> {
         let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
-        let opened = match connect_to_read(path).await {
+        let opened = match Box::pin(connect_to_read(path)).await {
             Ok((mut connection, _)) => has_tables_alone(&mut connection).await.map(|()| connection),
             Err(error) => Err(error),
         };
@@ -130,9 +130,8 @@ impl Store {
                     made = address.make_dir().is_ok();
                     log_index(dir).await
                 };
-                let (connection, is_new) = super::postgres::Server::connect(url, log_index)
-                    .await
-                    .map_err(|error| unanswered(address, error))?;
+                let connected = Box::pin(super::postgres::Server::connect(url, log_index)).await;
+                let (connection, is_new) = connected.map_err(|error| unanswered(address, error))?;
                 if is_new && made {
                     key_of_its_own(dir)?;
                 }

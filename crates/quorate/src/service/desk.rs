@@ -283,10 +283,10 @@ impl Desk {
     /// interrupted and the ledger takes too long: then the next one seals it.
     pub async fn close(self) {
         if self.store.has_appended() {
-            checkpoint::in_time(&self.store, self.seal()).await;
+            checkpoint::in_time(&self.store, Box::pin(self.seal())).await;
         }
         if let Some(store) = Arc::into_inner(self.store) {
-            checkpoint::close_in_time(store).await;
+            Box::pin(checkpoint::close_in_time(store)).await;
         }
     }
 

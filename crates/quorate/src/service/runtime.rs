@@ -273,14 +273,14 @@ impl Ready {
         }
         let Runtime { environment, witness, .. } = &self.runtime;
         let sealing = Sealing { environment, store: &self.store, witness: witness.as_ref() };
-        checkpoint::in_time(&self.store, sealing.seal_or_say()).await.unwrap_or_default()
+        checkpoint::in_time(&self.store, Box::pin(sealing.seal_or_say())).await.unwrap_or_default()
     }
 
     /// Closes the ledger.
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {
-            checkpoint::close_in_time(store).await;
+            Box::pin(checkpoint::close_in_time(store)).await;
         }
     }
 }

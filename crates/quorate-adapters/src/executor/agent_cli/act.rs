@@ -39,6 +39,7 @@ fn below(dir: &Path, word: &str) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make files")]
 mod tests {
     use super::*;
 

@@ -82,7 +82,7 @@ impl Program {
             variables: self.environment.variables(),
             cwd: self.cwd.clone(),
             sandbox: None,
-            private: None,
+            _private: None,
         };
         let program = launch.program.clone();
         let no_room = |error: std::io::Error| command::not_started(&program, &error).to_string();

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where the files of an attempt are reached")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::Failure;
@@ -24,7 +25,8 @@ impl AnswerFiles {
         let failed = |error: std::io::Error| {
             Failure::failed(format!("no temporary files can be written ({error}); check TMPDIR"))
         };
-        let dir = tempfile::Builder::new().prefix("quorate-").tempdir().map_err(failed)?;
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let dir = tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(failed)?;
         let files = AnswerFiles { dir };
         for (path, content) in [(files.schema(), schema), (files.servers(), servers)] {
             if let Some(content) = content {

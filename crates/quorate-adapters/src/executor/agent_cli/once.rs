@@ -64,7 +64,7 @@ impl Once {
             variables: self.environment.variables(),
             cwd: self.dir.clone(),
             sandbox: None,
-            private: None,
+            _private: None,
         };
         let says = |what: &str| Err(format!("`{}` {what}", self.command));
         let late = format!("did not end within {} ms", timeout.as_millis());

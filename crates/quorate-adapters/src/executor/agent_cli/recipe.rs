@@ -216,7 +216,7 @@ impl Recipe {
         let sandbox = sandbox.map_err(|error| {
             Failure::failed(format!("cannot make a temporary directory: {error}; check TMPDIR"))
         })?;
-        Ok(Launch { program, arguments, variables, cwd, sandbox: sandbox.flatten(), private })
+        Ok(Launch { program, arguments, variables, cwd, sandbox: sandbox.flatten(), _private: private })
     }
 
     /// Learns the version of a program that is known by name.

@@ -177,7 +177,7 @@ fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
     let recipe = read(json!({"preset": "claude", "command": "sh", "tools": ["Read"], "cwd": "tmp"})).unwrap();
     let mut asked = probe::question(Duration::from_secs(1));
     let launch = recipe.prepare(&asked, None).unwrap().launch;
-    assert!(launch.private.is_some() && launch.cwd.read_dir().unwrap().count() == 0, "{launch:?}");
+    assert!(launch._private.is_some() && launch.cwd.read_dir().unwrap().count() == 0, "{launch:?}");
     let words: Vec<_> = launch.arguments.iter().filter_map(|word| word.to_str()).collect();
     for word in ["--tools=Read", "--allowedTools=Read", "--add-dir=/tmp", "--safe-mode", "--setting-sources="]
     {
@@ -189,7 +189,7 @@ fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
     asked.speaking = Some(Arc::new(fixture::speaking(None, &[])));
     let launch = recipe.prepare(&asked, None).unwrap().launch;
     assert!(
-        launch.private.is_none() && launch.cwd == std::path::Path::new("/tmp") && off(&launch),
+        launch._private.is_none() && launch.cwd == std::path::Path::new("/tmp") && off(&launch),
         "{launch:?}"
     );
     assert!(launch.arguments.iter().any(|word| word == "--tools=Read"));

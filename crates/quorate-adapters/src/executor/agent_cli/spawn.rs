@@ -27,7 +27,7 @@ pub(super) struct Launch {
     /// What it cannot reach; `None` lets it reach what we reach.
     pub(super) sandbox: Option<Sandbox>,
     /// A judge's private directory, which is removed once the command and all that it started have ended.
-    pub(super) private: Option<PrivateDir>,
+    pub(super) _private: Option<PrivateDir>,
 }
 
 impl Launch {

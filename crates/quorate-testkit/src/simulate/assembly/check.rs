@@ -318,7 +318,7 @@ fn a_spent_budget_hides_no_severity(simulated: &Simulated, world: &World) -> Res
     if !assesses || outcome.get("code") != Some(&json!("budget_exhausted")) {
         return Ok(());
     }
-    let answers = fed(simulated).into_iter().filter_map(|(_, answer)| answer.ok());
+    let answers = fed(simulated).into_values().filter_map(Result::ok);
     let gravest = answers.filter_map(|answer| answer.get("severity")?.as_u64()).max();
     let said = outcome["risk"]["severity"].as_u64();
     // A rule of the host's own may say more than the nodes below it do.

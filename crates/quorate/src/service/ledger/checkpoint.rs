@@ -109,7 +109,7 @@ pub async fn checkpoint_or_say(desk: &Desk) -> Report {
 
 /// Closes a ledger. One that does not answer is left to the system, which closes its files when the process ends.
 pub async fn close(store: Store) {
-    let _ = tokio::time::timeout(CLOSING, store.close()).await;
+    let _ = tokio::time::timeout(CLOSING, Box::pin(store.close())).await;
 }
 
 /// How long a command that was interrupted takes to seal, and how long to close.
@@ -217,7 +217,7 @@ impl Sealing<'_> {
 
     /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
     pub async fn seal_or_say(&self) -> Report {
-        let (why, help) = match tokio::time::timeout(SEALING, self.seal()).await {
+        let (why, help) = match tokio::time::timeout(SEALING, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
             Ok(Err(stop)) => (stop.first(), "see what is wrong with `quorate ledger verify`"),
             Err(_) => (
