@@ -160,7 +160,7 @@ async fn perform(command: Command, environment: &Environment, terminal: &Termina
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
         Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
-        Command::Override(arguments) => override_run::run(arguments, environment, terminal).await,
+        Command::Override(arguments) => Box::pin(override_run::run(arguments, environment, terminal)).await,
         Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
         Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
         Command::Playbook(arguments) => Box::pin(playbook::run(arguments, environment, terminal)).await,

@@ -320,7 +320,7 @@ fn a_rolled_back_ledger_is_seen_by_the_witness() {
     std::fs::write(place.path(".quorate/ledger.db"), before).unwrap();
     std::fs::remove_dir_all(place.path(".local")).unwrap();
     std::fs::remove_dir_all(place.path(".quorate/keys/checkpoints")).unwrap();
-    let ran = place.run(&["ledger", "hold", &place.runs()[0]["run"].as_str().unwrap().to_owned()]);
+    let ran = place.run(&["ledger", "hold", place.runs()[0]["run"].as_str().unwrap()]);
     ran.says("quorate:witness_behind").says(&format!("it has seen {seen} records"));
 }
 

@@ -21,17 +21,17 @@ pub(super) async fn at_desk(
         Ok(exit) => exit,
         Err(stop) => failed(&stop, &desk, format, terminal),
     };
-    sealed_and_closed(desk, terminal).await;
+    Box::pin(sealed_and_closed(desk, terminal)).await;
     exit
 }
 
 /// Seals what was appended, says what is wrong with that, and closes the desk.
 pub(super) async fn sealed_and_closed(desk: Desk, terminal: &Terminal) {
     if desk.store.has_appended() {
-        desk.seal().await;
+        Box::pin(desk.seal()).await;
         warnings(&desk, terminal);
     }
-    desk.close().await;
+    Box::pin(desk.close()).await;
 }
 
 /// Prints what was done at a desk.

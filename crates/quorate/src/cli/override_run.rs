@@ -58,6 +58,6 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(report) => done(&render::report(&report, Format::Human, terminal.stdout), &desk, terminal),
         Err(stop) => failed(&stop, &desk, Format::Human, terminal),
     };
-    sealed_and_closed(desk, terminal).await;
+    Box::pin(sealed_and_closed(desk, terminal)).await;
     exit
 }

@@ -25,7 +25,7 @@ pub enum Witness {
     /// A file that each is appended to.
     File(PathBuf),
     /// A service that signs each.
-    Service(Service),
+    Service(Box<Service>),
 }
 
 /// A witness that is asked over HTTP.
@@ -78,7 +78,8 @@ impl Witness {
                     .map_err(|error| unusable(&format!("cannot read `ledger.witness_key`: {error}")))?;
                 can_ask(written)?;
                 let url = written.trim_end_matches('/').to_owned();
-                Ok(Some(Witness::Service(Service { url, key, silent: Arc::default() })))
+                let service = Service { url, key, silent: Arc::default() };
+                Ok(Some(Witness::Service(Box::new(service))))
             }
         }
     }
