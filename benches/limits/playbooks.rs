@@ -62,6 +62,7 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let environment = Environment {
         directory: dir.to_owned(),
         state: Some(dir.join("state")),
+        trust: quorate::service::trust::Trust::default().all(),
         ..Environment::of_process()
     };
     let host = Host::new();

@@ -120,6 +120,7 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
     let environment = Environment {
         directory: dir.to_owned(),
         state: Some(dir.join("state")),
+        trust: quorate::service::trust::Trust::default().all(),
         ..Environment::of_process()
     };
     let request = Request { path: "swarm.yaml".into(), ..Request::default() };

@@ -214,7 +214,7 @@ async fn an_export_without_the_beginning_of_a_run_is_none() {
     let without = damaged.iter().find(|one| one.what == what).expect("it is among them");
     assert!(without.text.contains("\"end\"") && !without.text.contains("run.opened"), "{}", without.text);
     let trusted = [world.trusted()];
-    let terms = Terms { trusted: &trusted, signers: &[], at_ms: 0, dry_run: true };
+    let terms = Terms { trusted: &trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
     let refused = verify(Cursor::new(without.text.as_bytes()), &terms).expect_err("its beginning is missing");
     assert!(refused.to_string().contains("the records of its run before it are missing"), "{refused}");
 }

@@ -1,8 +1,6 @@
 //! Processes that want the same file at once take turns: opening a new one, and writing while another rewrites it. What
 //! is left open by one of them keeps nobody from writing.
 
-#![expect(clippy::disallowed_methods, reason = "tests make files")]
-
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;

@@ -14,7 +14,7 @@ use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind
 use quorate_ledger::Store;
 use quorate_ledger::merkle::{Tree, leaf, root};
 use quorate_ledger::runs::Found;
-use quorate_ledger::signing::SecretKey;
+use quorate_ledger::signing::{Outside, SecretKey};
 use quorate_ledger::store::address::Address;
 use quorate_ledger::store::lease::Taken;
 use serde_json::{Map, json};
@@ -127,6 +127,10 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
     let (one, two) = (database.open("one").await, database.open("two").await);
     let key = Arc::new(SecretKey::generate());
     let signer = Arc::new(SecretKey::generate());
+    for store in [&one, &two] {
+        let signers = vec![signer.public()];
+        store.judge_by(move || Ok(Outside { keyring: None, signers: signers.clone() }));
+    }
     one.sign_run(&"s1".into(), signer);
     append(&one, "s1", 0, 3, Durability::Synced).await.unwrap();
     assert!(two.is_signed(&"s1".into()).await.unwrap());

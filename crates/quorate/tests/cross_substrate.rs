@@ -71,6 +71,7 @@ async fn talk(place: &Place) -> Value {
     let environment = Environment {
         directory: place.root().to_owned(),
         state: Some(place.path("state")),
+        trust: quorate::service::trust::Trust::default().all(),
         ..Environment::of_process()
     };
     let places = Places { ledger: Some(place.path("ledger.db")), ..Places::default() };

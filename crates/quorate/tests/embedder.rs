@@ -66,6 +66,7 @@ fn held(place: &Place, host: &Host) -> Report {
     let environment = Environment {
         directory: place.root().to_owned(),
         state: Some(place.path("state")),
+        trust: quorate::service::trust::Trust::default().all(),
         ..Environment::of_process()
     };
     let asked = Asked { conversation: Some(place.path("talk.md")), ..Asked::default() };

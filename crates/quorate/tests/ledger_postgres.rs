@@ -292,7 +292,9 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        self.0.iter().for_each(|pid| drop(kill_process(*pid, Signal::CONT)));
+        for pid in &self.0 {
+            let _ = kill_process(*pid, Signal::CONT);
+        }
     }
 }
 

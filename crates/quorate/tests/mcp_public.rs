@@ -123,6 +123,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let environment = Environment {
         directory: repository.path("repo"),
         state: Some(repository.path("state")),
+        trust: quorate::service::trust::Trust::default().all(),
         ..Environment::of_process()
     };
     let ledger = Some(repository.path("repo/ledger.db"));

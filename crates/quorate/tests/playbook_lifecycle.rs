@@ -122,7 +122,7 @@ async fn live(seed: u64, counts: &mut Counts) {
             .map(|path| Read::of(path))
             .map(|one| (one.slug.clone(), one.version()))
             .collect();
-        let word = step(&mut world, &mut memory).await;
+        let word = Box::pin(step(&mut world, &mut memory)).await;
         *counts.entry(word.0).or_default() += 1;
         let after = texts(&holds(&mut world, &mut memory).await);
         let earlier = std::mem::replace(&mut before, after);
@@ -162,7 +162,7 @@ async fn step(world: &mut World, memory: &mut Memory) -> Came {
     match world.chance.below(100) {
         0..28 => proposed(world).await,
         28..34 => revised(world).await,
-        34..54 => promoted(world).await,
+        34..54 => Box::pin(promoted(world)).await,
         54..60 => settled(world, true).await,
         60..66 => settled(world, false).await,
         66..76 => rolled_back(world).await,

@@ -15,6 +15,8 @@ use support::{Place, Ran, finish};
 const BURGLAR: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo '2.1.197 (Claude Code)'; exit; }
 cat > /dev/null
+# A judge starts in a directory of its own; what is to be reached is the workspace.
+cd WORKSPACE
 did=
 try() { what=$1; shift; if "$@" >/dev/null 2>>"$TMPDIR/refusals"; then did="$did $what"; fi; }
 write() { printf x >> "$1"; }
@@ -42,6 +44,11 @@ printf '{"is_error": false, "structured_output": {"would_block": false, "irreduc
 printf ' "reasoning": "r", "notes": "%s."}}\n' "$did"
 "#;
 
+/// The script of a place.
+fn burglar(place: &Place, script: &str) -> String {
+    script.replace("WORKSPACE", &place.path("ws").display().to_string())
+}
+
 /// Without Landlock there is nothing to see.
 fn confines() -> bool {
     let can = quorate_adapters::process::can_confine();
@@ -58,7 +65,7 @@ fn place(table: &str) -> Place {
     place.write("ws/notes/note.md", "Mine.\n");
     place.write("home/.cache/there", "");
     place.write("tmp/there", "");
-    place.write("bin/claude", BURGLAR);
+    place.write("bin/claude", burglar(&place, BURGLAR));
     std::fs::set_permissions(place.path("bin/claude"), std::fs::Permissions::from_mode(0o755)).expect("ours");
     place.write("ws/quorate.toml", format!("[executors.member]\nkind = \"agent-cli\"\n{table}"));
     review(&place, "rubric").expect_any();
@@ -111,7 +118,7 @@ fn a_sandbox_can_be_switched_off() {
     // It would move the keys away, and cut the ledger.
     let harmless =
         BURGLAR.lines().filter(|line| !["move", "rename", "ledger-"].iter().any(|word| line.contains(word)));
-    place.write("bin/claude", harmless.collect::<Vec<_>>().join("\n"));
+    place.write("bin/claude", burglar(&place, &harmless.collect::<Vec<_>>().join("\n")));
     let report = review(&place, "member").expect_any();
     for what in ["keys", "host", "draft-write", "folder-write"] {
         assert!(did(&report).iter().any(|did| did == what), "{what}: {report:#}");

@@ -1,6 +1,8 @@
 //! Workspace trust (X14): what a file of a checkout names and would be started or sent acts only after a person has said so,
 //! by the content of every file that decides it.
 
+#![expect(clippy::disallowed_methods, reason = "tests make files and read what is left")]
+
 mod support;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -16,7 +18,7 @@ fn checkout(files: &[(&str, &str)]) -> Place {
     let place = Place::with("repo/draft.md", "The meeting moved to Tuesday at ten.\n");
     place.write("repo/evil.sh", TRACE);
     let path = place.path("repo/evil.sh");
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
     for (name, text) in files {
         place.write(&format!("repo/{name}"), text);
     }
@@ -29,7 +31,7 @@ fn run_with(place: &Place, arguments: &[&str], trust: Option<&str>) -> Ran {
     if let Some(trust) = trust {
         command.env("QUORATE_TRUST", trust);
     }
-    finish(command.spawn().unwrap())
+    finish(command.spawn().expect("the binary runs"))
 }
 
 fn run(place: &Place, arguments: &[&str]) -> Ran {

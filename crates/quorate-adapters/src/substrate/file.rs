@@ -18,6 +18,7 @@ mod filter;
 mod format;
 mod index;
 mod preamble;
+mod proof;
 mod scan;
 mod trouble;
 

@@ -46,7 +46,7 @@ impl Host {
         };
         let scribe = Participant { id: "scribe".into(), ..Participant::default() };
         Host {
-            servers: Arc::new(BTreeMap::from([("guilde".to_owned(), object(table))])),
+            servers: Servers::new(BTreeMap::from([("guilde".to_owned(), object(table))])),
             participants: vec![reviewer, scribe],
         }
     }
@@ -102,7 +102,7 @@ impl Host {
             retries: 0,
             dir: "/".into(),
             block: object(block),
-            servers: Arc::clone(&self.servers),
+            servers: self.servers.clone(),
         };
         default_registry().unwrap().executor_kind("db-operator").unwrap()(&settings).unwrap()
     }

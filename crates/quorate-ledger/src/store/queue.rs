@@ -1,5 +1,7 @@
 //! The queue of the group commit: what waits to be written, and writing it.
 
+mod unwritten;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +18,7 @@ use super::lease::Fence;
 use super::standing::{self, Says, Standing};
 use crate::record::{Prepared, Stored, Times, Unwritable, leaf};
 use crate::signing::{Outside, SecretKey};
+use unwritten::{Place, unwritten};
 
 pub(super) type Reply = Result<u64, Error>;
 
@@ -155,42 +158,6 @@ impl Ready {
             && self.key.is_none()
             && self.says.is_empty()
             && tails.get(&self.run).is_some_and(|tail| tail.next == self.from && tail.signed.is_none())
-    }
-}
-
-/// Which records an append has.
-struct Place {
-    run: Name,
-    from: u64,
-    count: u64,
-}
-
-impl Place {
-    fn of(append: &Ready) -> Place {
-        Place { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
-    }
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Place { run, from, count } = self;
-        match count {
-            1 => write!(f, "record {run}/{from}"),
-            _ => write!(f, "records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
-        }
-    }
-}
-
-fn unwritten(address: &Address, place: &Place, in_doubt: bool, error: &sqlx::Error) -> Error {
-    match in_doubt {
-        true => Error::InDoubt {
-            run: place.run.clone(),
-            what: format!("cannot tell whether the ledger {address} took {place}: {error}"),
-        },
-        false => Error::Unavailable {
-            what: format!("the ledger {address} did not take {place}: {error}"),
-            source: None,
-        },
     }
 }
 

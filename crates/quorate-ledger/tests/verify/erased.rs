@@ -31,7 +31,7 @@ async fn is_found(world: &World, n: u64, part: Part) {
 }
 
 async fn seal(world: &World) -> Result<(), Error> {
-    let store = Store::open(&world.db()).await.unwrap().store;
+    let store = Store::open(&world.db()).await.expect("it opens").store;
     let sealed = store.seal(&[world.key()], AT_MS + 9 * DAY_MS, false, Durability::Synced).await;
     store.close().await;
     sealed.map(|_| ())
@@ -108,7 +108,7 @@ async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
         copy.forge("ledger", entry(Word::Held, json!({"run": A, "by": "ada"})), Some(&*copy.key())).await;
         match released {
             true => {
-                drop(copy.forge("ledger", entry(Word::Released, json!({"run": A})), Some(&*copy.key())).await)
+                copy.forge("ledger", entry(Word::Released, json!({"run": A})), Some(&*copy.key())).await;
             }
             false => copy.sql(&format!("INSERT INTO held VALUES ('{A}')")).await,
         }

@@ -39,8 +39,9 @@ fn ring(change: impl Fn(&mut Key)) -> Keyring {
     let mut old = Key { not_after_ms: Some(AT_MS), ..Key::unbounded(key(OLD).public()) };
     change(&mut old);
     let mut ring = Keyring::new();
-    ring.insert(old).unwrap();
-    ring.insert(Key { not_before_ms: Some(AT_MS), ..Key::unbounded(key(NEW).public()) }).unwrap();
+    ring.insert(old).expect("the first one");
+    ring.insert(Key { not_before_ms: Some(AT_MS), ..Key::unbounded(key(NEW).public()) })
+        .expect("another one");
     ring
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Verb::CheckExport(arguments) => check_export::run(arguments, environment, terminal),
         Verb::AcceptRollback(arguments) => accept_rollback::run(arguments, environment, terminal).await,
         Verb::Export(arguments) => export::run(arguments, environment, terminal).await,
-        Verb::Import(arguments) => import::run(arguments, environment, terminal).await,
+        Verb::Import(arguments) => Box::pin(import::run(arguments, environment, terminal)).await,
         Verb::Prove(arguments) => prove::run(arguments, environment, terminal).await,
     }
 }

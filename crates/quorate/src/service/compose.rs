@@ -32,6 +32,9 @@ use super::playbook::versions::Record;
 use super::redaction::InForce;
 use super::stop::Stop;
 
+/// What is recorded of compositions: the last one, as far as the stream was read.
+type Recorded = Arc<Mutex<Followed<Option<Map<String, Json>>>>>;
+
 /// What an agent's prompt is composed of, but for the overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
@@ -46,7 +49,7 @@ pub struct Sources {
     slugs: Arc<str>,
     redacted: InForce,
     /// The last composition that is recorded of it.
-    recorded: Arc<Mutex<Followed<Option<Map<String, Json>>>>>,
+    recorded: Recorded,
 }
 
 impl Sources {

@@ -307,7 +307,7 @@ mod tests {
             severity: 1,
             priority: 1,
             added_ms: 1,
-            expires_ms: i64::MAX,
+            expires_ms: 1 << 50,
             member: "m".into(),
         }
     }

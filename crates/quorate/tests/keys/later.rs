@@ -20,7 +20,7 @@ fn colleague(place: &Place) -> SecretKey {
     theirs
 }
 
-fn overrides<'a>(run: &'a str) -> [&'a str; 6] {
+fn overrides(run: &str) -> [&str; 6] {
     ["override", run, "--verdict", "hold", "--reason", "Not yet."]
 }
 

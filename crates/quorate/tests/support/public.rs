@@ -27,7 +27,7 @@ pub fn repository(example: &str) -> Option<Place> {
         let text = format!("---\nname: {role}\ntools: Read\n---\nYou are the {role} of this repository.\n");
         place.write(&format!("repo/.claude/agents/{role}.md"), text);
     }
-    let claude = "#!/bin/sh\nprompt=$(cat)\nrole=$(printf '%s' \"$prompt\" | grep -o 'the [a-z-]* of this' | head -n 1)\n\
+    let claude = "#!/bin/sh\nprompt=$(cat)\nrole=$(printf '%s' \"$prompt\" | grep -o 'You are the [a-z-]* of this' | head -n 1 | cut -d' ' -f3-)\n\
                   printf '{\"type\":\"result\",\"is_error\":false,\"result\":\"Here is %s repository.\"}\\n' \"${role:-nobody of this}\"\n";
     place.write("bin/claude", claude);
     let executable = std::fs::Permissions::from_mode(0o755);

@@ -18,6 +18,8 @@ pub(super) const SYSTEM: &str = "You answer one prompt, and nobody replies to wh
 /// How one preset's CLI is called as a judge.
 #[derive(Debug)]
 pub(super) struct Judge {
+    /// The variable that says where the CLI keeps its own files.
+    pub(super) home: &'static str,
     /// The versions that this was tried with.
     pub(super) tried: &'static [&'static str],
     /// The calls that list the flags which the installed version knows.

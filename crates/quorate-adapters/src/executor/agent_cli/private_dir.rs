@@ -69,6 +69,11 @@ impl PrivateDir {
         self.dir.path()
     }
 
+    /// What stands in for the user's directory of the CLI.
+    pub(super) fn home(&self) -> PathBuf {
+        self.path().join(HOME)
+    }
+
     /// The empty working directory.
     pub(super) fn work(&self) -> PathBuf {
         self.path().join(WORK)

@@ -161,7 +161,10 @@ impl Recipe {
     pub(super) fn asks_itself(&self, arguments: &[&str]) -> Result<Launch, Failure> {
         let private = PrivateDir::new()?;
         let arguments = arguments.iter().map(Into::into).collect();
-        self.launch(arguments, self.environment.variables(), Some(private))
+        let mut variables = self.environment.variables();
+        // It needs no login, and leaves nothing in the user's directory.
+        variables.extend(self.judge().map(|judge| (judge.home.into(), private.home().into())));
+        self.launch(arguments, variables, Some(private))
     }
 
     /// Everything that is needed to start one attempt. `before` is what the judge's call before has printed.

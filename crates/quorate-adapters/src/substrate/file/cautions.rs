@@ -8,7 +8,7 @@ use std::path::Path;
 use quorate_protocol::Name;
 
 use super::format::{self, Body, Header};
-use super::{disk, preamble};
+use super::{disk, preamble, proof};
 
 /// How much of the journal's end is looked through.
 const PART: u64 = 1024 * 1024;
@@ -145,7 +145,7 @@ impl Looked {
             (alike, self.cut) = (rest, Some(*cut));
         }
         // The id proves what its writer said, whatever it looks like.
-        if !alike.is_empty() && (entry.stray || !format::is_of(header, &entry.turn.content)) {
+        if !alike.is_empty() && (entry.stray || !proof::is_of(header, &entry.turn.content)) {
             self.alike.extend(alike);
         }
         if entry.mend.torn {

@@ -24,6 +24,8 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
+use super::proof::{is_content, is_of};
+
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
 /// What a line begins with that looks like a header.
@@ -236,7 +238,7 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable
     let broken = note.is_none() && is_cut_note(first);
     // Another program's content may begin as a note does. The id proves that it is content.
     let like_a_note = flaw.is_some() || first.starts_with(NOTE_BEGUN);
-    let is_note = broken && like_a_note && !is_of(header, &content(&lines, None));
+    let is_note = broken && like_a_note && !is_content(header, &lines, content(&lines, None));
     if note.is_some() {
         lines.remove(0);
     }
@@ -341,11 +343,6 @@ fn is_stray(header: &Header, note: &Note, content: &str) -> bool {
     // Words that were added to its last line are a change of what was said.
     let behind = own.ends_with('\n') || rest.starts_with('\n');
     behind && !rest.is_empty() && is_of(header, own)
-}
-
-/// Whether the id in a header is that of a turn which says this.
-pub(super) fn is_of(header: &Header, content: &str) -> bool {
-    super::super::id(&header.participant, &header.timestamp, content) == header.id
 }
 
 /// Lines without the carriage returns at their ends.

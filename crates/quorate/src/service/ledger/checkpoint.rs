@@ -217,11 +217,16 @@ impl Sealing<'_> {
 
     /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
     pub async fn seal_or_say(&self) -> Report {
-        let (why, help) = match tokio::time::timeout(SEALING, Box::pin(self.seal())).await {
+        // A witness that is asked over HTTP has as long again.
+        let limit = match self.witness {
+            Some(Witness::Service(_)) => SEALING * 2,
+            Some(Witness::File(_)) | None => SEALING,
+        };
+        let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
             Ok(Err(stop)) => (stop.first(), "see what is wrong with `quorate ledger verify`"),
             Err(_) => (
-                format!("it did not answer within {} s", SEALING.as_secs()),
+                format!("it did not answer within {} s", limit.as_secs()),
                 "seal it with `quorate ledger checkpoint` when no other process keeps it busy",
             ),
         };

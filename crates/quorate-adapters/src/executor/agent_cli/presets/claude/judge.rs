@@ -11,6 +11,7 @@ use crate::executor::agent_cli::private_dir::Furniture;
 pub(super) const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
 
 pub(super) const JUDGE: Judge = Judge {
+    home: "CLAUDE_CONFIG_DIR",
     tried: &["2.1.197"],
     lists: &[&["--help"]],
     needs: &[

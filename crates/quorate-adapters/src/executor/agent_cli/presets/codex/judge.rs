@@ -43,6 +43,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 pub(super) const JUDGE: Judge = Judge {
+    home: "CODEX_HOME",
     tried: &["0.169.0"],
     lists: &[&["exec", "--help"], &["features", "list"]],
     needs: &[

@@ -19,6 +19,7 @@ use crate::executor::agent_cli::private_dir::{Furniture, HOME};
 const FOLDER: &str = ".gemini";
 
 pub(super) const JUDGE: Judge = Judge {
+    home: "GEMINI_CLI_HOME",
     tried: &["0.61.0"],
     lists: &[&["--help"]],
     needs: &["--skip-trust", "--extensions", "--policy", "--output-format"],

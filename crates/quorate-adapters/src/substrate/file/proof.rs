@@ -1,0 +1,22 @@
+//! What the id of a turn proves: it is a hash over author, time and content.
+
+use super::format::Header;
+
+/// The most line feeds at the end of a content that an id is tried with.
+const FEEDS: usize = 16;
+
+/// Whether the id in a header proves that all lines are what was said. Line feeds at its end are not told from those that
+/// the journal puts between turns, so each number of them is tried.
+pub(super) fn is_content(header: &Header, lines: &[&str], mut said: String) -> bool {
+    let feeds = lines.iter().rev().take_while(|line| line.is_empty()).count().min(FEEDS);
+    (0..=feeds).any(|_| {
+        let proven = is_of(header, &said);
+        said.push('\n');
+        proven
+    })
+}
+
+/// Whether the id in a header is that of a turn which says this.
+pub(super) fn is_of(header: &Header, content: &str) -> bool {
+    super::super::id(&header.participant, &header.timestamp, content) == header.id
+}

@@ -1,0 +1,43 @@
+//! What is said of records that were not written, or of which that is not known.
+
+use quorate_kernel::ports::ledger::Error;
+use quorate_protocol::Name;
+
+use super::super::address::Address;
+use super::Ready;
+
+/// Which records an append has.
+pub(super) struct Place {
+    run: Name,
+    from: u64,
+    count: u64,
+}
+
+impl Place {
+    pub(super) fn of(append: &Ready) -> Place {
+        Place { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Place { run, from, count } = self;
+        match count {
+            1 => write!(f, "record {run}/{from}"),
+            _ => write!(f, "records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
+        }
+    }
+}
+
+pub(super) fn unwritten(address: &Address, place: &Place, in_doubt: bool, error: &sqlx::Error) -> Error {
+    match in_doubt {
+        true => Error::InDoubt {
+            run: place.run.clone(),
+            what: format!("cannot tell whether the ledger {address} took {place}: {error}"),
+        },
+        false => Error::Unavailable {
+            what: format!("the ledger {address} did not take {place}: {error}"),
+            source: None,
+        },
+    }
+}
