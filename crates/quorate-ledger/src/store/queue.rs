@@ -1,5 +1,6 @@
 //! The queue of the group commit: what waits to be written, and writing it.
 
+mod rows;
 mod unwritten;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +13,13 @@ use tokio::sync::oneshot;
 use super::STREAM;
 use super::address::Address;
 use super::connection::{Connection, Tail, Tails};
-use super::engine::{Column, Engine, Value, sql, sql_rows};
+use super::engine::{Column, Engine, Value, sql};
 use super::index::Change;
 use super::lease::Fence;
 use super::standing::{self, Says, Standing};
 use crate::record::{Prepared, Stored, Times, Unwritable, leaf};
 use crate::signing::{Outside, SecretKey};
+pub(super) use rows::{Row, insert_rows, insert_signatures};
 use unwritten::{Place, unwritten};
 
 pub(super) type Reply = Result<u64, Error>;
@@ -468,37 +470,6 @@ async fn insert(engine: &mut Engine, some: &[(usize, Links)]) -> Result<Inserted
         }
     }
     Ok(Inserted::All)
-}
-
-/// A record's run, number, kind, head and data.
-pub(super) type Row = [Value; 5];
-
-/// Writes records behind all others, at most [`ROWS`].
-pub(super) async fn insert_rows(
-    engine: &mut Engine,
-    rows: impl Iterator<Item = Row>,
-) -> Result<(), sqlx::Error> {
-    let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
-    let numbered = (0_i64..).zip(rows).map(|(at, row)| {
-        let seq = match first {
-            Value::Int(Some(first)) => Value::from(first + at),
-            _ => Value::Int(None),
-        };
-        std::iter::once(seq).chain(row).collect()
-    });
-    let numbered: Vec<Vec<Value>> = numbered.collect();
-    let count = numbered.len();
-    let head = "INSERT INTO record (seq, run, n, kind, head, data) VALUES ";
-    sql_rows(head, numbered, "").add(engine, count).await
-}
-
-/// Writes signatures: of each the run, the record's number, the key and the signature.
-pub(super) async fn insert_signatures(engine: &mut Engine, rows: Vec<Vec<Value>>) -> Result<(), sqlx::Error> {
-    for some in rows.chunks(ROWS) {
-        let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
-        sql_rows(head, some.iter().cloned(), "").add(engine, some.len()).await?;
-    }
-    Ok(())
 }
 
 /// Whether the engine says that the record's number is taken.
