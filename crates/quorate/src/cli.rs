@@ -134,9 +134,11 @@ pub fn run() -> ExitCode {
 
 async fn dispatch(command: Command, trusting: bool) -> Exit {
     let mut environment = Environment::of_process();
-    environment.trust = match trusting {
-        true => Trust::default().all(),
-        false => consent::at_terminal(Trust::default(), environment.redacted.clone()),
+    environment.trust = match (trusting, &command) {
+        (true, _) => Trust::default().all(),
+        // What a client of a server asks for is no question to the person at its terminal.
+        (false, Command::Mcp(_)) => Trust::default(),
+        (false, _) => consent::at_terminal(Trust::default(), environment.redacted.clone()),
     };
     let terminal = Terminal::of_process(environment.redacted.clone());
     let exit = Box::pin(perform(command, &environment, &terminal)).await;

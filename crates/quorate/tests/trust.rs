@@ -168,6 +168,21 @@ fn records_stay_in_the_workspace() {
 }
 
 #[test]
+fn a_council_shows_members_no_file_from_outside() {
+    for outside in ["../secret.txt", "link.txt"] {
+        let place = checkout(&[]);
+        place.write("secret.txt", "The reader's own.\n");
+        symlink("../secret.txt", place.path("repo/link.txt")).unwrap();
+        run(&place, &["init", "council", "."]).expect(0);
+        let council = place.read("repo/council.yaml");
+        let prompt = council.lines().find(|line| line.contains("prompt:")).unwrap();
+        let other = format!("{}prompt: {outside}", &prompt[..prompt.find("prompt:").unwrap()]);
+        place.write("repo/council.yaml", council.replacen(prompt, &other, 1));
+        refused(&place, &["review", "draft.md", "--executor", "rubric"], "council.yaml");
+    }
+}
+
+#[test]
 fn a_link_of_the_checkout_leads_no_record_out_of_it() {
     let place = checkout(&[]);
     std::fs::create_dir(place.path("outside")).unwrap();

@@ -97,16 +97,16 @@ impl Text {
             Text::Rows { head, widths, tail } => (head, widths, tail),
         };
         let mut text = head;
-        let mut at = 0;
+        #[cfg(feature = "postgres")]
+        let mut numbers = 1_u32..;
         for (row, width) in widths.into_iter().enumerate() {
             text.push_str(if row == 0 { "(" } else { ",(" });
             for value in 0..width {
-                at += 1;
                 text.push_str(if value == 0 { "" } else { "," });
                 match mark {
                     Mark::Bare => text.push('?'),
                     #[cfg(feature = "postgres")]
-                    Mark::Numbered => text.push_str(&format!("${at}")),
+                    Mark::Numbered => text.push_str(&format!("${}", numbers.next().unwrap_or_default())),
                 }
             }
             text.push(')');

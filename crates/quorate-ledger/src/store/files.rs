@@ -42,7 +42,7 @@ pub fn append_to(path: &Path) -> Result<File> {
 /// As [`append_to`]; a file that is made is its owner's alone.
 ///
 /// # Errors
-/// As [`open_log`].
+/// As [`open`].
 pub fn append_privately_to(path: &Path) -> Result<File> {
     append(path, owners())
 }

@@ -238,7 +238,8 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable
     let broken = note.is_none() && is_cut_note(first);
     // Another program's content may begin as a note does. The id proves that it is content.
     let like_a_note = flaw.is_some() || first.starts_with(NOTE_BEGUN);
-    let is_note = broken && like_a_note && !is_content(header, &lines, content(&lines, None));
+    let is_note =
+        broken && like_a_note && !is_content(header, &lines, [content(&lines, None), lines.join("\n")]);
     if note.is_some() {
         lines.remove(0);
     }

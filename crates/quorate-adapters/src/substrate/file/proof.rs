@@ -5,14 +5,17 @@ use super::format::Header;
 /// The most line feeds at the end of a content that an id is tried with.
 const FEEDS: usize = 16;
 
-/// Whether the id in a header proves that all lines are what was said. Line feeds at its end are not told from those that
-/// the journal puts between turns, so each number of them is tried.
-pub(super) fn is_content(header: &Header, lines: &[&str], mut said: String) -> bool {
+/// Whether the id in a header proves that all lines are what was said, in one of several readings. Line feeds at its end are
+/// not told from those that the journal puts between turns, so each number of them is tried.
+pub(super) fn is_content(header: &Header, lines: &[&str], readings: [String; 2]) -> bool {
     let feeds = lines.iter().rev().take_while(|line| line.is_empty()).count().min(FEEDS);
-    (0..=feeds).any(|_| {
-        let proven = is_of(header, &said);
-        said.push('\n');
-        proven
+    readings.iter().any(|reading| {
+        let mut said = reading.trim_end_matches('\n').to_owned();
+        (0..=feeds).any(|_| {
+            let proven = is_of(header, &said);
+            said.push('\n');
+            proven
+        })
     })
 }
 

@@ -39,11 +39,17 @@ pub(super) fn of_witness(host: &Configuration) -> Option<Act> {
     (!is_below(&host.dir, &path)).then(|| Act::new(format!("append checkpoints to {}", path.display())))
 }
 
-/// The log that a council names, where it lies outside of a root.
+/// What a council reads and writes outside of a root and of its own directory: prompts and documents that members are
+/// shown, and its log.
 pub fn of_council(council: &Council, root: &Path) -> Vec<Act> {
-    let path = council.logging.log_path.as_ref().map(|path| absolute(&council.dir, path));
-    let outside = path.filter(|path| !is_below(root, path));
-    outside.map(|path| Act::new(format!("append verdicts to {}", path.display()))).into_iter().collect()
+    let outside = |path: &Path| {
+        let path = absolute(&council.dir, path);
+        (!is_below(root, &path) && !is_below(&council.dir, &path)).then(|| path.display().to_string())
+    };
+    let read = council.files.iter().filter_map(|(written, _)| outside(written.as_ref()));
+    let read = read.map(|path| Act::new(format!("show members the file {path}")));
+    let log = council.logging.log_path.as_ref().and_then(|path| outside(path));
+    read.chain(log.map(|path| Act::new(format!("append verdicts to {path}")))).collect()
 }
 
 /// Refuses a place that is below a root by its name, and elsewhere by its links.
