@@ -170,6 +170,13 @@ mod tests {
         assert_eq!(compare(&lots(f64::NAN, 0.0, 1), TERMS).wins, 0);
     }
 
+    #[test]
+    fn wins_and_losses_are_counted_and_ties_are_neither() {
+        let finding = compare_pairs(&[(1.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (1.0, 0.5)], TERMS);
+        assert_eq!((finding.wins, finding.losses), (3, 1));
+        assert_eq!((finding.with, finding.without), (5, 5));
+    }
+
     fn outcome(like: &str, side: Side, worth: f64) -> Outcome {
         Outcome { like: like.to_owned(), side, worth }
     }

@@ -25,6 +25,9 @@ use crate::regular;
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
 
+/// Where states are kept where a manifest does not say it, relative to the manifest (K9).
+pub const DEFAULT_DIR: &str = "state";
+
 /// The longest state that is read.
 const LONGEST: u64 = 64 << 20;
 
@@ -34,7 +37,7 @@ const LONGEST: u64 = 64 << 20;
 /// When the block has an unknown key, or `dir` is a file.
 pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
     let block = Block::of(build.block, &["kind", "dir"])?;
-    let dir = block.text("dir")?.unwrap_or("state");
+    let dir = block.text("dir")?.unwrap_or(DEFAULT_DIR);
     let dir = std::path::absolute(build.dir.join(dir))
         .map_err(|error| Refused::key("dir", format!("`{dir}` is no path: {error}")))?;
     if dir.is_file() {

@@ -44,6 +44,21 @@ fn without_voters_it_is_refused() {
 }
 
 #[test]
+fn a_class_that_nobody_names_is_told() {
+    let notes = |setup: &Setup| vote(setup, &[YES, YES]).outcome()["notes"].to_string();
+    let mut setup = table::setup(&[], &["1", "1"]);
+    assert!(notes(&setup).contains(&format!("names the class `{CLASS}`")), "{}", notes(&setup));
+    // A member's class names it, among others of its own and beside members of others.
+    let mut by_member = table::setup(&[], &["1", "1", "1"]);
+    by_member.members[0].vote_class = Some(vec!["another".to_owned(), CLASS.to_owned()]);
+    by_member.members[2].vote_class = Some(vec!["third".to_owned()]);
+    assert!(!notes(&by_member).contains("names the class"), "{}", notes(&by_member));
+    // So does the scope of a rule.
+    setup.rules = vec![sitting::rule("veto", "unanimity", None, json!({"scope": CLASS}))];
+    assert!(!notes(&setup).contains("names the class"), "{}", notes(&setup));
+}
+
+#[test]
 fn the_class_chooses_the_voters_and_the_total() {
     // V1, V3: whoever may not vote is neither asked nor counted, also where a rule names it.
     let mut setup = table::setup(&[some(quorum((1, 1)), &[0, 2])], &["1", "1", "1"]);

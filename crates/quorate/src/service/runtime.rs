@@ -139,7 +139,17 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
 impl Runtime {
     /// What running it needs.
     pub fn needs(&self) -> Vec<Need> {
-        [&self.ports.contacts[..], &self.ports.needs[..]].concat()
+        let elsewhere = std::slice::from_ref(&self.ports.elsewhere);
+        [&self.ports.contacts[..], elsewhere, &self.ports.needs[..]].concat()
+    }
+
+    /// Whether the conversation may be written where the manifest keeps it.
+    ///
+    /// # Errors
+    /// When that is outside of the workspace, and not trusted.
+    fn may_be_written(&self) -> Result<(), Stop> {
+        let elsewhere = vec![self.ports.elsewhere.clone()];
+        self.environment.trust.admit(&self.environment, elsewhere).map(|_| ())
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) struct Ports {
     pub(super) weaving: BTreeMap<Name, Arc<Sources>>,
     /// What reading and writing the conversation and its state needs.
     pub(super) contacts: Vec<Need>,
+    /// What keeping conversation and states outside of the workspace needs.
+    pub(super) elsewhere: Need,
     /// What asking participants and telling hooks needs.
     pub(super) needs: Vec<Need>,
     /// What is wrong with the manifest and does not keep it from being used.
@@ -168,6 +170,7 @@ impl Building<'_> {
         let weaving = told.filter_map(|(one, told)| Some((one.id.clone(), told.sources.clone()?)));
         Some(Ports {
             contacts: self.contacts(),
+            elsewhere: Need { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
             needs: self.needs.take(),
             weaving: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,

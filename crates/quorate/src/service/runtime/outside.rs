@@ -1,14 +1,16 @@
-//! What a runtime writes outside of its workspace: told, and not refused, since somebody may want it so.
+//! What a runtime writes outside of its workspace: told by `check`, and done where the manifest is trusted.
 
 use std::path::Path;
 
 use quorate_adapters::{state, substrate};
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::executor::Act;
 use quorate_manifest::layer::Layer;
 use quorate_manifest::runtime::Runtime;
 use quorate_manifest::workspace::Spot;
 
-use crate::service::manifests;
+use crate::service::workspace::reach;
+use crate::service::{disk, manifests};
 
 /// Which kinds of a port write where a key of their block says.
 type Writes = [(&'static str, &'static str); 2];
@@ -16,25 +18,52 @@ type Writes = [(&'static str, &'static str); 2];
 const SUBSTRATES: Writes = [(substrate::file::KIND, "path"), (substrate::sqlite::KIND, "path")];
 const STATES: Writes = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
 
-/// Warns of what is written elsewhere.
-pub(super) fn caution(runtime: &Runtime, layer: &Layer, spot: &Spot, root: &Path, cautions: &mut Report) {
-    let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation is written there");
-    let state = ("state", runtime.state.as_ref(), STATES, "what participants remember is written there");
-    for (port, adapter, writes, what) in [substrate, state] {
-        let Some(adapter) = adapter else { continue };
-        for (_, key) in writes.iter().filter(|(kind, _)| *kind == adapter.kind) {
-            let Some(path) = adapter.settings.get(*key).and_then(|path| path.as_str()) else { continue };
-            if lies_in(root, spot, path) {
-                continue;
-            }
-            let entry = layer.root.key(port).and_then(|block| block.entry(key));
-            let span = entry.map_or(0..0, |entry| entry.key_span.clone());
-            let body = Body::new(format!("`{path}` leads out of the workspace: {what}"))
-                .at(layer.place(span, format!("{port}.{key}")))
-                .help("keep it in the workspace, which begins where the outermost quorate.toml lies");
-            cautions.warn(codes::OUTSIDE_WORKSPACE, body);
+/// Warns of what is written elsewhere, and says what that is: whoever runs the manifest has to trust it. A link that leads
+/// elsewhere is refused: where it leads can change while the manifest does not.
+pub(super) fn caution(
+    runtime: &Runtime,
+    layer: &Layer,
+    spot: &Spot,
+    root: &Path,
+    dir: &Path,
+    report: &mut Report,
+    cautions: &mut Report,
+) -> Vec<Act> {
+    let own_state = state::fs::DEFAULT_DIR;
+    let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation", None);
+    let state = ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(own_state));
+    let mut acts = Vec::new();
+    for (port, adapter, writes, what, fallback) in [substrate, state] {
+        let written = match adapter {
+            Some(adapter) => writes.iter().find(|(kind, _)| *kind == adapter.kind).and_then(|(_, key)| {
+                let path = adapter.settings.get(*key).and_then(|path| path.as_str());
+                Some((*key, path.or(fallback)?))
+            }),
+            None => fallback.map(|path| ("dir", path)),
+        };
+        let Some((key, path)) = written else { continue };
+        let there = dir.join(path);
+        let by_name = !lies_in(root, spot, path);
+        if !by_name && reach::is_below(root, &there) {
+            continue;
         }
+        let there = disk::canonical_or_new(&there);
+        let entry = layer.root.key(port).and_then(|block| block.entry(key));
+        let span = entry.map_or(0..0, |entry| entry.key_span.clone());
+        let at = layer.place(span, format!("{port}.{key}"));
+        if !by_name {
+            let led = format!("`{path}` leads out of the workspace by a link, to {}", there.display());
+            let help = "remove the link, or write the place itself into the manifest, and trust that";
+            report.refuse(codes::PATH_OUTSIDE, Body::new(led).at(at).help(help));
+            continue;
+        }
+        let body = Body::new(format!("`{path}` leads out of the workspace: {what} is written there"))
+            .at(at)
+            .help("keep it in the workspace, which begins where the outermost quorate.toml lies");
+        cautions.warn(codes::OUTSIDE_WORKSPACE, body);
+        acts.push(Act::new(format!("keep {what} at {}", there.display())));
     }
+    acts
 }
 
 /// Whether a path of a manifest lies in the scope that its role files have to lie in; an absolute one, in the workspace.

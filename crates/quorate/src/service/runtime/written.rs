@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::ports::executor::Act;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::frontmatter;
 use quorate_manifest::layer::Layer;
@@ -40,6 +41,8 @@ pub(super) struct Written {
     pub(super) layer: Arc<Layer>,
     /// What each participant is told, in order.
     pub(super) told: Vec<Told>,
+    /// What it keeps outside of its workspace.
+    pub(super) elsewhere: Vec<Act>,
     /// Warnings of the manifest as it was loaded.
     pub(super) report: Report,
     /// Warnings that loading alone does not give.
@@ -113,14 +116,14 @@ pub(super) fn read(
     for (at, participant) in runtime.participants.iter().enumerate() {
         caution_role(&round, &layer, &spot, participant, at, &mut cautions);
     }
-    outside::caution(&runtime, &layer, &spot, &root, &mut cautions);
+    let elsewhere = outside::caution(&runtime, &layer, &spot, &root, &dir, &mut report, &mut cautions);
     if cautions.warnings.is_empty() && !cautions.refused() {
         cautions.retain_sources(|_| false);
     }
     if report.refused() {
         return Err(Stop::report(Class::Configuration, report));
     }
-    Ok((Written { path, dir, runtime, layer, told, report, cautions }, workspace))
+    Ok((Written { path, dir, runtime, layer, told, elsewhere, report, cautions }, workspace))
 }
 
 /// What is needed to say what a participant is told.

@@ -71,7 +71,7 @@ pub(super) fn confined(root: &Path, path: &Path, what: &str) -> Result<(), Stop>
 }
 
 /// Whether a path lies below a root once links are followed. What is not there yet lies where it would be made.
-fn is_below(root: &Path, path: &Path) -> bool {
+pub fn is_below(root: &Path, path: &Path) -> bool {
     let root = disk::canonical(root).unwrap_or_else(|| root.to_owned());
     disk::canonical_or_new(path).starts_with(root)
 }
