@@ -430,7 +430,7 @@ class Record:
         return signer
 
     def ring(self):
-        """Whether each record of the run has to be signed, and the keys that may, as its first record says."""
+        """What the run's first record says: whether each record has to be signed, who signs it, and the keys that may."""
         if self.n != 0 or self.kind != "run.opened" or self.data is None:
             return None
         audit = self.data.get("audit")
@@ -442,7 +442,8 @@ class Record:
                 if type(text) is str:
                     text = text.removesuffix("\n")
                     keys[key_id(text)] = public_key(text)
-        return audit.get("signing") == "required", keys
+        signer = audit.get("signer")
+        return audit.get("signing") == "required", signer if type(signer) is str else None, keys
 
 
 class Course:
@@ -465,8 +466,12 @@ class Course:
             need(record.n > n + 1 or record.prev == leaf.hex(), "it does not name its predecessor's hash")
             same = record.run == STREAM or bool(record.signers) == has_signers
             need(same, "a run is signed from its first record on, or not at all")
+        sealed = record.run == STREAM and record.kind == "checkpoint"
+        need(not (sealed and record.signers), "a checkpoint is signed by its note, and by no envelope")
         if ring is not None:
-            required, keys = ring
+            required, signer, keys = ring
+            said = record.n > 0 or signer is None or signer in record.signers
+            need(said, f"its run is signed by the key {signer}, and that did not sign it")
             if record.kind == "keyring" and record.data is not None:
                 add_vouched(keys, record.data)
             hit = not required or any(signer in keys for signer in record.signers)

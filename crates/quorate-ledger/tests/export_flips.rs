@@ -220,6 +220,46 @@ async fn an_export_without_the_beginning_of_a_run_is_none() {
 }
 
 #[tokio::test]
+async fn a_run_that_names_its_signer_does_not_hold_without_signatures() {
+    // D3: under `optional` nothing but the first record says that the run was signed.
+    let world = World::empty().await;
+    world.store.sign_run(&SIGNED.into(), std::sync::Arc::clone(&world.signer));
+    let public = world.signer.public();
+    let audit = json!({
+        "signing": "optional", "signer": public.id().to_string(), "keyring": [public.to_string()],
+    });
+    world.run(SIGNED, Some(audit), 1).await;
+    world.seal().await;
+    let export = world.export(&Selection::default()).await;
+    let proof = world.store.prove(&SIGNED.into(), None, &[]).await.expect("proven").text().expect("a text");
+    let trusted = [world.trusted()];
+    let keys = vec![world.ledger_key().public().to_string()];
+    let (mut asked, mut ours) = (Vec::new(), Vec::new());
+    for (kind, text) in [
+        ("export", export.clone()),
+        ("proof", proof.clone()),
+        ("export", damages::unsigned(&export)),
+        ("proof", damages::unsigned(&proof)),
+    ] {
+        let bytes = text.as_bytes();
+        ours.push(match kind {
+            "export" => export_holds(bytes, &trusted),
+            _ => proof_holds(bytes, &trusted),
+        });
+        asked.push(json!({kind: STANDARD.encode(bytes), "keys": keys, "signers": []}));
+    }
+    assert_eq!(ours, [true, true, false, false]);
+    if let Some(said) = python(&asked) {
+        assert_eq!(said, ours);
+    }
+    world.sql("DELETE FROM signature").await;
+    let mut out = Vec::new();
+    let form = quorate_ledger::export::Form::Csv;
+    let refused = world.store.export(&Selection::default(), form, &[], &mut out).await.expect_err("unsigned");
+    assert!(refused.to_string().contains("that did not sign it"), "{refused}");
+}
+
+#[tokio::test]
 async fn the_other_verifier_agrees_on_whole_exports() {
     // D2, D3
     let world = World::full().await;

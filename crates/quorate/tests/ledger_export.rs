@@ -122,12 +122,49 @@ fn what_was_altered_is_neither_exported_nor_proven() {
         }
         let all = place.run(&["ledger", "prove", &run]).expect(1);
         all.says("quorate:ledger_corrupt").says(&format!("{run}/{n}"));
-        place.run(&["ledger", "prove", &format!("{run}/{n}")]).expect(1);
-        place.run(&["ledger", "prove", &format!("{run}/0")]).expect(0);
+        for n in [n, 0] {
+            place.run(&["ledger", "prove", &format!("{run}/{n}")]).expect(1);
+        }
         std::fs::write(&ledger, &whole).expect("writable");
     }
     records::change(&ledger, "UPDATE body SET text = text || ' Or not.'");
     place.run(&["ledger", "export", "--out", "out"]).expect(1).says("quorate:ledger_corrupt");
+}
+
+#[test]
+fn what_was_removed_or_added_is_neither_exported_nor_proven() {
+    // D2, D3: everything that `verify` finds, also where each record that is left holds by itself.
+    let (place, run) = reviewed();
+    place.write("quorate.toml", "[keys]\nsign = \"optional\"\n");
+    place.run(&["review", "draft.md", "--type", "blog_post"]);
+    let signed = place.runs()[0]["run"].as_str().expect("a run").to_owned();
+    assert_ne!(signed, run);
+    place.run(&["ledger", "hold", &signed]).expect(0);
+    place.run(&["ledger", "checkpoint"]).expect(0);
+    let ledger = place.path(".quorate/ledger.db");
+    let whole = std::fs::read(&ledger).expect("readable");
+    let junk = "'00000000000000000000000000000000', signature FROM signature LIMIT 1";
+    for change in [
+        format!("DELETE FROM signature WHERE run = '{signed}'"),
+        format!("UPDATE record SET data = NULL WHERE kind = 'outcome' AND run = '{signed}'"),
+        "DELETE FROM body".to_owned(),
+        format!("INSERT INTO signature SELECT '{signed}', 2, {junk}"),
+        format!("INSERT INTO signature SELECT 'ledger', (SELECT n FROM record WHERE kind = 'ledger.held'), {junk}"),
+        format!("INSERT INTO signature SELECT 'ledger', 0, {junk}"),
+    ] {
+        records::change(&ledger, &change);
+        place.run(&["ledger", "verify"]).expect(1);
+        for form in ["jsonl", "csv", "otel"] {
+            let ran = place.run(&["ledger", "export", "--format", form, "--out", "out"]).expect(1);
+            ran.says("quorate:ledger_corrupt").says("ledger verify");
+            assert!(!place.path("out").exists(), "{form}: {change}");
+        }
+        place.run(&["ledger", "prove", &signed]).expect(1).says("quorate:ledger_corrupt");
+        std::fs::write(&ledger, &whole).expect("writable");
+    }
+    // What is wrong with one run leaves the proof of another.
+    records::change(&ledger, &format!("DELETE FROM signature WHERE run = '{signed}'"));
+    place.run(&["ledger", "prove", &run]).expect(0);
 }
 
 #[test]

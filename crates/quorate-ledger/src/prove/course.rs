@@ -44,6 +44,8 @@ struct Known {
 struct Ring {
     /// Whether one of them has to have signed each record.
     required: bool,
+    /// The name of the key that signed the run from its first record on, where there is one.
+    signer: Option<String>,
     keys: BTreeMap<KeyId, PublicKey>,
 }
 
@@ -73,6 +75,15 @@ impl Course {
         let opens = head.kind == Kind::RunOpened.as_str();
         if (opens && head.n > 0) || (!opens && head.n == 0 && is_run(&head.run)) {
             return Err("a run is opened by its first record, and by no other".to_owned());
+        }
+        if head.run == STREAM && head.kind == Kind::Checkpoint.as_str() && signed {
+            return Err("a checkpoint is signed by its note, and by no envelope".to_owned());
+        }
+        if head.n == 0
+            && let Some(signer) = ring.as_ref().and_then(|ring| ring.signer.as_deref())
+            && !record.signers.iter().any(|id| id.to_string() == signer)
+        {
+            return Err(format!("its run is signed by the key {signer}, and that did not sign it"));
         }
         if let (Some(ring), Some(data), true) = (&mut ring, &record.data, head.kind == Kind::Keyring.as_str())
         {
@@ -115,7 +126,7 @@ impl Ring {
         if record.head.n != 0 || record.head.kind != Kind::RunOpened.as_str() {
             return None;
         }
-        let Audit { required, keys, .. } = Audit::of(record.data.as_ref()?)?;
-        Some(Ring { required, keys })
+        let Audit { required, signer, keys, .. } = Audit::of(record.data.as_ref()?)?;
+        Some(Ring { required, signer, keys })
     }
 }

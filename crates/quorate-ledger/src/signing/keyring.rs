@@ -140,7 +140,7 @@ impl Keyring {
     }
 
     /// The same keys without their times.
-    pub(crate) fn unbounded(&self) -> Keyring {
+    pub fn unbounded(&self) -> Keyring {
         let keys = self.keys.iter().map(|(id, key)| (*id, Key::unbounded(key.public)));
         Keyring { keys: keys.collect() }
     }

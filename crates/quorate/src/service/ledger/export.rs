@@ -11,7 +11,7 @@ use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::store::STREAM;
 use quorate_protocol::{Json, Name};
 
-use super::{checkpoint, prove, trust};
+use super::{checkpoint, prove, trust, verify};
 use crate::service::desk::Desk;
 use crate::service::disk::{self, Text};
 use crate::service::since;
@@ -140,6 +140,8 @@ async fn write(
     if desk.store.closed_to_writers().is_none() {
         desk.absorb(checkpoint::checkpoint(desk).await?.report);
     }
+    // Each record is held against its checkpoint again when it is written; what is not there any more, only this finds.
+    verify::unaltered(desk, |_| true).await?;
     let mut selection = Selection::default();
     for run in &request.runs {
         selection.runs.push(match prove::is_stream(desk, run).await? {

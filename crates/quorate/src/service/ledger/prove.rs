@@ -3,9 +3,11 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::prove::{Proof, Unproven};
+use quorate_ledger::store::STREAM;
+use quorate_ledger::verify::{Divergence, Part};
 use quorate_protocol::Name;
 
-use super::trust;
+use super::{trust, verify};
 use crate::service::desk::Desk;
 use crate::service::stop::Stop;
 
@@ -20,6 +22,13 @@ pub async fn prove(desk: &Desk, what: &str) -> Result<Proof, Stop> {
 
 async fn proof(desk: &Desk, what: &str) -> Result<Proof, Stop> {
     let (run, n) = find(desk, what).await?;
+    // What is wrong with another run does not take its proof from this one.
+    let concerns = |one: &Divergence| {
+        let other = one.run.as_ref().filter(|other| **other != run && &***other != STREAM);
+        // A text is named once, and may be of several runs.
+        other.is_none() || one.part == Part::Body
+    };
+    verify::unaltered(desk, concerns).await?;
     let known = trust::known_signers(desk).await;
     match desk.store.prove(&run, n, &known).await {
         Ok(proof) => Ok(proof),

@@ -9,12 +9,13 @@ use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::{Checkpoint, Verifier};
 use quorate_ledger::prove::Trusted;
-use quorate_ledger::signing::PublicKey;
+use quorate_ledger::signing::{Keyring, Outside, PublicKey};
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{self, Options, Report, Since, Unverifiable};
+use quorate_ledger::verify::{self, Divergence, Options, Report, Since, Unverifiable};
 use quorate_ledger::witness::Witness;
 
 use super::trust;
+use crate::service::desk::Desk;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::keys::Keys;
@@ -100,28 +101,72 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     };
     let report = verify::verify(&store, options).await;
     store.close().await;
-    let report = report.map_err(|error| match error {
-        Unverifiable::Store(error) => error.into(),
-        Unverifiable::Since(error) => Stop::not_found(
-            codes::CHECKPOINT_UNKNOWN,
-            Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
-        ),
-    })?;
+    let report = report.map_err(unverifiable)?;
     let log = shown(environment, &workspace.log);
     Ok(Verified { ledger, log, witness: witness_shown, report, warnings })
+}
+
+/// Refuses to let anything leave a ledger that differs from what was recorded. `concerns` says whether a divergence is
+/// about what leaves. Log and witness are not part of the ledger, and that a key was revoked or has expired alters nothing
+/// that it signed: these are not asked.
+///
+/// # Errors
+/// With the first divergence that concerns what leaves, and when the ledger cannot be verified.
+pub(super) async fn unaltered(desk: &Desk, concerns: impl Fn(&Divergence) -> bool) -> Result<(), Stop> {
+    let address = desk.store.address();
+    let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
+    let copies = Copies::of(address, desk.environment.state.as_deref());
+    let mut warnings = Diagnostics::new();
+    let Outside { keyring, signers } = desk.keys().outside()?;
+    let options = Options {
+        own: own(desk.keys(), &mut warnings),
+        keyring: keyring.as_ref().map(Keyring::unbounded),
+        signers,
+        kept: Some(copies.read(origin.as_deref())),
+        ..Options::default()
+    };
+    desk.absorb(warnings);
+    let report = verify::verify(&desk.store, options).await.map_err(unverifiable)?;
+    let listed = report.divergences.len() as u64;
+    // Of those that are not listed nobody knows what they concern.
+    let unlisted = report.found - listed;
+    let found: Vec<&Divergence> = report.divergences.iter().filter(|one| concerns(one)).collect();
+    let first = match found.first() {
+        Some(first) => first,
+        None if unlisted > 0 => &report.divergences[0],
+        None => return Ok(()),
+    };
+    let others = (found.len() as u64 + unlisted).saturating_sub(1);
+    let body = Body::new(differs(&shown_ledger(&desk.environment, address), Some(first), others));
+    let help = "nothing leaves an altered ledger; `quorate ledger verify` says what differs";
+    Err(Stop::new(Class::Refused, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
 /// What is to be said of a ledger that differs.
 pub fn diverges(verified: &Verified) -> Stop {
     let Verified { ledger, report, .. } = verified;
-    let first = report.divergences.first().map_or_else(String::new, ToString::to_string);
-    let more = match report.found.saturating_sub(1) {
+    let body = Body::new(differs(ledger, report.divergences.first(), report.found.saturating_sub(1)));
+    let help = "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`";
+    Stop::new(Class::Refused, codes::LEDGER_DIVERGES, body.help(help))
+}
+
+fn differs(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
+    let first = first.map_or_else(String::new, ToString::to_string);
+    let more = match others {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    let body = Body::new(format!("{ledger} is not what it was: {first}{more}"));
-    let help = "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`";
-    Stop::new(Class::Refused, codes::LEDGER_DIVERGES, body.help(help))
+    format!("{ledger} is not what it was: {first}{more}")
+}
+
+fn unverifiable(error: Unverifiable) -> Stop {
+    match error {
+        Unverifiable::Store(error) => error.into(),
+        Unverifiable::Since(error) => Stop::not_found(
+            codes::CHECKPOINT_UNKNOWN,
+            Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
+        ),
+    }
 }
 
 fn public(key: &Trusted) -> PublicKey {
