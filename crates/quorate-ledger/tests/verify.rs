@@ -9,6 +9,8 @@ mod erased;
 mod flips;
 #[path = "verify/holds.rs"]
 mod holds;
+#[path = "verify/own.rs"]
+mod own;
 #[path = "verify/signed.rs"]
 mod signed;
 #[path = "verify/tamper.rs"]

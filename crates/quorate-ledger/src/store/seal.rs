@@ -100,8 +100,8 @@ impl Store {
         Ok(signed.and_then(|sealed| sealed.verifiers()))
     }
 
-    /// Signs with the ledger's key what an older version left unsigned in the ledger's own stream and no signed checkpoint
-    /// is over: somebody has looked at it and vouches for it. Gives the numbers of these records.
+    /// Signs with the ledger's key what is not signed in the ledger's own stream, since an older version wrote it: a person
+    /// has looked at it and vouches for it. Gives the numbers of these records.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -286,12 +286,10 @@ async fn hold(
 }
 
 async fn sign_own(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, Unsealed> {
-    let size = last_signed(engine).await?.map_or(0, |sealed| sealed.tree.size);
     let rows = sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
          ON signature.run = record.run AND signature.n = record.n \
-         WHERE record.run = $1 AND record.seq > $2 AND record.kind <> $3 AND signature.n IS NULL ORDER BY record.n")
+         WHERE record.run = $1 AND record.kind <> $2 AND signature.n IS NULL ORDER BY record.n")
         .bind(STREAM)
-        .bind(size)
         .bind(Kind::Checkpoint.as_str())
         .rows(engine, &[Column::Int, Column::Text])
         .await?;

@@ -1,6 +1,6 @@
 //! The ledger's own stream (D11): the ledger's key signs each of its records when it is written, a checkpoint by its note
-//! and the others like records of a run. Older versions left these to the next checkpoint; what a signed checkpoint is
-//! over, from before the first record with a signature, still counts.
+//! and the others like records of a run. What older versions left to the next checkpoint is not told from what lost its
+//! signature, so it is said, too, until a person has it signed.
 
 use super::finding::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
@@ -98,11 +98,16 @@ impl Own {
         }
         self.settle(known, jobs, findings);
         for (n, place) in std::mem::take(&mut self.unsigned) {
-            if place > signed_size {
-                let what = "it is not signed, and no signed checkpoint is over it";
-                let divergence = Divergence::of(Kind::Inserted, Part::Signature, what);
-                findings.add(divergence.at(STREAM, n).place(place));
-            }
+            let (kind, what) = match place > signed_size {
+                true => (Kind::Inserted, "it is not signed, and no signed checkpoint is over it"),
+                false => (
+                    Kind::Removed,
+                    "it is not signed, and the ledger has a key; of an older version's record, look at it and sign it \
+                     with `quorate ledger checkpoint --accept-unsigned`",
+                ),
+            };
+            let divergence = Divergence::of(kind, Part::Signature, what);
+            findings.add(divergence.at(STREAM, n).place(place));
         }
         0
     }

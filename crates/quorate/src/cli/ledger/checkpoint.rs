@@ -19,7 +19,7 @@ use crate::service::runs;
     after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger checkpoint > checkpoint.txt"
 )]
 pub(in crate::cli) struct Arguments {
-    /// Sign records of the ledger's own that an older version wrote, and that no signed checkpoint is over: look at them first
+    /// Sign records of the ledger's own that are not signed, since an older version wrote them: look at them first
     #[arg(long)]
     accept_unsigned: bool,
     #[command(flatten)]

@@ -76,8 +76,7 @@ pub async fn key_of(desk: &Desk) -> Result<SecretKey, Stop> {
     Err(Stop::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
 }
 
-/// Signs what an older version left unsigned in the ledger's own stream and no signed checkpoint is over, and gives the
-/// numbers of these records.
+/// Signs what an older version left unsigned in the ledger's own stream, and gives the numbers of these records.
 ///
 /// # Errors
 /// As [`key_of`], and when the ledger does not answer.

@@ -1,0 +1,54 @@
+//! Signatures in the ledger's own stream that were added or taken away (D11).
+
+use quorate_kernel::ports::ledger::{Durability, Kind as Word};
+use quorate_ledger::Store;
+use quorate_ledger::verify::{Kind, Part, Since};
+use serde_json::json;
+
+use super::world::{A, AT_MS, World, entry};
+
+/// A world with a hold that is sealed; gives the hold's number in the stream.
+async fn held() -> (World, u64) {
+    let world = World::new().await;
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.tell(entry(Word::Held, json!({"run": A, "by": "ada"})), &world.key()).await.unwrap();
+    store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.unwrap();
+    store.close().await;
+    world.sql(&format!("INSERT OR IGNORE INTO held VALUES ('{A}')")).await;
+    assert_eq!(world.verify(world.options()).await.divergences, []);
+    (world, 4)
+}
+
+#[tokio::test]
+async fn a_signature_that_nobody_made_is_found_on_every_record() {
+    // D3, D11: a row by a key that nobody knows, and one that is of another record.
+    let (world, hold) = held().await;
+    let own = world.key().public().id();
+    for key in ["00000000000000000000000000000000", &own.to_string()] {
+        for n in 0..=hold + 1 {
+            let copy = world.copy();
+            copy.sql(&format!(
+                "INSERT OR REPLACE INTO signature SELECT 'ledger', {n}, '{key}', signature FROM signature \
+                 WHERE run <> 'ledger' LIMIT 1"
+            ))
+            .await;
+            let found = copy.first(copy.options()).await;
+            let kind = if n == hold { Kind::Changed } else { Kind::Inserted };
+            assert_eq!((found.kind, found.part, found.n), (kind, Part::Signature, Some(n)), "{found}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_signature_that_is_gone_is_found_under_a_checkpoint() {
+    // D11: it is the first record of its kind, so no other one says that the stream is signed.
+    let (world, hold) = held().await;
+    world.sql("DELETE FROM signature WHERE run = 'ledger'").await;
+    for since in [None, Some(Since::Size(24))] {
+        let options = quorate_ledger::verify::Options { since, ..world.options() };
+        let found = world.first(options).await;
+        assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Signature, Some(hold)), "{found}");
+    }
+    let found = world.first(Default::default()).await;
+    assert_eq!(found.kind, Kind::Removed, "the checkpoints name the key: {found}");
+}
