@@ -1,13 +1,14 @@
 //! Rollback protection (D12): the last checkpoint that the ledger's own key signed, kept outside of the ledger.
 //!
 //! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/` beside the
-//! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. Beside the
-//! key stands, too, which ledger each file or database was, so that one with another identity does not take its place
-//! unnoticed.
+//! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. In both places
+//! stands, too, which ledger each file or database was, so that one with another identity does not take its place unnoticed,
+//! with its keys or without.
 //!
 //! This module owns the files. Whether the ledger leads to a checkpoint, [`crate::Store::has_sealed`] and
 //! [`crate::verify`] say.
 
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -27,8 +28,7 @@ const FOLDER: &str = "checkpoints";
 pub struct Copies {
     keys: Directory,
     state: Option<PathBuf>,
-    ledger_dir: PathBuf,
-    called: String,
+    address: Address,
 }
 
 /// What is kept of a ledger.
@@ -74,29 +74,32 @@ impl Copies {
         Copies {
             keys: Directory::of(address.dir()),
             state: state.map(Path::to_owned),
-            ledger_dir: address.dir().to_owned(),
-            called: address.called(),
+            address: address.clone(),
         }
     }
 
     /// Reads what is kept of the ledger with this origin; `None` is a ledger without a checkpoint.
     pub fn read(&self, origin: Option<&str>) -> Kept {
         let mut kept = Kept::default();
-        let pin = self.pin();
-        let pinned = match text(&pin) {
-            Ok(text) => text.map(|text| text.trim_end_matches('\n').to_owned()),
-            Err(why) => {
-                kept.copies.push(Copy { path: pin, note: Err(why) });
-                None
+        let mut pinned = BTreeSet::new();
+        for pin in self.pins() {
+            match text(&pin) {
+                Ok(text) => pinned.extend(text.map(|text| text.trim_end_matches('\n').to_owned())),
+                Err(why) => kept.copies.push(Copy { path: pin, note: Err(why) }),
             }
-        };
-        let identity = origin.or(pinned.as_deref());
-        for path in identity.iter().flat_map(|identity| self.files(identity)) {
-            let found = text(&path).and_then(|text| text.map(|text| of(&text, identity)).transpose());
-            kept.copies.extend(found.transpose().map(|note| Copy { path, note }));
         }
-        kept.copies.extend(self.of_older_version(identity));
-        kept.replaced = pinned.filter(|pinned| origin.is_some_and(|origin| origin != pinned));
+        let identities: Vec<&str> = match origin {
+            Some(origin) => vec![origin],
+            None => pinned.iter().map(String::as_str).collect(),
+        };
+        for identity in &identities {
+            for path in self.files(identity) {
+                let found = text(&path).and_then(|text| text.map(|text| of(&text, Some(identity))).transpose());
+                kept.copies.extend(found.transpose().map(|note| Copy { path, note }));
+            }
+        }
+        kept.copies.extend(self.of_older_version(&identities));
+        kept.replaced = origin.and_then(|origin| pinned.into_iter().find(|pinned| origin != pinned));
         kept
     }
 
@@ -111,7 +114,7 @@ impl Copies {
         for path in self.files(checkpoint.origin()) {
             errors.extend(self.keep_at(&path, note, &checkpoint).err());
         }
-        errors.extend(self.keep_pin(checkpoint.origin()).err());
+        errors.extend(self.pins().iter().filter_map(|pin| self.keep_pin(pin, checkpoint.origin()).err()));
         // A version before this one kept one file for all ledgers of the directory.
         if errors.is_empty()
             && let Err(error) = self.take_over()
@@ -151,22 +154,25 @@ impl Copies {
         let kept = self.read(origin);
         // A ledger without a checkpoint is to be another one than the one that was kept here.
         let other = kept.replaced.is_some() || origin.is_none();
-        let pin = Some(self.pin()).filter(|pin| other && pin.exists());
-        for path in kept.copies.into_iter().map(|copy| copy.path).chain(pin) {
+        let mut paths: Vec<PathBuf> = kept.copies.into_iter().map(|copy| copy.path).collect();
+        let pins = self.pins().into_iter().filter(|pin| other && pin.exists() && !paths.contains(pin));
+        let pins: Vec<PathBuf> = pins.collect();
+        paths.extend(pins);
+        for path in paths {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("checkpoint");
             let mut bytes = Vec::new();
             files::open(&path)?.read_to_end(&mut bytes)?;
-            aside::keep(&self.ledger_dir, name, &bytes)?;
+            aside::keep(self.address.dir(), name, &bytes)?;
             files::remove(&path)?;
         }
         Ok(())
     }
 
-    /// Another ledger begins at this address, since the file that was there is broken and set aside: what was kept for the
-    /// address goes to `aside/`.
+    /// Another ledger begins at this address, since the file that was there is broken and set aside: what was kept beside it
+    /// goes to `aside/`. What the user's state directory says stays, until a person accepts that the ledger was lost.
     pub(crate) fn begin_anew(&self) -> std::io::Result<()> {
         for path in [self.pin(), self.keys.last_file()].iter().filter(|path| path.exists()) {
-            aside::take(&self.ledger_dir, path)?;
+            aside::take(self.address.dir(), path)?;
         }
         Ok(())
     }
@@ -183,13 +189,31 @@ impl Copies {
         self.keys.path().join(FOLDER)
     }
 
-    /// The file that has the origin of the ledger that lies here.
+    /// The file beside the key that has the origin of the ledger that lies here.
     fn pin(&self) -> PathBuf {
-        self.beside_key().join(format!("{}.origin", &sha256_hex(self.called.as_bytes())[..32]))
+        self.beside_key().join(pin_of(&self.address.called()))
+    }
+
+    /// The files that have it. In the state directory it stands under the ledger's path as it is named and as it leads there:
+    /// a link in the place of a directory makes it no other ledger's.
+    fn pins(&self) -> Vec<PathBuf> {
+        let mut pins = vec![self.pin()];
+        let Some(state) = self.state.as_ref().map(|state| state.join(FOLDER)) else { return pins };
+        let names = match &self.address {
+            Address::File(path) => {
+                let dir = std::fs::canonicalize(self.address.dir());
+                let led_to = dir.ok().zip(path.file_name()).map(|(dir, name)| dir.join(name));
+                let named = std::path::absolute(path).ok();
+                named.into_iter().chain(led_to).map(|path| path.to_string_lossy().into_owned()).collect()
+            }
+            Address::Postgres { .. } => BTreeSet::from([self.address.called()]),
+        };
+        pins.extend(names.iter().map(|name| state.join(pin_of(name))));
+        pins
     }
 
     /// The one file that an older version kept for all ledgers of a directory, where it is of this one or unreadable.
-    fn of_older_version(&self, identity: Option<&str>) -> Option<Copy> {
+    fn of_older_version(&self, identities: &[&str]) -> Option<Copy> {
         let path = self.keys.last_file();
         let note = match text(&path) {
             // It was not synced: a loss of power could leave it empty.
@@ -198,7 +222,7 @@ impl Copies {
         };
         match parse(&note) {
             // Of another ledger of the directory.
-            Ok(checkpoint) if identity != Some(checkpoint.origin()) => None,
+            Ok(checkpoint) if !identities.contains(&checkpoint.origin()) => None,
             Ok(_) => Some(Copy { path, note: Ok(note) }),
             Err(why) => Some(Copy { path, note: Err(why) }),
         }
@@ -229,11 +253,10 @@ impl Copies {
         })
     }
 
-    fn keep_pin(&self, origin: &str) -> Result<(), Error> {
-        let path = self.pin();
-        self.put(&path, &format!("{origin}\n"), |before| match before.trim_end_matches('\n') == origin {
+    fn keep_pin(&self, path: &Path, origin: &str) -> Result<(), Error> {
+        self.put(path, &format!("{origin}\n"), |before| match before.trim_end_matches('\n') == origin {
             true => Ok(false),
-            false => Err(Error::Contradicts { path: path.clone(), why: format!("it is of {before:?}") }),
+            false => Err(Error::Contradicts { path: path.to_owned(), why: format!("it is of {before:?}") }),
         })
     }
 
@@ -258,6 +281,10 @@ impl Copies {
             Err(why) => Err(Error::Contradicts { path: path.to_owned(), why }),
         })
     }
+}
+
+fn pin_of(name: &str) -> String {
+    format!("{}.origin", &sha256_hex(name.as_bytes())[..32])
 }
 
 fn cannot(doing: &'static str, path: &Path, source: std::io::Error) -> Error {

@@ -149,6 +149,52 @@ fn two_ledgers_of_a_directory_do_not_know_each_other() {
     place.run(&["ledger", "verify", "--ledger", "a.db"]).expect(1);
 }
 
+/// A review that is recorded and not sealed, since another ledger was kept here; then a person accepts that.
+fn is_told_and_goes_on(place: &Place) {
+    let told = place.run(&["review", "one.md", "--type", "blog_post"]);
+    told.says("quorate:checkpoint_missing").says("accept-rollback --reason");
+    place.run(&["ledger", "verify"]).expect(1).says("accept-rollback --reason");
+    place.run(&["ledger", "accept-rollback", "--reason", "The workspace was made anew."]).expect(0);
+    verify(place, &["--strict"], 0);
+    review(place, "three.md");
+    verify(place, &["--strict"], 0);
+}
+
+#[test]
+fn a_ledger_with_keys_of_its_own_does_not_take_anothers_place() {
+    // D12: all of `.quorate/` is that of another workspace, and only the state directory knows.
+    let place = Place::scripted(&ships());
+    review(&place, "one.md");
+    let other = Place::scripted(&ships());
+    review(&other, "one.md");
+    std::fs::rename(place.path(".quorate"), place.path("before")).expect("moved");
+    let mut copy = std::process::Command::new("cp");
+    let copied = copy.arg("-a").arg(other.path(".quorate")).arg(place.root());
+    assert!(copied.status().expect("it runs").success());
+    let report = verify(&place, &[], 1);
+    assert!(report["divergences"].to_string().contains("another one is in its place"), "{report}");
+    place.run(&["ledger", "checkpoint"]).expect(5).says("accept-rollback");
+    is_told_and_goes_on(&place);
+}
+
+#[test]
+fn a_workspace_that_is_deleted_is_not_begun_anew_unnoticed() {
+    // D12
+    for gone in [".quorate/keys/checkpoints", ".quorate"] {
+        let (place, _) = rolled_back();
+        for file in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "council_log.jsonl"] {
+            let _ = std::fs::remove_file(place.path(&format!(".quorate/{file}")));
+        }
+        std::fs::remove_dir_all(place.path(gone)).expect("removed");
+        is_told_and_goes_on(&place);
+    }
+    // Garbage in the ledger's place is set aside, and that is no way around it.
+    let (place, _) = rolled_back();
+    restore(&place, &[7; 9000]);
+    std::fs::remove_file(place.path(".quorate/council_log.jsonl")).expect("removed");
+    is_told_and_goes_on(&place);
+}
+
 #[test]
 fn a_reader_does_not_hold_it_back() {
     // D12

@@ -41,6 +41,39 @@ fn two_ledgers_of_a_directory_have_copies_of_their_own() {
 }
 
 #[test]
+fn the_state_directory_knows_which_ledger_stood_at_a_path() {
+    // D12: everything beside the ledger is replaced by what lies beside another one.
+    let (dir, a, b) = two();
+    a.keep(&note("a", 3, 1)).unwrap();
+    std::fs::remove_dir_all(dir.path().join("ledgers")).unwrap();
+    assert_eq!(a.read(Some("c")).replaced.as_deref(), Some("a"));
+    assert_eq!(sizes(&a.read(None)), [Some(3)], "and what a new one would have to lead to");
+    assert!(a.keep(&note("c", 1, 3)).is_err());
+    a.give_up(Some("c")).unwrap();
+    a.keep(&note("c", 1, 3)).unwrap();
+    assert_eq!(a.read(Some("c")).replaced, None);
+    // Nothing is said of another path, nor where there is no state directory.
+    assert_eq!(b.read(Some("b")).replaced, None);
+    assert_eq!(Copies::of(&Address::File(dir.path().join("moved/a.db")), a.state.as_deref()).read(Some("c")).replaced, None);
+    std::fs::remove_dir_all(dir.path().join("state")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("ledgers")).unwrap();
+    assert_eq!(a.read(Some("d")).replaced, None);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_a_directory_does_not_hide_which_ledger_it_was() {
+    // D12
+    let (dir, a, _) = two();
+    a.keep(&note("a", 3, 1)).unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::rename(path("ledgers"), path("moved")).unwrap();
+    std::fs::create_dir(path("others")).unwrap();
+    std::os::unix::fs::symlink(path("others"), path("ledgers")).unwrap();
+    assert_eq!(a.read(Some("c")).replaced.as_deref(), Some("a"));
+}
+
+#[test]
 fn an_older_checkpoint_replaces_nothing_and_a_contradicting_one_is_refused() {
     // D12
     let (_dir, a, _) = two();

@@ -144,7 +144,6 @@ fn sh(script: &str, dir: &Path) -> String {
         .current_dir(dir)
         .env("PATH", path)
         .env("NO_COLOR", "1")
-        .env("XDG_STATE_HOME", dir.join(".local/state"))
         .env_remove("QUORATE_LEDGER")
         .env_remove("QUORATE_TRUST")
         .env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"))

@@ -223,10 +223,14 @@ impl Sealing<'_> {
         };
         let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
-            Ok(Err(stop)) => (stop.first(), "see what is wrong with `quorate ledger verify`"),
+            Ok(Err(stop)) => {
+                let help = stop.report.refusals.first().and_then(|one| one.body.help.clone());
+                let other = || "see what is wrong with `quorate ledger verify`".to_owned();
+                (stop.first(), help.unwrap_or_else(other))
+            }
             Err(_) => (
                 format!("it did not answer within {} s", limit.as_secs()),
-                "seal it with `quorate ledger checkpoint` when no other process keeps it busy",
+                "seal it with `quorate ledger checkpoint` when no other process keeps it busy".to_owned(),
             ),
         };
         let mut report = Report::new();

@@ -11,7 +11,7 @@ use quorate_ledger::note::{Checkpoint, Verifier};
 use quorate_ledger::prove::Trusted;
 use quorate_ledger::signing::{Keyring, Outside, PublicKey};
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{self, Divergence, Options, Report, Since, Unverifiable};
+use quorate_ledger::verify::{self, Divergence, Options, Part, Report, Since, Unverifiable};
 use quorate_ledger::witness::Witness;
 
 use super::trust;
@@ -146,7 +146,13 @@ pub(super) async fn unaltered(desk: &Desk, concerns: impl Fn(&Divergence) -> boo
 pub fn diverges(verified: &Verified) -> Stop {
     let Verified { ledger, report, .. } = verified;
     let body = Body::new(differs(ledger, report.divergences.first(), report.found.saturating_sub(1)));
-    let help = "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`";
+    let help = match report.divergences.iter().any(|one| one.part == Part::Kept) {
+        true => {
+            "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
+             begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there"
+        }
+        false => "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`",
+    };
     Stop::new(Class::Refused, codes::LEDGER_DIVERGES, body.help(help))
 }
 
