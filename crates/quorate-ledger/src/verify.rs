@@ -77,7 +77,7 @@ pub struct Options {
     pub kept: Option<Kept>,
     /// A witness that is asked over HTTP, and the last checkpoint that it signed, as it is kept.
     pub cosigned: Option<(Cosigner, Option<kept_files::Copy>)>,
-    /// Whether it is a divergence that nothing is kept.
+    /// Whether it is a divergence that nothing is kept, and that there are records that nothing proves.
     pub strict: bool,
     /// The log whose lines are held against the runs.
     pub log: Option<PathBuf>,
@@ -135,6 +135,10 @@ pub struct Report {
     pub signed: u64,
     /// How many records stand after the last checkpoint, its own one not counting.
     pub unsealed: u64,
+    /// How many records nobody signed, checkpoints aside.
+    pub unsigned_records: u64,
+    /// How many of these stand behind the last signed checkpoint: who can write the ledger can have added them.
+    pub unproven: u64,
     /// How many records of the ledger's own stream nobody signed, where no key is known that should have.
     pub unsigned_own: u64,
     /// How many texts.
@@ -339,6 +343,15 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
         .cosigned
         .as_ref()
         .and_then(|(cosigner, copy)| witnessed::cosigned(walk, cosigner, copy.as_ref()?));
+    if options.strict && walk.counts.unproven > 0 {
+        let what = format!(
+            "{} records behind the last signed checkpoint are not signed, so that nothing proves who wrote them, and --strict \
+             asks for that; a crash leaves such records, and `quorate ledger checkpoint` seals them",
+            walk.counts.unproven
+        );
+        let divergence = Divergence::of(Kind::Inserted, Part::Checkpoint, what);
+        walk.findings.add(divergence.place(walk.counts.unproven_from).until(walk.place()));
+    }
     let own_key = walk.seals.ends_with(&options.own).filter(|_| !options.own.is_empty());
     if own_key == Some(false) {
         let what = "it is not signed by the ledger's own key".to_owned();
@@ -372,6 +385,8 @@ fn ended(walk: &mut Walk, since: u64, texts: u64) -> Report {
         sealed: seals.size,
         signed: seals.signed_size,
         unsealed: walk.place().saturating_sub(seals.size + own_record),
+        unsigned_records: walk.counts.unsigned,
+        unproven: walk.counts.unproven,
         unsigned_own,
         texts,
         open: open.len() as u64,

@@ -8,6 +8,7 @@ mod records;
 mod support;
 
 use records::change;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use serde_json::{Value, json};
 use support::council::{ships, ships_but};
 use support::{Place, Ran, finish};
@@ -40,6 +41,32 @@ fn reviewed() -> (Place, String) {
     place.answers(&ships_but(json!({"adjudicate": {"verdict": "REVISE", "reasoning": "Once more."}})));
     place.run(&["review", "draft.md"]);
     (place, run)
+}
+
+#[test]
+fn what_is_neither_signed_nor_sealed_is_said() {
+    // D3: a crash leaves such records, and who can write the file can add them.
+    let (place, run) = reviewed();
+    let last = |ran: &Ran| ran.stdout.trim_end().lines().last().unwrap_or_default().to_owned();
+    let sealed = place.run(&["ledger", "verify", "--strict"]).expect(0);
+    assert!(!sealed.stdout.contains("nothing proves who wrote them"), "{}", sealed.stdout);
+    records::wait(async {
+        let store = quorate_ledger::Store::open(&place.path(".quorate/ledger.db")).await.expect("it opens").store;
+        let n = store.records(&run.as_str().into()).await.expect("it reads").len() as u64;
+        let data = json!({"verdict": "REVISE", "reason": "Forged.", "by": "ada", "logged": true, "ts": "2026-01-01T00:00:00.000Z"});
+        let data = data.as_object().expect("an object").clone();
+        let entry = Entry { kind: Kind::Override, at_ms: 1_795_000_000_000, data };
+        store.append(Append::one(&run.as_str().into(), n, entry, Durability::Synced)).await.expect("appended");
+        store.close().await;
+    });
+    let json = verify(&place, &["--strict"]).expect(1).json();
+    assert_eq!(json["checkpoints"]["unproven"], 1, "{json}");
+    assert!(json.to_string().contains("`quorate ledger checkpoint` seals them"), "{json}");
+    let human = place.run(&["ledger", "verify"]);
+    assert!(human.stdout.contains("1 records are neither signed nor under a signed checkpoint"), "{}", human.stdout);
+    assert!(human.stdout.contains("unsigned records was added by a person"), "{}", last(&human));
+    place.run(&["ledger", "checkpoint"]).expect(0);
+    assert_eq!(verify(&place, &["--strict"]).json()["checkpoints"]["unproven"], 0);
 }
 
 #[test]

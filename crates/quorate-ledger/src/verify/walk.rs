@@ -68,6 +68,24 @@ pub(super) struct Counts {
     pub(super) records: u64,
     pub(super) erased: u64,
     pub(super) signed_runs: u64,
+    /// Records that nobody signed, checkpoints aside.
+    pub(super) unsigned: u64,
+    /// Those of them behind the last signed checkpoint: how many, and the place of the first.
+    pub(super) unproven: u64,
+    pub(super) unproven_from: u64,
+}
+
+impl Counts {
+    fn took(&mut self, stored: &Stored, place: u64) {
+        self.records += 1;
+        if stored.signatures.is_empty() && stored.kind != Word::Checkpoint.as_str() {
+            self.unsigned += 1;
+            self.unproven += 1;
+            if self.unproven == 1 {
+                self.unproven_from = place;
+            }
+        }
+    }
 }
 
 /// What the ledger's own stream says of runs.
@@ -189,7 +207,7 @@ impl Walk {
     fn record(&mut self, stored: &Stored, page: &Page) {
         let Some(place) = self.reach(stored.seq, page) else { return };
         self.at_size();
-        self.counts.records += 1;
+        self.counts.took(stored, place);
         let leaf = merkle::leaf(stored.head.as_bytes());
         let in_tree = page.leaf(place);
         let sound = in_tree == Some(leaf);

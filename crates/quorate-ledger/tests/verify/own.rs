@@ -2,7 +2,9 @@
 
 use quorate_kernel::ports::ledger::{Durability, Kind as Word};
 use quorate_ledger::Store;
-use quorate_ledger::verify::{Kind, Part, Since};
+use quorate_ledger::kept::{Copy, Kept};
+use quorate_ledger::verify::{Kind, Options, Part, Since};
+use quorate_ledger::witness::Witness;
 use serde_json::json;
 
 use super::world::{A, AT_MS, World, entry};
@@ -40,12 +42,47 @@ async fn a_signature_that_nobody_made_is_found_on_every_record() {
 }
 
 #[tokio::test]
+async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
+    // D2, D3: who can write the file appends what fits, and a checkpoint that nobody signed proves nothing of it.
+    let world = World::new().await;
+    let strict = || Options { strict: true, kept: Some(kept(&world)), ..world.options() };
+    let report = world.verify(strict()).await;
+    assert_eq!((report.divergences, report.unproven, report.unsigned_records), (vec![], 0, 15));
+    let override_of = |reason: &str| {
+        let data = json!({"verdict": "HOLD", "reason": reason, "by": "mallory", "logged": true});
+        entry(Word::Override, data)
+    };
+    world.forge(A, override_of("Because."), None).await;
+    world.sql(&format!("UPDATE run SET override = 'HOLD' WHERE run = '{A}'")).await;
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.seal(&[], AT_MS, false, Durability::Synced).await.unwrap();
+    store.close().await;
+    world.forge(A, override_of("Again."), None).await;
+    let report = world.verify(world.options()).await;
+    assert_eq!((report.divergences, report.unproven, report.unsealed), (vec![], 2, 1));
+    let found = world.first(strict()).await;
+    assert_eq!((found.kind, found.part, found.place, found.until), (Kind::Inserted, Part::Checkpoint, Some(26), Some(28)));
+    assert!(found.what.contains("quorate ledger checkpoint"), "{found}");
+    let store = Store::open(&world.db()).await.unwrap().store;
+    store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.unwrap();
+    store.close().await;
+    assert_eq!(world.verify(strict()).await.divergences, []);
+}
+
+/// A copy of its last checkpoint, as it is kept.
+fn kept(world: &World) -> Kept {
+    let notes = Witness::of(&std::fs::read_to_string(world.witness_path()).unwrap()).notes;
+    let copy = Copy { path: "kept".into(), note: Ok(notes.last().unwrap().clone()) };
+    Kept { copies: vec![copy], replaced: None }
+}
+
+#[tokio::test]
 async fn a_signature_that_is_gone_is_found_under_a_checkpoint() {
     // D11: it is the first record of its kind, so no other one says that the stream is signed.
     let (world, hold) = held().await;
     world.sql("DELETE FROM signature WHERE run = 'ledger'").await;
     for since in [None, Some(Since::Size(24))] {
-        let options = quorate_ledger::verify::Options { since, ..world.options() };
+        let options = Options { since, ..world.options() };
         let found = world.first(options).await;
         assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Signature, Some(hold)), "{found}");
     }

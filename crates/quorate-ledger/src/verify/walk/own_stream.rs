@@ -23,6 +23,9 @@ impl Walk {
     ) {
         if kind == Word::Checkpoint.as_str() {
             let tree = self.seals.take((n, at_ms, place), data, &mut self.jobs, &mut self.findings);
+            if self.seals.signed_size + 1 == place {
+                self.counts.unproven = 0;
+            }
             let keys = self.seals.keys();
             if !keys.is_empty() {
                 self.own.settle(&keys, &mut self.jobs, &mut self.findings);

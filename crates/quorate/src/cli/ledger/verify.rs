@@ -29,7 +29,8 @@ pub(in crate::cli) struct Arguments {
     /// or a file of these
     #[arg(long = "key", value_name = "KEY|FILE")]
     keys: Vec<String>,
-    /// Exit with 1 where no checkpoint of this ledger is kept on this machine, so that a rollback could not be told
+    /// Exit with 1 where no checkpoint of this ledger is kept on this machine, so that a rollback could not be told, and where
+    /// records are neither signed nor under a signed checkpoint, as a crash leaves them until `quorate ledger checkpoint`
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

@@ -80,6 +80,14 @@ fn held(verified: &Verified) -> Vec<String> {
         ),
         (_, _) => format!("no checkpoint; {} records not sealed yet", report.unsealed),
     });
+    if report.unproven > 0 {
+        said.push(format!(
+            "{} records are neither signed nor under a signed checkpoint, so that nothing proves who wrote them: a crash \
+             leaves such records, and so can a person who can write the ledger; look at them, then seal them with `quorate \
+             ledger checkpoint`",
+            report.unproven
+        ));
+    }
     said.push(match report.own_key {
         Some(true) => format!("held against the ledger's own key, which signed {} records", report.signed),
         Some(false) => "the ledger's own key did not sign the last checkpoint".to_owned(),
@@ -189,12 +197,20 @@ fn undetectable(report: &Report) -> String {
         0 => "who has the ledger's key and can change every copy",
         _ => "who has the ledger's key and can change every copy and the witness",
     };
-    format!("not detectable from here: {cut}, and a ledger that was written anew by a person {anew}")
+    let added = match report.unsigned_records {
+        0 => String::new(),
+        unsigned => format!(
+            ", whether any of the {unsigned} unsigned records was added by a person who can write the ledger, before it was \
+             sealed (`sign = \"optional\"` or `\"required\"` in `[keys]` signs those of later runs, and a witness shows when \
+             they were there)"
+        ),
+    };
+    format!("not detectable from here: {cut}{added}, and a ledger that was written anew by a person {anew}")
 }
 
 /// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
-/// unsealed}, keys: {own, given}, signatures: {runs, count, self_vouched}, last_signed, kept: {copies, size, unreadable},
-/// rollbacks: [{record, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
+/// unsealed, unproven}, keys: {own, given}, signatures: {runs, count, self_vouched, unsigned_own,
+/// unsigned_records}, last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
 /// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verified) -> String {
     let Verified { ledger, log, witness, report, .. } = verified;
@@ -220,12 +236,12 @@ pub fn json(verified: &Verified) -> String {
         "since": since,
         "checkpoints": {
             "count": report.checkpoints, "unsigned": report.unsigned, "sealed": report.sealed,
-            "signed": report.signed, "unsealed": report.unsealed,
+            "signed": report.signed, "unsealed": report.unsealed, "unproven": report.unproven,
         },
         "keys": {"own": report.own_key, "given": report.given_keys},
         "signatures": {
             "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.vouched_by_themselves,
-            "unsigned_own": report.unsigned_own,
+            "unsigned_own": report.unsigned_own, "unsigned_records": report.unsigned_records,
         },
         "last_signed": report.kept.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
         "kept": report.kept.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.torn})),

@@ -32,7 +32,8 @@ pub struct Request {
     pub witness: Option<String>,
     /// `--key`.
     pub keys: Vec<String>,
-    /// `--strict`: a machine on which no checkpoint of the ledger is kept is a divergence.
+    /// `--strict`: a machine on which no checkpoint of the ledger is kept is a divergence, and so are records that are
+    /// neither signed nor sealed.
     pub strict: bool,
     /// Where configuration and ledger are.
     pub places: Places,
