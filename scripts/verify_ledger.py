@@ -22,6 +22,7 @@ import json
 import math
 import os
 import re
+import stat
 import sys
 
 try:
@@ -156,7 +157,8 @@ def fields(value, types, what):
     """The fields of an object that has these and no others."""
     need(type(value) is dict and value.keys() == types.keys(), f"{what} has other fields than it should")
     for key, kinds in types.items():
-        need(type(value[key]) in kinds, f"`{key}` of {what} is of another type")
+        one = value[key]
+        need(type(one) in kinds and (type(one) is not int or one >= 0), f"`{key}` of {what} is of another type")
     return [value[key] for key in types]
 
 
@@ -167,6 +169,8 @@ def texts(values, what):
 
 NONE = type(None)
 TEXT, SOME_TEXT, COUNT, LIST = (str,), (str, NONE), (int,), (list,)
+ENVELOPE = {"payload": TEXT, "payloadType": TEXT, "signatures": LIST}
+SIGNATURE = {"keyid": TEXT, "sig": TEXT}
 
 
 # The Merkle tree (RFC 9162, section 2.1).
@@ -417,12 +421,11 @@ class Record:
             self.signers.append(signer)
 
     def check_envelope(self, envelope, known):
-        types = {"payload": TEXT, "payloadType": TEXT, "signatures": LIST}
-        payload, kind, signatures = fields(envelope, types, "an envelope")
+        payload, kind, signatures = fields(envelope, ENVELOPE, "an envelope")
         need(kind == PAYLOAD_TYPE, f"an envelope has the payload type `{kind}`")
         need(payload == base64.b64encode(self.leaf).decode(), "an envelope's payload is not the record's leaf")
         need(len(signatures) == 1, "an envelope has not one signature")
-        signer, encoded = fields(signatures[0], {"keyid": TEXT, "sig": TEXT}, "a signature")
+        signer, encoded = fields(signatures[0], SIGNATURE, "a signature")
         need(KEY_ID.fullmatch(signer), "a signature's key is no key's name")
         need(signer in known, f"it is signed by the key {signer}, whose public half is not known")
         signature = unbase64(encoded, 64, "a signature")
@@ -479,8 +482,15 @@ class Course:
         self.runs[record.run] = (record.n, record.leaf, bool(record.signers), ring)
 
 
+def check_form(envelopes):
+    """That each has the fields of an envelope, whatever these say."""
+    for envelope in envelopes:
+        _, _, signatures = fields(envelope, ENVELOPE, "an envelope")
+        for one in signatures:
+            fields(one, SIGNATURE, "a signature")
+
+
 def known_signers(listed, given):
-    texts(listed, "the list of signers")
     need(all(one < two for one, two in zip(listed, listed[1:])), "the signers are not sorted")
     return {key_id(text): public_key(text) for text in [*given, *listed]}
 
@@ -516,8 +526,13 @@ def verify_proof(text, trusted, signers):
         need(version == 1, f"its version is {version}, and this program reads 1")
         types = {"id": TEXT, "index": COUNT, "head": TEXT, "data": SOME_TEXT, "leaf_path": LIST, "signatures": LIST}
         records = [fields(one, types, "a record") for one in records]
+        for *_, path, envelopes in records:
+            texts(path, "a path")
+            check_form(envelopes)
+        texts(keys, "the list of keys")
+        texts(listed, "the list of signers")
     need(records, "it is about no record")
-    seal = Seal(note, texts(keys, "the list of keys"))
+    seal = Seal(note, keys)
     need(seal.origin == origin, "its checkpoint is of another log")
     known, asked = known_signers(listed, signers), {key_id(one) for one in signers}
     course, used = Course(gaps=True, whole=False), set()
@@ -571,20 +586,25 @@ class Export:
             header = parse(text, "it")
             version, self.origin, self.size, root, note, keys, self.listed, self.runs, begin = fields(header, types, "it")
             need(version == 1, f"its version is {version}, and this program reads 1")
+            texts(keys, "the list of keys")
+            texts(self.listed, "the list of signers")
+            texts(self.runs or [], "the list of runs")
+            if begin is not None:
+                begin = fields(begin, {"size": COUNT, "root": TEXT, "path": LIST}, "`from`")
+                texts(begin[2], "the path of `from`")
         self.root = hash_of(root, "its root")
         self.seal = None
         if note is not None:
-            self.seal = Seal(note, texts(keys, "the list of keys"))
+            self.seal = Seal(note, keys)
             same = (self.seal.origin, self.seal.size, self.seal.root) == (self.origin, self.size, self.root)
             need(same, "its checkpoint is of another log or another tree")
         else:
             need(not keys, "it has keys and no signed note")
         self.seq = 0
         if begin is not None:
-            self.seq, old_root, path = fields(begin, {"size": COUNT, "root": TEXT, "path": LIST}, "`from`")
+            self.seq, old_root, path = begin
             consistency(self.seq, hash_of(old_root, "the root of `from`"), self.size, self.root, path_of(path))
         if self.runs is not None:
-            texts(self.runs, "the list of runs")
             need(self.runs, "it is of no run")
             units = [one.encode() for one in self.runs]
             need(all(one < two for one, two in zip(units, units[1:])), "its runs are not sorted")
@@ -686,7 +706,7 @@ def given_keys(values):
 
 
 def batch(path):
-    """Many documents, one JSON object in a line, for tests. Says for each `holds` or what does not."""
+    """Many documents, one JSON object in a line, for tests. Says for each `holds`, `unusable`, or what does not hold."""
     with open(path, encoding="utf-8") as file:
         for line in file:
             one = json.loads(line)
@@ -706,11 +726,20 @@ def batch(path):
                     stream = io.BytesIO(base64.b64decode(one["export"]))
                     verify_export(stream, one["keys"], one["signers"])
                 print("holds")
-            except (Flaw, Unreadable) as flaw:
+            except Flaw as flaw:
                 print(ascii(str(flaw)))
-            except UnicodeError:
-                print("it is not UTF-8")
+            except (Unreadable, UnicodeError):
+                print("unusable")
     return 0
+
+
+def regular(path):
+    """Opens a file that is one: another process may never write to a pipe."""
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise Unreadable(f"{ascii(path)} is no regular file")
+    return os.fdopen(opened, "rb")
 
 
 def main():
@@ -730,13 +759,13 @@ def main():
         if not all(one.startswith(PUBLIC) for one in signers):
             raise Unreadable("a signer is a public key")
         if arguments.proof:
-            with open(arguments.proof, "rb") as file:
+            with regular(arguments.proof) as file:
                 data = file.read(MAX_LINE)
             with reading("it is no proof"):
                 text = data.decode()
             found = verify_proof(text, trusted, signers)
         else:
-            with open(arguments.export, "rb") as file:
+            with regular(arguments.export) as file:
                 found = verify_export(file, trusted, signers)
     except Flaw as flaw:
         print(f"does not hold: {flaw}")

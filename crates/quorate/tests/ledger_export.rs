@@ -277,18 +277,33 @@ fn the_other_verifier_tells_what_is_unusable_from_what_does_not_hold() {
     let Some(whole) = verify(&place, &["out.jsonl", "--key", "ledger.pub"]) else { return };
     whole.expect(0);
     let ran = |arguments: &[&str]| verify(&place, arguments).expect("it ran before");
-    for name in ["empty", "object", "text", "random", "nowhere", ".", "proof.json"] {
+    // What is no document is 2 there and 5 here, whatever it is that shows it.
+    place.write("endless", "garbage");
+    place.write("half", "\u{fffd}\n".as_bytes().get(1..).expect("bytes"));
+    let export = place.read("out.jsonl");
+    place.write("typed", export.replacen("\"from\":null", "\"from\":{}", 1));
+    place.write("typed.json", proof.replacen("\"leaf_path\":[", "\"leaf_path\":[1,", 1));
+    #[cfg(unix)]
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("it runs").success());
+    let mut none = vec!["empty", "object", "text", "random", "nowhere", ".", "endless", "half", "typed", "typed.json"];
+    none.extend(cfg!(unix).then_some("pipe"));
+    let ours = |check: &str, name: &str| {
+        let code = if name == "nowhere" { 4 } else { 5 };
+        place.run(&["ledger", check, name, "--key", "ledger.pub"]).expect(code);
+    };
+    for name in none.iter().chain(&["proof.json"]) {
         ran(&[name, "--key", "ledger.pub"]).expect(2);
+        ours("check-export", name);
     }
-    for name in ["empty", "object", "text", "random", "nowhere", ".", "out.jsonl"] {
+    for name in none.iter().chain(&["out.jsonl"]) {
         ran(&["--proof", name, "--key", "ledger.pub"]).expect(2);
+        ours("check-proof", name);
     }
     for name in ["empty", "text", "random"] {
         ran(&["out.jsonl", "--key", name]).expect(2).says(name);
     }
     place.write("proof.json", proof.replacen("\"index\":0", "\"index\":1", 1));
     ran(&["--proof", "proof.json", "--key", "ledger.pub"]).expect(1);
-    let export = place.read("out.jsonl");
     place.write("out.jsonl", &export[..export.len() / 2]);
     ran(&["out.jsonl", "--key", "ledger.pub"]).expect(1);
 }

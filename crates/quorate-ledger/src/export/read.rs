@@ -289,7 +289,11 @@ fn prefix(from: &wire::From, tree: &TreeHead) -> Result<(), String> {
 
 /// The next line without its end; nothing at the end of the file.
 fn next_line(input: &mut impl BufRead, hash: &mut Sha256, line: u64) -> Result<Option<String>, Flaw> {
-    let flaw = |what: &str| Flaw::Broken { line, id: None, what: what.to_owned() };
+    // Without a whole first line nothing says that it is an export.
+    let flaw = |what: &str| match line {
+        1 => Flaw::Unreadable(format!("line 1: {what}")),
+        _ => Flaw::Broken { line, id: None, what: what.to_owned() },
+    };
     let mut bytes = Vec::new();
     input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {

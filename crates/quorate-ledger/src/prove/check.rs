@@ -58,7 +58,7 @@ pub enum Failed {
     /// It is one, and something in it does not hold.
     #[error("{place}: {what}")]
     Broken {
-        /// Where: `the checkpoint`, or a record's id.
+        /// Where: `the checkpoint`, `the signers`, `the records`, or a record's id.
         place: String,
         /// What does not hold.
         what: String,
@@ -88,9 +88,10 @@ pub fn check(text: &str, trusted: &[Trusted], signers: &[PublicKey]) -> Result<P
     if seal.origin != proof.origin {
         return Err(at_checkpoint(format!("it is that of {}, and not of {}", seal.origin, proof.origin)));
     }
-    let known = known(&proof.signers, signers).map_err(Failed::Unreadable)?;
+    let at_signers = |what: String| Failed::Broken { place: "the signers".into(), what };
+    let known = known(&proof.signers, signers).map_err(at_signers)?;
     if proof.records.is_empty() {
-        return Err(Failed::Unreadable("it is about no record".to_owned()));
+        return Err(Failed::Broken { place: "the records".into(), what: "it is about no record".into() });
     }
     let mut course = Course::new(Gaps::May);
     let mut used: Vec<KeyId> = Vec::new();
@@ -102,7 +103,7 @@ pub fn check(text: &str, trusted: &[Trusted], signers: &[PublicKey]) -> Result<P
         used.extend(&fact.signers);
         records.push(fact);
     }
-    idle(&proof.signers, &used).map_err(Failed::Unreadable)?;
+    idle(&proof.signers, &used).map_err(at_signers)?;
     let vouched = seal.vouched(trusted).cloned();
     Ok(Proven { origin: seal.origin, tree: seal.tree, vouched, keys: seal.keys, records })
 }
