@@ -7,8 +7,8 @@
 mod records;
 mod support;
 
-use records::change;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
+use records::change;
 use serde_json::{Value, json};
 use support::council::{ships, ships_but};
 use support::{Place, Ran, finish};
@@ -51,19 +51,27 @@ fn what_is_neither_signed_nor_sealed_is_said() {
     let sealed = place.run(&["ledger", "verify", "--strict"]).expect(0);
     assert!(!sealed.stdout.contains("nothing proves who wrote them"), "{}", sealed.stdout);
     records::wait(async {
-        let store = quorate_ledger::Store::open(&place.path(".quorate/ledger.db")).await.expect("it opens").store;
+        let store =
+            quorate_ledger::Store::open(&place.path(".quorate/ledger.db")).await.expect("it opens").store;
         let n = store.records(&run.as_str().into()).await.expect("it reads").len() as u64;
         let data = json!({"verdict": "REVISE", "reason": "Forged.", "by": "ada", "logged": true, "ts": "2026-01-01T00:00:00.000Z"});
         let data = data.as_object().expect("an object").clone();
         let entry = Entry { kind: Kind::Override, at_ms: 1_795_000_000_000, data };
-        store.append(Append::one(&run.as_str().into(), n, entry, Durability::Synced)).await.expect("appended");
+        store
+            .append(Append::one(&run.as_str().into(), n, entry, Durability::Synced))
+            .await
+            .expect("appended");
         store.close().await;
     });
     let json = verify(&place, &["--strict"]).expect(1).json();
     assert_eq!(json["checkpoints"]["unproven"], 1, "{json}");
     assert!(json.to_string().contains("`quorate ledger checkpoint` seals them"), "{json}");
     let human = place.run(&["ledger", "verify"]);
-    assert!(human.stdout.contains("1 records are neither signed nor under a signed checkpoint"), "{}", human.stdout);
+    assert!(
+        human.stdout.contains("1 records are neither signed nor under a signed checkpoint"),
+        "{}",
+        human.stdout
+    );
     assert!(human.stdout.contains("unsigned records was added by a person"), "{}", last(&human));
     place.run(&["ledger", "checkpoint"]).expect(0);
     assert_eq!(verify(&place, &["--strict"]).json()["checkpoints"]["unproven"], 0);
@@ -133,6 +141,21 @@ fn a_log_that_was_touched_diverges() {
     let report = verify(&place, &[]).expect(0).json();
     assert_eq!((&report["log"]["unknown"], &report["log"]["unreadable"]), (&json!(1), &json!(1)));
     assert_eq!(report["log"]["first_unknown"], json!({"line": 6, "run": "rzzzzzzzzzzzz"}));
+}
+
+#[test]
+fn a_line_is_compared_up_to_its_line_feed() {
+    // D6
+    let (place, run) = reviewed();
+    let log = place.read(LOG);
+    for changed in [log.replacen('\n', "\r\n", 1), log.replacen('\n', " \n", 1)] {
+        place.write(LOG, changed);
+        assert_eq!(first(&verify(&place, &[]).expect(1)), ("changed".into(), "log".into(), run.clone()));
+    }
+    // Empty lines belong to nobody.
+    place.write(LOG, format!("\n{}", log.replacen('\n', "\n\n", 1)));
+    place.run(&["audit", "--reindex"]).expect(0);
+    verify(&place, &[]).expect(0);
 }
 
 #[test]
