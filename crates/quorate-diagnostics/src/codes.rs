@@ -234,6 +234,10 @@ codes! {
 /// page.
 pub const XREF_PLANNED: WarningCode = WarningCode(ASSEMBLY_XREF_UNRESOLVABLE.0);
 
+/// [`KEY_REVOKED`] where it does not stop anything: a key is about to be revoked from a time on that is past. One code, one
+/// page.
+pub const REVOKED_BEFORE: WarningCode = WarningCode(KEY_REVOKED.0);
+
 /// [`ERASURE_UNFINISHED`] where it does not stop anything: a run has come to something, and its answers were not to outlive
 /// it. One code, one page.
 pub const ERASURE_BEHIND: WarningCode = WarningCode(ERASURE_UNFINISHED.0);

@@ -94,7 +94,8 @@ impl Copies {
         };
         for identity in &identities {
             for path in self.files(identity) {
-                let found = text(&path).and_then(|text| text.map(|text| of(&text, Some(identity))).transpose());
+                let found =
+                    text(&path).and_then(|text| text.map(|text| of(&text, Some(identity))).transpose());
                 kept.copies.extend(found.transpose().map(|note| Copy { path, note }));
             }
         }

@@ -71,7 +71,9 @@ fn judge_export(text: &str, trusted: &[Trusted]) -> Judged {
         while reader.entry()?.is_some() {}
         Ok(if reader.vouched(trusted).is_some() { Judged::Holds } else { Judged::Broken })
     };
-    read().unwrap_or_else(|flaw| if matches!(flaw, Flaw::Unreadable(_)) { Judged::None } else { Judged::Broken })
+    read().unwrap_or_else(
+        |flaw| if matches!(flaw, Flaw::Unreadable(_)) { Judged::None } else { Judged::Broken },
+    )
 }
 
 fn judge_proof(text: &str, trusted: &[Trusted]) -> Judged {
@@ -214,7 +216,11 @@ async fn the_other_verifier_agrees_on_damages() {
                 _ => judge_proof(&text, &trusted),
             };
             let holds = judged == Judged::Holds;
-            assert_eq!(holds && kind == "export", kind == "export" && export_holds(bytes, &trusted), "{what}");
+            assert_eq!(
+                holds && kind == "export",
+                kind == "export" && export_holds(bytes, &trusted),
+                "{what}"
+            );
             assert!(!(holds && what.ends_with("is absent")), "{kind}: {what}");
             asked.push(json!({kind: STANDARD.encode(bytes), "keys": keys, "signers": []}));
             ours.push(judged);
@@ -222,13 +228,19 @@ async fn the_other_verifier_agrees_on_damages() {
         }
     }
     // Data and texts may have been erased, and a run may have more records than are here: nothing else may be missing.
-    let held: Vec<&str> =
-        whats.iter().zip(&ours).filter(|(_, judged)| **judged == Judged::Holds).map(|(what, _)| what.as_str()).collect();
+    let held: Vec<&str> = whats
+        .iter()
+        .zip(&ours)
+        .filter(|(_, judged)| **judged == Judged::Holds)
+        .map(|(what, _)| what.as_str())
+        .collect();
     // Keys may stand in any order, and a run that is named may have no records here.
     let may = |what: &&&str| {
         let less = what.contains("missing, with a last line that fits") && !what.starts_with("all up to");
         let fewer = less || what.starts_with("/records lacks its ");
-        fewer || what.ends_with("/data is null") || what.ends_with("/keys is reversed")
+        fewer
+            || what.ends_with("/data is null")
+            || what.ends_with("/keys is reversed")
             || what.ends_with("/runs has a text besides")
     };
     assert_eq!(held.iter().find(|what| !may(what)), None, "{held:?}");

@@ -291,7 +291,12 @@ fn a_revoked_key_signs_no_more() {
     let place = Place::new();
     board(&place, "audit: {signing: required}\n");
     let id = records::text(&init(&place)["signing"]["id"]);
-    place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).expect(0);
+    place.run(&["keys", "revoke", &id[..8], "--at", "5s"]).expect(64).says("write 30m, 24h, 7d, 2w");
+    let help = place.run(&["keys", "revoke", "--help"]).expect(0).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("minutes (30m), hours (24h), days (7d) or weeks (2w)"), "{help}");
+    let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).expect(0);
+    revoked.says("does not count any more").says("exits with 1 from now on");
     assert_eq!(states(&place), BTreeMap::from([(id.clone(), "revoked".to_owned())]));
     refused(&convene(&place), "", "is revoked since 2026-01-01T00:00:00.000Z");
     place.run(&["keys", "revoke", "zzz"]).expect(4).says("quorate:key_unknown");

@@ -149,7 +149,9 @@ fn what_was_removed_or_added_is_neither_exported_nor_proven() {
         format!("UPDATE record SET data = NULL WHERE kind = 'outcome' AND run = '{signed}'"),
         "DELETE FROM body".to_owned(),
         format!("INSERT INTO signature SELECT '{signed}', 2, {junk}"),
-        format!("INSERT INTO signature SELECT 'ledger', (SELECT n FROM record WHERE kind = 'ledger.held'), {junk}"),
+        format!(
+            "INSERT INTO signature SELECT 'ledger', (SELECT n FROM record WHERE kind = 'ledger.held'), {junk}"
+        ),
         format!("INSERT INTO signature SELECT 'ledger', 0, {junk}"),
     ] {
         records::change(&ledger, &change);
@@ -285,7 +287,8 @@ fn the_other_verifier_tells_what_is_unusable_from_what_does_not_hold() {
     place.write("typed.json", proof.replacen("\"leaf_path\":[", "\"leaf_path\":[1,", 1));
     #[cfg(unix)]
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("it runs").success());
-    let mut none = vec!["empty", "object", "text", "random", "nowhere", ".", "endless", "half", "typed", "typed.json"];
+    let mut none =
+        vec!["empty", "object", "text", "random", "nowhere", ".", "endless", "half", "typed", "typed.json"];
     none.extend(cfg!(unix).then_some("pipe"));
     let ours = |check: &str, name: &str| {
         let code = if name == "nowhere" { 4 } else { 5 };

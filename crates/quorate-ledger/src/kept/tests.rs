@@ -54,7 +54,12 @@ fn the_state_directory_knows_which_ledger_stood_at_a_path() {
     assert_eq!(a.read(Some("c")).replaced, None);
     // Nothing is said of another path, nor where there is no state directory.
     assert_eq!(b.read(Some("b")).replaced, None);
-    assert_eq!(Copies::of(&Address::File(dir.path().join("moved/a.db")), a.state.as_deref()).read(Some("c")).replaced, None);
+    assert_eq!(
+        Copies::of(&Address::File(dir.path().join("moved/a.db")), a.state.as_deref())
+            .read(Some("c"))
+            .replaced,
+        None
+    );
     std::fs::remove_dir_all(dir.path().join("state")).unwrap();
     std::fs::remove_dir_all(dir.path().join("ledgers")).unwrap();
     assert_eq!(a.read(Some("d")).replaced, None);

@@ -289,10 +289,10 @@ async fn sign_own(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, Unse
     let rows = sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
          ON signature.run = record.run AND signature.n = record.n \
          WHERE record.run = $1 AND record.kind <> $2 AND signature.n IS NULL ORDER BY record.n")
-        .bind(STREAM)
-        .bind(Kind::Checkpoint.as_str())
-        .rows(engine, &[Column::Int, Column::Text])
-        .await?;
+    .bind(STREAM)
+    .bind(Kind::Checkpoint.as_str())
+    .rows(engine, &[Column::Int, Column::Text])
+    .await?;
     let signatures = rows.iter().map(|row| queue::signature(key, STREAM, row.count(0), row.text(1)));
     queue::insert_signatures(engine, signatures.collect()).await?;
     Ok(rows.iter().map(|row| row.count(0)).collect())

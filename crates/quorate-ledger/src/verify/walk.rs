@@ -310,7 +310,9 @@ impl Walk {
                 let keys = self.seals.keys();
                 self.own.take(stored, (n, place, leaf), &keys, &mut self.jobs, &mut self.findings);
             } else if let Some((key, _)) = stored.signatures.first() {
-                let what = format!("a checkpoint is signed by its note alone, and `{key}` is said to have signed its record");
+                let what = format!(
+                    "a checkpoint is signed by its note alone, and `{key}` is said to have signed its record"
+                );
                 let divergence = Divergence::of(Kind::Inserted, Part::Signature, what);
                 self.findings.add(divergence.at(run, n).place(place));
             }

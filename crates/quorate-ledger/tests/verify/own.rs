@@ -61,7 +61,10 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
     let report = world.verify(world.options()).await;
     assert_eq!((report.divergences, report.unproven, report.unsealed), (vec![], 2, 1));
     let found = world.first(strict()).await;
-    assert_eq!((found.kind, found.part, found.place, found.until), (Kind::Inserted, Part::Checkpoint, Some(26), Some(28)));
+    assert_eq!(
+        (found.kind, found.part, found.place, found.until),
+        (Kind::Inserted, Part::Checkpoint, Some(26), Some(28))
+    );
     assert!(found.what.contains("quorate ledger checkpoint"), "{found}");
     let store = Store::open(&world.db()).await.unwrap().store;
     store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.unwrap();
@@ -84,7 +87,11 @@ async fn a_signature_that_is_gone_is_found_under_a_checkpoint() {
     for since in [None, Some(Since::Size(24))] {
         let options = Options { since, ..world.options() };
         let found = world.first(options).await;
-        assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Signature, Some(hold)), "{found}");
+        assert_eq!(
+            (found.kind, found.part, found.n),
+            (Kind::Removed, Part::Signature, Some(hold)),
+            "{found}"
+        );
     }
     let found = world.first(Default::default()).await;
     assert_eq!(found.kind, Kind::Removed, "the checkpoints name the key: {found}");

@@ -94,7 +94,9 @@ struct Revoke {
     /// A key of the keyring: its name or the beginning of it
     #[arg(value_name = "KEY")]
     key: String,
-    /// From when on: a date, a time, or a span back from now such as 2d; without it from now on
+    /// From when on: a date, a time, or a span back from now in minutes (30m), hours (24h), days (7d) or weeks (2w); without it
+    /// from now on. What the key signed since a time that is past counts no more, and `quorate ledger verify` exits with 1
+    /// where there is any
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     #[command(flatten)]
@@ -165,6 +167,10 @@ async fn perform(
             let now_ms = environment.clock.now_ms();
             let at = revoke.at.as_deref().map(|at| since(at, environment)).transpose()?;
             let at_ms = at.map_or(now_ms, |at| at.unwrap_or(0));
+            let reaches_back = change::reaches_back(&keys, &revoke.key, at_ms, now_ms)?;
+            if !reaches_back.is_empty() {
+                terminal.talk(&render::diagnostics(&reaches_back, Format::Human, terminal.stderr));
+            }
             let id = change::revoke(&keys, &revoke.key, at_ms)?;
             Ok(render::keys::revoked(id, at_ms, &keys.shown(&keys.ring_path()), format))
         }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_ledger::store::hold::Hold;
@@ -219,6 +219,13 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouching, Stop> {
 /// # Errors
 /// When it is not in the keyring, or the file cannot be used or written.
 pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, Stop> {
+    let (ring, public) = revocable(keys, id, at_ms)?;
+    write(keys, &stamped(keys, text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
+    Ok(public.id())
+}
+
+/// The key of a name, where it is not revoked from an earlier time on.
+fn revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(Ring, PublicKey), Stop> {
     let ring = keys.ring()?;
     let public = find(keys, &ring, id)?;
     let listed = ring.keys.iter().find(|key| *key.public == public.to_string());
@@ -231,8 +238,24 @@ pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, Stop> {
         let help = "what it signed in between would count again; who means that edits the keyring, where others see it";
         return Err(Stop::configuration(codes::KEY_REVOKED, body.help(help)));
     }
-    write(keys, &stamped(keys, text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
-    Ok(public.id())
+    Ok((ring, public))
+}
+
+/// What is to be said before a key is revoked from a time on that is past: that is not taken back.
+///
+/// # Errors
+/// As [`revoke`].
+pub fn reaches_back(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Result<Report, Stop> {
+    let id = revocable(keys, id, at_ms)?.1.id();
+    let mut report = Report::new();
+    if at_ms < now_ms {
+        let body =
+            Body::new(format!("what {id} signed since {} does not count any more", timestamp::write(at_ms)));
+        let help = "where it signed records since then, `quorate ledger verify` exits with 1 from now on: keep its report, and \
+                    a checkpoint from before, as evidence of what these records are";
+        report.warn(codes::REVOKED_BEFORE, body.help(help));
+    }
+    Ok(report)
 }
 
 /// The key of the keyring that a name or a unique beginning of one names.

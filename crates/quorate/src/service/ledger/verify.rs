@@ -152,7 +152,9 @@ pub fn diverges(verified: &Verified) -> Stop {
             "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
              begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there"
         }
-        false => "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`",
+        false => {
+            "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`"
+        }
     };
     Stop::new(Class::Refused, codes::LEDGER_DIVERGES, body.help(help))
 }
