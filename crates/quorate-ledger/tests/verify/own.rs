@@ -12,9 +12,9 @@ use super::world::{A, AT_MS, World, entry};
 /// A world with a hold that is sealed; gives the hold's number in the stream.
 async fn held() -> (World, u64) {
     let world = World::new().await;
-    let store = Store::open(&world.db()).await.unwrap().store;
-    store.tell(entry(Word::Held, json!({"run": A, "by": "ada"})), &world.key()).await.unwrap();
-    store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.unwrap();
+    let store = Store::open(&world.db()).await.expect("it opens").store;
+    store.tell(entry(Word::Held, json!({"run": A, "by": "ada"})), &world.key()).await.expect("written");
+    store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.expect("written");
     store.close().await;
     world.sql(&format!("INSERT OR IGNORE INTO held VALUES ('{A}')")).await;
     assert_eq!(world.verify(world.options()).await.divergences, []);
@@ -74,8 +74,8 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
 
 /// A copy of its last checkpoint, as it is kept.
 fn kept(world: &World) -> Kept {
-    let notes = Witness::of(&std::fs::read_to_string(world.witness_path()).unwrap()).notes;
-    let copy = Copy { path: "kept".into(), note: Ok(notes.last().unwrap().clone()) };
+    let notes = Witness::of(&std::fs::read_to_string(world.witness_path()).expect("read")).notes;
+    let copy = Copy { path: "kept".into(), note: Ok(notes.last().expect("a checkpoint").clone()) };
     Kept { copies: vec![copy], replaced: None }
 }
 

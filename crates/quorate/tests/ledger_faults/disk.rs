@@ -21,11 +21,14 @@ pub(crate) fn taken(dir: &Path, above: &str) -> Image {
     image
 }
 
-/// Puts an image in place of what is there.
+/// Puts an image in place of what is there. What the state directory says of the path is from a later moment than the image,
+/// and goes as well.
 pub(crate) fn lay(place: &Place, image: &Image) {
     let dir = place.quorate();
-    if dir.exists() {
-        std::fs::remove_dir_all(&dir).expect("it is ours");
+    for dir in [&dir, &place.path(".local/state")] {
+        if dir.exists() {
+            std::fs::remove_dir_all(dir).expect("it is ours");
+        }
     }
     for (name, bytes) in image {
         let path = dir.join(name);
