@@ -100,7 +100,8 @@ impl Copies {
             }
         }
         kept.copies.extend(self.of_older_version(&identities));
-        kept.replaced = origin.and_then(|origin| pinned.into_iter().find(|pinned| origin != pinned));
+        // One without a checkpoint is not the one that had some.
+        kept.replaced = pinned.into_iter().find(|pinned| origin != Some(pinned));
         kept
     }
 

@@ -128,7 +128,8 @@ pub(super) fn witness_sizes<'a>(
     origin: Option<&'a str>,
 ) -> impl Iterator<Item = TreeHead> + use<'a> {
     let cosigned = options.cosigned.iter().filter_map(|(_, copy)| copy.as_ref());
-    let copies = options.kept.iter().flat_map(|kept| &kept.copies).chain(cosigned);
+    let kept = options.kept.iter().filter(move |kept| origin.is_some() || kept.replaced.is_none());
+    let copies = kept.flat_map(|kept| &kept.copies).chain(cosigned);
     let copies = copies.filter_map(|copy| copy.note.as_ref().ok());
     let notes = options.witness.iter().flat_map(|witness| &witness.notes).chain(copies);
     let checkpoints = notes.filter_map(|note| super::checkpoint_of(note));

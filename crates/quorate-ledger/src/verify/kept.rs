@@ -31,7 +31,10 @@ impl Rollback {
 /// Holds the copies against what was walked over.
 pub(super) fn check(walk: &mut Walk, kept: &Kept) -> Witnessed {
     let mut held = Witnessed::default();
-    for copy in &kept.copies {
+    // What was kept of the one that was here says nothing of records that are another's.
+    let replaced = kept.replaced.as_ref().filter(|replaced| walk.seals.origin.as_ref() != Some(replaced));
+    let is_another = replaced.is_some() && walk.seals.origin.is_none();
+    for copy in kept.copies.iter().filter(|_| !is_another) {
         let name = format!("the copy {}", copy.path.display());
         match &copy.note {
             Ok(note) => {
@@ -47,7 +50,7 @@ pub(super) fn check(walk: &mut Walk, kept: &Kept) -> Witnessed {
             }
         }
     }
-    if let Some(origin) = &kept.replaced {
+    if let Some(origin) = replaced {
         let what = format!("the ledger {origin} was kept here, and another one is in its place");
         walk.findings.add(Divergence::of(Kind::Changed, Part::Kept, what));
     }

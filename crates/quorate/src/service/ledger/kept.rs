@@ -13,6 +13,12 @@ use crate::service::workspace::shown;
 /// # Errors
 /// When the store does not answer.
 pub async fn departs(environment: &Environment, store: &Store, kept: &Kept) -> Result<Option<String>, Stop> {
+    // Another process may have made the first checkpoint meanwhile.
+    if let Some(origin) = &kept.replaced
+        && store.last_sealed().await?.is_none_or(|sealed| sealed.origin != *origin)
+    {
+        return Ok(Some(format!("the ledger {origin} was kept here, and another one is in its place")));
+    }
     for copy in &kept.copies {
         let file = shown(environment, &copy.path);
         let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
@@ -32,10 +38,7 @@ pub async fn departs(environment: &Environment, store: &Store, kept: &Kept) -> R
             )));
         }
     }
-    Ok(kept
-        .replaced
-        .as_ref()
-        .map(|origin| format!("the ledger {origin} was kept here, and another one is in its place")))
+    Ok(None)
 }
 
 fn checkpoint_of(note: &str) -> Result<Checkpoint, String> {
