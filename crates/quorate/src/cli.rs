@@ -13,6 +13,7 @@ mod explain;
 mod fmt;
 mod init;
 mod interrupt;
+mod interrupted;
 mod keys;
 mod ledger;
 mod locks;

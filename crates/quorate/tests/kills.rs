@@ -182,3 +182,41 @@ fn ctrl_c_and_sigterm_say_how_to_go_on() {
         assert_eq!((&report["verdict"], place.log().len()), (&json!("SHIP"), 1));
     }
 }
+
+/// A review that waits for the log's lock when its outcome is recorded already, and the lock.
+fn decided_but_not_logged(place: &Place, arguments: &[&str]) -> (std::process::Child, std::fs::File) {
+    let log = place.path(".quorate/council_log.jsonl");
+    std::fs::create_dir_all(place.path(".quorate")).expect("it can be made");
+    let lock = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("it can be made");
+    lock.lock().expect("no other process has it");
+    let child = place.start(arguments);
+    let ledger = place.path(".quorate/ledger.db");
+    until(SOON, "an outcome", || records::runs(&ledger).iter().any(|(_, decided)| decided.is_some()));
+    (child, lock)
+}
+
+#[test]
+fn an_interruption_behind_the_outcome_takes_no_verdict_back() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = Place::scripted(&ships());
+        let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md", "--format", "json"]);
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        std::thread::sleep(Duration::from_millis(200));
+        drop(lock);
+        let ran = finish(child).expect(0);
+        assert_eq!((&ran.json()["verdict"], place.log().len()), (&json!("SHIP"), 1));
+    }
+}
+
+#[test]
+fn a_line_that_an_interruption_left_out_follows_at_the_next_start() {
+    let place = Place::scripted(&ships());
+    let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md"]);
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    finish(child).expect(0).says("is not logged yet");
+    assert!(place.log().is_empty());
+    drop(lock);
+    let run = place.only_run();
+    place.run(&["show", &run]).expect(0);
+    assert_eq!(place.log().len(), 1);
+}
