@@ -110,6 +110,12 @@ enum Command {
     Man(man::Arguments),
 }
 
+/// Hears Ctrl-C, SIGTERM and SIGHUP from now on. The program calls it first: until then a signal ends it without a word
+/// and with no exit code of its own.
+pub fn hear_signals() {
+    interrupt::hear();
+}
+
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
