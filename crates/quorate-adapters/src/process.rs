@@ -18,9 +18,15 @@ pub fn run_guard_if_asked() {
 }
 
 /// Makes children that ended stay until they are waited for, although the parent of this process may have ignored the end of
-/// children. To be called before anything is started.
+/// children, and has writes beyond `ulimit -f` fail instead of ending this process. To be called before anything is started.
 pub fn restore_signals() {
     agent_cli::restore_signals();
+}
+
+/// Whether the parent of this process had it ignore the end of its terminal (SIGHUP), as `nohup` does.
+#[cfg(unix)]
+pub fn ignores_hangups() -> bool {
+    agent_cli::ignores_hangups()
 }
 
 /// Says that this program starts nothing but members and their guard, so that whatever it adopts is a member's. To be called

@@ -176,6 +176,12 @@ impl Store {
         Writer::of(self.connection.clone()).await
     }
 
+    /// Returns when everything that was appended so far is written or refused. An append goes on although the future that
+    /// asked for it is dropped; reading would otherwise overtake it.
+    pub async fn settled(&self) {
+        self.queue.commit(&mut *self.writer().await, &self.address).await;
+    }
+
     /// Closes it; SQLite folds its log into its file.
     pub async fn close(self) {
         let mut connection = self.connection;

@@ -13,6 +13,7 @@ mod explain;
 mod fmt;
 mod init;
 mod interrupt;
+mod interrupted;
 mod keys;
 mod ledger;
 mod locks;
@@ -107,6 +108,12 @@ enum Command {
     Explain(explain::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+}
+
+/// Hears Ctrl-C, SIGTERM and SIGHUP from now on. The program calls it first: until then a signal ends it without a word
+/// and with no exit code of its own.
+pub fn hear_signals() {
+    interrupt::hear();
 }
 
 /// Runs the command that the process was started with.

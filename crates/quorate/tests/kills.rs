@@ -10,6 +10,7 @@ mod records;
 mod support;
 
 use std::collections::BTreeSet;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use quorate_kernel::ports::ledger::Record;
@@ -159,8 +160,8 @@ fn a_second_kill_while_resuming_costs_nothing_either() {
 }
 
 #[test]
-fn ctrl_c_and_sigterm_say_how_to_go_on() {
-    for signal in [Signal::INT, Signal::TERM] {
+fn ctrl_c_sigterm_and_sighup_say_how_to_go_on() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let place = Place::scripted(&ships_but(json!({"r2": {"$timeout": true}})));
         let child = place.start(&["review", "draft.md"]);
         let ledger = place.path(".quorate/ledger.db");
@@ -181,4 +182,91 @@ fn ctrl_c_and_sigterm_say_how_to_go_on() {
         let report = place.run(&["resume", &run, "--format", "json"]).expect(0).json();
         assert_eq!((&report["verdict"], place.log().len()), (&json!("SHIP"), 1));
     }
+}
+
+/// A review that waits for the log's lock when its outcome is recorded already, and the lock.
+fn decided_but_not_logged(place: &Place, arguments: &[&str]) -> (std::process::Child, std::fs::File) {
+    let log = place.path(".quorate/council_log.jsonl");
+    std::fs::create_dir_all(place.path(".quorate")).expect("it can be made");
+    let lock = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("it can be made");
+    lock.lock().expect("no other process has it");
+    let child = place.start(arguments);
+    let ledger = place.path(".quorate/ledger.db");
+    until(SOON, "an outcome", || records::runs(&ledger).iter().any(|(_, decided)| decided.is_some()));
+    (child, lock)
+}
+
+#[test]
+fn an_interruption_behind_the_outcome_takes_no_verdict_back() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = Place::scripted(&ships());
+        let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md", "--format", "json"]);
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        std::thread::sleep(Duration::from_millis(200));
+        drop(lock);
+        let ran = finish(child).expect(0);
+        assert_eq!((&ran.json()["verdict"], place.log().len()), (&json!("SHIP"), 1));
+    }
+}
+
+#[test]
+fn a_line_that_an_interruption_left_out_follows_at_the_next_start() {
+    let place = Place::scripted(&ships());
+    let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md"]);
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    finish(child).expect(0).says("is not logged yet");
+    assert!(place.log().is_empty());
+    drop(lock);
+    let run = place.only_run();
+    place.run(&["show", &run]).expect(0);
+    assert_eq!(place.log().len(), 1);
+}
+
+/// The binary, about to be started by a shell after `first`.
+fn after(place: &Place, first: &str, arguments: &[&str]) -> std::process::Command {
+    let direct = place.command(arguments);
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg(format!("{first}; exec \"$0\" \"$@\""));
+    command.arg(direct.get_program()).args(direct.get_args()).env_clear();
+    command.envs(direct.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(place.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn a_hangup_that_nohup_has_ignored_ends_nothing() {
+    let place = Place::scripted_slowly(&ships(), "delay = \"300ms\"");
+    let child = after(&place, "trap '' HUP", &["review", "draft.md"]).spawn().expect("sh runs");
+    let ledger = place.path(".quorate/ledger.db");
+    until(SOON, "a run", || !records::runs(&ledger).is_empty());
+    kill_process(Pid::from_child(&child), Signal::HUP).expect("it runs");
+    finish(child).expect(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_is_heard_before_anything_is_read() {
+    let place = Place::scripted(&ships());
+    let catches = |pid: u32, signal: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+        u64::from_str_radix(caught.trim(), 16).is_ok_and(|caught| caught & (1 << (signal - 1)) != 0)
+    };
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1)] {
+        let mut command = place.command(&["review", "-"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the binary runs");
+        // It waits for a text that never comes.
+        let stdin = child.stdin.take();
+        until(SOON, "a handler", || catches(child.id(), number));
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        finish(child).expect(130);
+        drop(stdin);
+    }
+}
+
+#[test]
+fn a_file_size_limit_is_an_error_and_not_the_end_of_the_process() {
+    let place = Place::scripted(&ships());
+    let child = after(&place, "ulimit -f 16", &["review", "draft.md"]).spawn().expect("sh runs");
+    finish(child).expect(5).says("quorate:");
 }

@@ -152,6 +152,35 @@ fn events_that_are_not_read_keep_no_turn_waiting() {
 }
 
 #[test]
+fn events_destroy_no_other_file() {
+    let place = swarm(YES, MENTION);
+    say(&place, 1);
+    place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).expect(0);
+    place.write("key", [7u8; 32]);
+    place.write("blank", "\n");
+    let other = ["swarm.yaml", "member.sh", "talk.md", ".quorate/ledger.db", "key", "blank"];
+    for file in other {
+        let before = std::fs::read(place.path(file)).unwrap();
+        let ran = place.run(&["run", "swarm.yaml", "--events", file]).expect(64);
+        ran.says("quorate:events_unwritable").says("something else in it than events");
+        assert!(std::fs::read(place.path(file)).unwrap() == before, "{file} was changed");
+    }
+    say(&place, 1);
+    let before = place.read("events.jsonl").lines().count();
+    place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).expect(0);
+    assert!(place.read("events.jsonl").lines().count() > before);
+}
+
+#[test]
+fn a_pipe_that_nothing_reads_keeps_no_run_waiting() {
+    let place = swarm(YES, MENTION);
+    say(&place, 1);
+    assert!(Command::new("mkfifo").arg(place.path("events")).status().unwrap().success());
+    let ran = place.run(&["run", "swarm.yaml", "--events", "events"]).expect(0);
+    ran.says("1 turn appended").says("events could not be written: its reader does not read");
+}
+
+#[test]
 fn a_log_that_is_followed_ends_when_its_reader_leaves() {
     let place = swarm(YES, MENTION);
     say(&place, 3);

@@ -95,9 +95,15 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 }
 
 /// Makes an ended child stay until it is waited for, whatever the parent of this process had chosen. The program calls it
-/// once, first thing.
+/// once, first thing. A write beyond `ulimit -f` is an error from then on, and not the end of the process.
 pub fn restore_signals() {
     signals::restore();
+    signals::survive_file_size_limit();
+}
+
+/// Whether the parent of this process had it ignore the end of its terminal.
+pub fn ignores_hangups() -> bool {
+    signals::ignores_hangups()
 }
 
 /// Says that this process starts nothing but members and their guard, so that every process that it adopts is a member's

@@ -11,9 +11,9 @@ use super::arguments::{AnswerArguments, PlaceArguments, ProducerArguments};
 use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
+use super::interrupted::interrupted;
 use super::progress::Progress;
 use super::render::{self, Format};
-use super::review::interrupted;
 use super::terminal::Terminal;
 use crate::service::convene::asked::Asked;
 use crate::service::convene::due::{Due, due};
@@ -176,7 +176,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let convened = or_interrupted(convened).await;
     progress.clear();
     let exit = match convened {
-        Err(Interrupted) => interrupted(&progress, &desk, terminal),
+        Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
         Ok(Ok(report)) => decided(&report, &desk, format, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };

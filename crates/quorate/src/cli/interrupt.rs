@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM. The first one drops what is under way, which ends its members, and the run stays resumable; the
+//! Ctrl-C, SIGTERM, and SIGHUP, which is the end of the terminal. The first one drops what is under way, which ends its members, and the run stays resumable; the
 //! command then closes what it has open. The next one, and any that comes while the command opens or closes something,
 //! ends the process at once.
 
@@ -7,6 +7,13 @@ use std::future::Future;
 /// The command was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupted;
+
+/// Hears signals from now on. Before a command listens the first one ends the process, with the exit code of an
+/// interruption and after its members.
+pub(super) fn hear() {
+    #[cfg(unix)]
+    watch::start();
+}
 
 /// Runs to the end or to an interruption.
 pub(super) async fn or_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Interrupted> {
@@ -38,7 +45,7 @@ async fn signalled() {
 mod watch {
     use std::sync::{Mutex, Once, PoisonError};
 
-    use tokio::signal::unix::{SignalKind, signal};
+    use tokio::signal::unix::{Signal, SignalKind, signal};
     use tokio::sync::oneshot;
 
     use super::super::exit::Exit;
@@ -48,16 +55,20 @@ mod watch {
 
     /// Tells of the next signal, as long as the receiver is there.
     pub(super) fn listen() -> oneshot::Receiver<()> {
-        static STARTED: Once = Once::new();
         let (sender, receiver) = oneshot::channel();
         *LISTENS.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
-        STARTED.call_once(start);
+        start();
         receiver
     }
 
-    /// Starts the thread, and returns when signals are heard. Where that fails the default holds: the process ends at
-    /// the first one, and the guard ends its members.
-    fn start() {
+    /// Starts the thread once, and returns when signals are heard. Where that fails the default holds: the process ends
+    /// at the first one, and the guard ends its members.
+    pub(super) fn start() {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(start_thread);
+    }
+
+    fn start_thread() {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
@@ -69,12 +80,18 @@ mod watch {
                 else {
                     return;
                 };
+                // A terminal that ends is no reason to end for what was told to outlive it.
+                let mut hangups = match quorate_adapters::process::ignores_hangups() {
+                    true => None,
+                    false => signal(SignalKind::hangup()).ok(),
+                };
                 // The receiver waits for exactly this.
                 let _ = ready.send(());
                 loop {
                     tokio::select! {
                         _ = interrupts.recv() => {}
                         _ = terminations.recv() => {}
+                        Some(_) = heard_of(&mut hangups) => {}
                     }
                     heard();
                 }
@@ -83,6 +100,13 @@ mod watch {
         if thread.is_ok() {
             // An error is a thread that has given up.
             let _ = is_ready.recv();
+        }
+    }
+
+    async fn heard_of(signals: &mut Option<Signal>) -> Option<()> {
+        match signals {
+            Some(signals) => signals.recv().await,
+            None => None,
         }
     }
 

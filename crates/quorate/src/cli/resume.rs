@@ -6,13 +6,12 @@ use clap::Args;
 use quorate_protocol::Name;
 
 use super::arguments::{PlaceArguments, ReviewArguments};
-use super::convene::decided;
 use super::desk::failed;
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
+use super::interrupted::{interrupted, shown};
 use super::progress::Progress;
 use super::render::Format;
-use super::review::{interrupted, judged};
 use super::show::wordless;
 use super::terminal::Terminal;
 use crate::service::desk::Desk;
@@ -55,9 +54,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         or_interrupted(Box::pin(resumed(&desk, &run, &arguments.review, format, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
-        Err(Interrupted) => interrupted(&progress, &desk, terminal),
-        Ok(Ok(Shown::Review(report))) => judged(&report, &desk, format, terminal),
-        Ok(Ok(Shown::Assembly(report))) => decided(&report, &desk, format, terminal),
+        Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
+        Ok(Ok(report)) => shown(&report, &desk, format, terminal),
         // What is wrong with the command line is told to whoever wrote it.
         Ok(Err(stop)) if stop.class == Class::Usage => failed(&stop, &desk, Format::Human, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),

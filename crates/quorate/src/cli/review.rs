@@ -11,6 +11,7 @@ use super::arguments::{PlaceArguments, ProducerArguments, ReviewArguments};
 use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
+use super::interrupted::interrupted;
 use super::progress::Progress;
 use super::render::{self, Format};
 use super::terminal::Terminal;
@@ -78,7 +79,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let reviewed = or_interrupted(review::review(&desk, artifact, &request, progress.clone())).await;
     progress.clear();
     let exit = match reviewed {
-        Err(Interrupted) => interrupted(&progress, &desk, terminal),
+        Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
         Ok(Ok(Reviewed::Judged(report))) => judged(&report, &desk, format, terminal),
         Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => {
             warnings(&desk, terminal);
@@ -98,16 +99,4 @@ pub(super) fn judged(report: &Report, desk: &Desk, format: Format, terminal: &Te
     warnings(desk, terminal);
     terminal.data_in(format, &render::report(report, format, terminal.stdout));
     Exit::verdict(report.exit())
-}
-
-/// Says how to go on with what was interrupted.
-pub(super) fn interrupted(progress: &Progress, desk: &Desk, terminal: &Terminal) -> Exit {
-    desk.hurry();
-    match progress.run() {
-        Some(run) => {
-            terminal.talk(&format!("interrupted; what was answered is kept: {}", desk.resume_command(&run)));
-        }
-        None => terminal.talk("interrupted before anything was asked"),
-    }
-    Exit::INTERRUPTED
 }

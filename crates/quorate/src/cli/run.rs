@@ -1,6 +1,6 @@
 //! `quorate run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::runtime::drive::{Step, Until, drive};
-use crate::service::runtime::events::{Fan, Lines};
+use crate::service::runtime::events::{Fan, Lines, Unusable};
 use crate::service::runtime::talk::{self, ANYBODY};
 use crate::service::runtime::{self, Ready, Request};
-use crate::service::stop::Stop;
+use crate::service::stop::{Class, Stop};
 use crate::service::workspace::absolute;
 
 /// How long hooks and what is still to be written may take at the end.
@@ -193,6 +193,15 @@ async fn drive_it(
     })
 }
 
+fn unwritable(path: &Path, unusable: &Unusable) -> Stop {
+    let (class, help) = match unusable {
+        Unusable::Taken => (Class::Usage, "name a new file, or one that `--events` has written"),
+        Unusable::Io(_) => (Class::Configuration, "name a file that can be written"),
+    };
+    let body = Body::new(format!("cannot write events to {}: {unusable}", path.display()));
+    Stop::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
+}
+
 /// Where events go.
 struct Sinks {
     watching: Arc<Watching>,
@@ -215,13 +224,7 @@ impl Sinks {
                     ));
                 };
                 let file = absolute(&environment.directory, path);
-                let lines = Lines::open(&file, ended).map_err(|error| {
-                    let body = Body::new(format!("cannot write {}: {error}", path.display()));
-                    Stop::configuration(
-                        codes::EVENTS_UNWRITABLE,
-                        body.help("name a file that can be written"),
-                    )
-                })?;
+                let lines = Lines::open(&file, ended).map_err(|unusable| unwritable(path, &unusable))?;
                 let lines = Arc::new(lines);
                 all.0.push(lines.clone());
                 Some(lines)

@@ -8,6 +8,7 @@ use quorate_protocol::Name;
 
 use super::desk::Desk;
 use super::environment::Environment;
+use super::ledger::{checkpoint, gc};
 use super::resume;
 use super::stop::Stop;
 use super::workspace::{self, Places};
@@ -127,4 +128,31 @@ pub async fn shown(desk: &Desk, run: &Name) -> Result<Shown, Stop> {
         true => Shown::Assembly(Box::new(convene::report::of(desk, &history).await?)),
         false => Shown::Review(Box::new(desk.report_of(&history).await?)),
     })
+}
+
+/// What a run came to although its command was interrupted: the outcome was recorded first. `None` of a run that can
+/// be resumed, and where the ledger does not answer in time. What follows from the outcome is done as far as time allows.
+///
+/// # Errors
+/// As [`is_assembly`].
+pub async fn decided_before_interruption(desk: &Desk, run: &Name) -> Result<Option<Shown>, Stop> {
+    let read = async {
+        desk.store.settled().await;
+        match desk.history_left(run).await?.outcome() {
+            Some(_) => shown(desk, run).await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let Some(shown) = checkpoint::in_time(&desk.store, Box::pin(read)).await.transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let rest = async {
+        desk.conclude(run).await?;
+        gc::after_run(desk, run).await
+    };
+    if checkpoint::in_time(&desk.store, Box::pin(rest)).await.transpose()?.is_none() {
+        let body = Body::new(format!("run {run} came to a verdict, and its line is not logged yet"));
+        desk.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
+    }
+    Ok(Some(shown))
 }

@@ -1,6 +1,8 @@
 //! Laying text out in columns: tables, wrapped prose, and lines that hang from a label. The table crate knows how wide
 //! characters are, so prose is a table too.
 
+use std::borrow::Cow;
+
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width, presets};
 
 use super::paint::{Paint, clean};
@@ -12,6 +14,9 @@ const READABLE: usize = 100;
 const NARROWEST: usize = 24;
 /// Words longer than this are broken in a table.
 const LONGEST: u16 = 28;
+/// Words of more characters than this are parted before a table sees them: it measures the rest of a word again for each
+/// line that it takes from it.
+const HUGE: usize = 512;
 /// The spaces between two columns.
 const GAP: u16 = 2;
 
@@ -68,9 +73,12 @@ pub(super) fn columns_of(text: &str) -> usize {
 }
 
 /// One row, of which the last column wraps.
-fn columns(cells: Vec<String>, indent: usize, width: usize) -> String {
-    let mut table = plain(indent, width.min(READABLE));
+fn columns(mut cells: Vec<String>, indent: usize, width: usize) -> String {
+    let width = width.min(READABLE);
+    let mut table = plain(indent, width);
     let last = cells.len() - 1;
+    let labels: usize = cells[..last].iter().map(|label| columns_of(label) + 1).sum();
+    cells[last] = parted(&cells[last], room(indent, width).saturating_sub(labels)).into_owned();
     table.add_row(cells);
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, u16::from(at < last)));
@@ -93,7 +101,7 @@ pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, wi
     let mut table = plain(indent, width);
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_header(headings.iter().map(|heading| Paint::Strong.on(heading)));
-    table.add_rows(rows);
+    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| parted(cell, width))));
     let last = headings.len().saturating_sub(1);
     for ((at, column), least) in table.column_iter_mut().enumerate().zip(least) {
         let gap = if at < last { GAP } else { 0 };
@@ -132,8 +140,41 @@ fn plain(indent: usize, width: usize) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(width.saturating_sub(indent).max(NARROWEST)).unwrap_or(u16::MAX));
+    table.set_width(u16::try_from(room(indent, width)).unwrap_or(u16::MAX));
     table
+}
+
+fn room(indent: usize, width: usize) -> usize {
+    width.saturating_sub(indent).max(NARROWEST)
+}
+
+/// The text with huge words on lines of their own, of so many characters each.
+fn parted(text: &str, room: usize) -> Cow<'_, str> {
+    let is_huge = |word: &str| word.len() > HUGE && word.chars().nth(HUGE).is_some();
+    if !text.split(char::is_whitespace).any(is_huge) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + text.len() / room.max(1));
+    for piece in text.split_inclusive(char::is_whitespace) {
+        if !is_huge(piece) {
+            out.push_str(piece);
+            continue;
+        }
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push('\n');
+        }
+        let word = piece.trim_end();
+        for (at, c) in word.chars().enumerate() {
+            // A mark stays with the letter before it.
+            if at > 0 && at.is_multiple_of(room.max(1)) && columns_of(c.encode_utf8(&mut [0; 4])) > 0 {
+                out.push('\n');
+            }
+            out.push(c);
+        }
+        out.push_str(&piece[word.len()..]);
+    }
+    Cow::Owned(out)
 }
 
 fn lines(table: &Table, indent: usize) -> String {
@@ -227,6 +268,19 @@ mod tests {
         let expected = "  One sentence that was broken\n  early, and goes on for a while.\n\n  1. the first item is long enough\n     to hang\n  2. two\n";
         assert_eq!(prose(text, 2, 34), expected);
         assert_eq!(prose(" ", 2, 34), "\n");
+    }
+
+    #[test]
+    fn huge_words_are_wrapped_in_one_pass() {
+        let word = "A".repeat(3_000_000);
+        let wrapped = prose(&format!("so {word} it is"), 2, 82);
+        assert!(wrapped.starts_with("  so\n  AAAA") && wrapped.ends_with("A\n  it is\n"));
+        assert!(wrapped.lines().all(|line| line.len() <= 82));
+        assert!(wrapped.replace("\n  ", "") == format!("  so{word}it is\n"));
+        assert_eq!(hanging("-", &word, 0, 82).lines().count(), word.len().div_ceil(80));
+        assert!(columns_of(&hanging("-", &"日".repeat(4_000), 0, 82)) <= 82);
+        let rows = vec![vec!["a".to_owned(), word]];
+        assert!(table(&["NAME", "TEXT"], rows, 0, 80).lines().all(|line| columns_of(line) <= 80));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,6 +10,8 @@ use std::time::Duration;
 use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::aside;
+
+use crate::service::disk;
 
 /// Passes events on to several sinks, in order.
 #[derive(Default)]
@@ -46,6 +48,8 @@ impl Telemetry for Clean {
 
 /// How many events wait while the file does not take them; later ones are dropped and counted.
 const WAITING: usize = 4_096;
+/// The first line of a file that is longer than this is no event.
+const LONGEST: u64 = 1 << 20;
 /// How long a file may take at the end to take what waits.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -97,18 +101,37 @@ pub struct Kept {
     pub path: Option<PathBuf>,
 }
 
+/// Why events cannot go to a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// It is another file: events would destroy it.
+    #[error("it has something else in it than events")]
+    Taken,
+    /// It cannot be opened.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 impl Lines {
     /// A file that is appended to, and made where it is not there. `ended` is called where it takes nothing any more,
     /// from another thread.
     ///
     /// # Errors
-    /// When it cannot be opened: somebody who wants events is not left without them from the start.
-    pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> io::Result<Self> {
-        let file = append_to(path)?;
-        let is_regular = file.metadata()?.is_file();
+    /// When it cannot be opened: a caller that wants events is not left without them from the start. When it is there and
+    /// does not begin with an event.
+    pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> Result<Self, Unusable> {
+        // Opening a pipe waits for its reader, which only the writer may do.
+        let file = if is_pipe(path) { None } else { Some(append_to(path)?) };
+        let is_regular = match &file {
+            Some(file) => file.metadata()?.is_file(),
+            None => false,
+        };
+        if is_regular && !takes_events(path)? {
+            return Err(Unusable::Taken);
+        }
         let shared =
             Arc::new(Shared { path: path.to_owned(), state: Mutex::default(), changed: Condvar::new() });
-        let writer = Writer { shared: shared.clone(), file: Some(file), torn: false, is_regular };
+        let writer = Writer { shared: shared.clone(), file, torn: false, is_regular };
         std::thread::Builder::new().name("events".to_owned()).spawn(move || writer.write_all(ended))?;
         Ok(Lines { shared })
     }
@@ -232,4 +255,31 @@ impl Writer {
 
 fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+/// Whether a file is empty or begins with an event. No other line that Quorate writes has all of these fields.
+fn takes_events(path: &Path) -> io::Result<bool> {
+    #[derive(serde::Deserialize)]
+    #[expect(dead_code, reason = "what matters is that they are there")]
+    struct Head {
+        cycle: u64,
+        at: String,
+        kind: String,
+    }
+    let mut first = Vec::new();
+    BufReader::new(disk::open(path)?.take(LONGEST)).read_until(b'\n', &mut first)?;
+    Ok(first.is_empty() || serde_json::from_slice::<Head>(&first).is_ok())
 }

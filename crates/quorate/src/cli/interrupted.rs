@@ -1,0 +1,44 @@
+//! What a review or a convening says after an interruption: what it came to, or how to go on with it.
+
+use quorate_protocol::Name;
+
+use super::convene::decided;
+use super::desk::failed;
+use super::exit::Exit;
+use super::progress::Progress;
+use super::render::Format;
+use super::review::judged;
+use super::terminal::Terminal;
+use crate::service::desk::Desk;
+use crate::service::runs::{self, Shown};
+
+/// Ends a command that was interrupted. A run whose outcome was recorded before that is over, and cannot be resumed: its
+/// report is printed, with its exit code.
+pub(super) async fn interrupted(
+    progress: &Progress,
+    desk: &Desk,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
+    desk.hurry();
+    let Some(run) = progress.run() else {
+        terminal.talk("interrupted before anything was asked");
+        return Exit::INTERRUPTED;
+    };
+    match Box::pin(runs::decided_before_interruption(desk, &Name::from(&*run))).await {
+        Ok(Some(report)) => return shown(&report, desk, format, terminal),
+        Ok(None) => {}
+        Err(stop) => drop(failed(&stop, desk, Format::Human, terminal)),
+    }
+    let command = desk.resume_command(&run);
+    terminal.talk(&format!("interrupted; what was answered is kept: {command}"));
+    Exit::INTERRUPTED
+}
+
+/// Prints a report; the exit code is the run's outcome.
+pub(super) fn shown(report: &Shown, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+    match report {
+        Shown::Review(report) => judged(report, desk, format, terminal),
+        Shown::Assembly(report) => decided(report, desk, format, terminal),
+    }
+}
