@@ -3,6 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make files and read what is left")]
 
+#[path = "trust/places.rs"]
+mod places;
 mod support;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -315,6 +317,22 @@ fn a_record_of_trust_that_is_garbage_trusts_nothing() {
         run(&place, &["review", "draft.md"]).expect(5).says("trust_unreadable");
         assert!(!ran(&place), "{garbage}");
     }
+}
+
+#[test]
+fn a_record_of_trust_that_every_user_can_write_to_trusts_nothing() {
+    let place = checkout(&[("quorate.toml", DEFAULT)]);
+    run(&place, &["trust"]).expect(0);
+    let shown = run(&place, &["trust", "--show"]).expect(0);
+    assert!(shown.stdout.contains("quorate.toml"));
+    let state = place.path(".local/state/quorate");
+    for (path, mode) in [(state.join("trust.json"), 0o666), (state, 0o777)] {
+        let before = std::fs::metadata(&path).expect("it is there").permissions();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        run(&place, &["review", "draft.md"]).expect(5).says("every user can write to it");
+        std::fs::set_permissions(&path, before).expect("a mode");
+    }
+    assert!(!ran(&place));
 }
 
 #[test]

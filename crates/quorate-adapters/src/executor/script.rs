@@ -4,11 +4,12 @@
 mod answer;
 mod source;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::ports::executor::{About, Act, Executor, Failure, Invocation, Refused, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use tokio::time::{Instant, sleep_until};
 
@@ -31,18 +32,35 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
         Refused::key("path", "`path` is missing").with_help("the file or the folder that holds the answers")
     })?;
     let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
-    Ok(Arc::new(Script { source: Source::open(&settings.dir.join(path))?, delay }))
+    let path = settings.dir.join(path);
+    let elsewhere = elsewhere(&settings.dir, &path);
+    Ok(Arc::new(Script { source: Source::open(&path)?, elsewhere, delay }))
 }
 
 struct Script {
     source: Source,
+    /// Where the answers lie, where that is not below the directory of what names them.
+    elsewhere: Option<PathBuf>,
     delay: Duration,
+}
+
+/// A path, where it leads out of a directory by its name or by a link.
+fn elsewhere(dir: &Path, path: &Path) -> Option<PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let there = real(path);
+    (!there.starts_with(real(dir))).then_some(there)
 }
 
 #[async_trait]
 impl Executor for Script {
     fn about(&self) -> About {
         About { kind: KIND, asks_a_model: false, model: None }
+    }
+
+    /// Answers from elsewhere end up in the ledger and in the conversation, where their owner may not want them.
+    fn acts(&self) -> Vec<Act> {
+        let act = |path: &PathBuf| Act::new(format!("take answers from {}", path.display()));
+        self.elsewhere.iter().map(act).collect()
     }
 
     /// Whoever writes answers may write what goes with them.

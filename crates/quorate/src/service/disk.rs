@@ -1,7 +1,7 @@
 //! Files: the one place where use cases touch the disk.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use quorate_ledger::store::files;
 use quorate_manifest::{Source, source};
@@ -24,24 +24,45 @@ pub fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
-/// How many dangling links are followed one after the other.
+/// How many links of a path that is not there yet are followed.
 const LINKS: usize = 40;
 
-/// A path without links, as far as it is there: what is not there yet is put behind its nearest directory that is, and a
-/// link that leads nowhere yet is followed, since writing would follow it.
+/// An absolute path without links and `..`, also where it is not there yet: writing would make the directories that are
+/// missing, and follow a link that leads nowhere yet.
 pub fn canonical_or_new(path: &Path) -> PathBuf {
-    fn follow(path: &Path, links: usize) -> PathBuf {
-        if let Some(found) = canonical(path) {
-            return found;
+    fn follow(from: PathBuf, path: &Path, links: &mut usize) -> PathBuf {
+        let mut there = from;
+        for part in path.components() {
+            match part {
+                Component::Prefix(_) | Component::RootDir => there.push(part),
+                Component::CurDir => {}
+                Component::ParentDir => drop(there.pop()),
+                Component::Normal(name) => match std::fs::read_link(there.join(name)) {
+                    Ok(target) if *links > 0 => {
+                        *links -= 1;
+                        there = follow(there, &target, links);
+                    }
+                    _ => there.push(name),
+                },
+            }
         }
-        let above = path.parent().unwrap_or(Path::new("/"));
-        match (std::fs::read_link(path), path.file_name()) {
-            (Ok(target), _) if links > 0 => follow(&above.join(target), links - 1),
-            (_, Some(name)) => follow(above, links).join(name),
-            _ => path.to_owned(),
-        }
+        there
     }
-    follow(path, LINKS)
+    canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { LINKS }))
+}
+
+/// Whether every user can write to a file or a directory.
+pub fn others_write(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        path.metadata().is_ok_and(|there| there.mode() & 0o002 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
 }
 
 /// The id of the user who owns a file, where there is one and the system has such ids.

@@ -178,6 +178,8 @@ impl Runtime {
             ));
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
+        let keys = self.keys.clone();
+        opened.store.judge_by(move || keys.outside().map_err(|stop| stop.first()));
         Ok(Ready { runtime: self, store: Arc::new(opened.store) })
     }
 }

@@ -18,7 +18,8 @@ use super::disk::{self, Found};
 use super::report::Report;
 use super::sitting::{Docket, Options, Sitting};
 use super::stop::Stop;
-use super::workspace::shown;
+use super::trust::Need;
+use super::workspace::{reach, shown};
 use super::{resume, review};
 
 /// What is to be swept, and how.
@@ -191,12 +192,28 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
             body.help("add `watch: {paths: [./drafts/]}`"),
         ));
     }
+    let workspace = &desk.workspace;
+    let council_path = workspace.council_path.clone().unwrap_or_default();
+    let root = workspace.host_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
+    let acts = reach::of_watch(council, root.unwrap_or(&council.dir));
+    desk.environment.trust.admit(&desk.environment, vec![Need { file: council_path, acts }])?;
     let mut files = Vec::new();
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     for written in &council.watch.paths {
         let path = council.dir.join(Path::new(written));
         match disk::walk(&path) {
-            Ok(found) => files.extend(found.into_iter().filter(|one| seen.insert(one.path.clone()))),
+            Ok(found) => {
+                let (inside, elsewhere): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|one| reach::is_below(&path, &one.path));
+                for one in elsewhere {
+                    let led = shown(&desk.environment, &one.path);
+                    let body =
+                        Body::new(format!("{led} leads out of the watched folder {written} by a link"));
+                    let help = "it is left out; watch the folder that it leads to, or review it by its name";
+                    desk.warn(codes::WATCH_UNREADABLE, body.help(help));
+                }
+                files.extend(inside.into_iter().filter(|one| seen.insert(one.path.clone())));
+            }
             Err(error) => {
                 desk.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")))
             }

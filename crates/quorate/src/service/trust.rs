@@ -131,7 +131,13 @@ impl Trust {
     ) -> Result<Admitted, Stop> {
         let Some(consent) = &self.consent else { return Err(untrusted(environment, needs)) };
         let lines: Vec<String> = needs.iter().flat_map(|need| lines(environment, need)).collect();
-        match (consent.ask(&lines), store) {
+        let answer = consent.ask(&lines);
+        if matches!(answer, Ok(Answer::Always | Answer::Once)) && covered(needs) != *files {
+            let body = Body::new("a file changed while it was being asked for");
+            let help = "nothing was done; run the command again, and look at what is shown then";
+            return Err(Stop::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
+        }
+        match (answer, store) {
             (Ok(Answer::Always), Some(store)) => {
                 store.add(files, environment.clock.now_ms())?;
                 Ok(Admitted(()))

@@ -147,6 +147,9 @@ impl Bounds<'_> {
         }
         if !elsewhere {
             reach::confined(self.root, ledger.dir(), "ledger")?;
+            for kept in ["keys", "aside", "live"] {
+                reach::confined(self.root, &ledger.dir().join(kept), kept)?;
+            }
             ledger.file().map_or(Ok(()), |file| reach::confined(self.root, file, "ledger"))?;
             trust::owned(environment, &ledger.dir().join("ledger.db"))?;
         }

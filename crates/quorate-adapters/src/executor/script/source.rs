@@ -85,6 +85,10 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
         for stem in [format!("{name}.{}", invocation.attempt), name.clone()] {
             for extension in EXTENSIONS {
                 let path = folder.join(format!("{stem}.{extension}"));
+                if path.exists() && super::elsewhere(folder, &path).is_some() {
+                    let path = path.display();
+                    return Err(Failure::failed(format!("`{path}` leads out of its folder by a link")));
+                }
                 match regular::text(&path, LONGEST) {
                     Ok(text) => return read_one(&path, extension, text),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_ledger::keys::Purpose;
+use quorate_ledger::keys::{Error, Purpose};
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_ledger::store::hold::Hold;
 use quorate_manifest::keyring::{self as edit, Stamp, stamp};
@@ -22,6 +22,9 @@ const HEAD: &str = "\
 # The public keys whose signatures count in this workspace. Commit this file: whoever can change it decides whom to believe.
 # Times are RFC 3339, or dates. `quorate keys` keeps what you write here; https://www.rfc-editor.org/rfc/rfc8032 says what a key is.
 ";
+
+/// The beginning of the time that keys count in, where it is not known since when one was used.
+const LONG_AGO_MS: i64 = 0;
 
 /// A key that is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +76,9 @@ pub async fn init(keys: &Keys) -> Result<Initialised, Stop> {
     };
     let added = !ring.keys.iter().any(|key| *key.public == signing.to_string());
     if added {
-        write(keys, &with(keys, text(&ring), &signing, None)?)?;
+        // A key that was there before may have signed already, and goes on counting for that.
+        let from_ms = if signing_is_new { keys.now_ms() } else { LONG_AGO_MS };
+        write(keys, &with(keys, text(&ring), &signing, from_ms, None)?)?;
     }
     Ok(Initialised {
         ledger: Made {
@@ -153,24 +158,25 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Replaced, Stop> {
     }
     idle(keys)?;
     let ring = keys.ring()?;
-    let old = directory.load(Purpose::Signing).map_err(|error| keys.stop(&error))?;
+    let old = directory
+        .load(Purpose::Signing)
+        .and_then(|key| key.ok_or_else(|| Error::Missing { path: directory.file(Purpose::Signing) }));
+    let old = old.map_err(|error| keys.stop(&error))?;
     let new = SecretKey::generate();
     let (now_ms, new_public) = (keys.now_ms(), new.public());
     // What a key signs that may not sign counts for nothing.
-    let may =
-        |old: &SecretKey| super::unusable(&super::judge(&ring.keys), old.public().id(), now_ms).is_none();
-    let voucher = old.as_ref().filter(|old| may(old)).map(|old| Voucher::sign(old, &new_public, now_ms));
-    let old = old.map(|key| key.public());
+    let may = super::unusable(&super::judge(&ring.keys), old.public().id(), now_ms).is_none();
+    let voucher = may.then(|| Voucher::sign(&old, &new_public, now_ms));
     let ended = |text: &str, old: &PublicKey| match listed(&ring, old) {
         true => stamped(keys, text, old, Stamp::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
     };
-    // What could not be written later is refused before the key is gone.
-    if let Some(old) = &old {
-        with(keys, &ended(text(&ring), old)?, &new_public, voucher.as_ref())?;
-    }
+    // Who is killed in between has the old key, which still signs, or the new one with the voucher for it.
+    ended(text(&ring), &old.public())?;
+    let grown = with(keys, text(&ring), &new_public, now_ms, voucher.as_ref())?;
+    write(keys, &grown)?;
     let rotated = directory.rotate_to(Purpose::Signing, new).map_err(|error| keys.stop(&error))?;
-    write(keys, &with(keys, &ended(text(&ring), &rotated.old)?, &new_public, voucher.as_ref())?)?;
+    write(keys, &ended(&grown, &rotated.old)?)?;
     Ok(Replaced { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new_public.id() })
 }
 
@@ -306,10 +312,16 @@ fn listed(ring: &Ring, key: &PublicKey) -> bool {
 }
 
 /// The text with a key more, from now on.
-fn with(keys: &Keys, text: &str, key: &PublicKey, voucher: Option<&Voucher>) -> Result<String, Stop> {
-    let now = timestamp::write(keys.now_ms());
+fn with(
+    keys: &Keys,
+    text: &str,
+    key: &PublicKey,
+    from_ms: i64,
+    voucher: Option<&Voucher>,
+) -> Result<String, Stop> {
+    let from = timestamp::write(from_ms);
     let voucher = voucher.map(Voucher::written);
-    edit::add(text, &key.to_string(), &keys.environment.user, &now, voucher.as_deref())
+    edit::add(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
         .ok_or_else(|| by_hand(keys, &format!("add `public = \"{key}\"`")))
 }
 

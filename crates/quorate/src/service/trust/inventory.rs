@@ -130,6 +130,8 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<Need> 
     let loaded = council::load(file, &shown(environment, file), &Disk);
     let Some(council) = loaded.value else { return Vec::new() };
     let mut needs = executor::needs_of_council(&council, file);
-    needs.push(Need { file: file.to_owned(), acts: reach::of_council(&council, root) });
+    let mut acts = reach::of_council(&council, root);
+    acts.extend(reach::of_watch(&council, root));
+    needs.push(Need { file: file.to_owned(), acts });
     needs
 }

@@ -66,16 +66,20 @@ impl Store {
     /// The store of this user; `None` where the environment names no home for it.
     ///
     /// # Errors
-    /// When the state directory belongs to somebody else.
+    /// When it belongs to somebody else, or every user can write to it.
     pub fn of(environment: &Environment) -> Result<Option<Store>, Stop> {
         let Some(directory) = &environment.state else { return Ok(None) };
         let path = directory.join(FILE);
-        match disk::owner(&path) {
-            Some(owner) if !environment.owns(owner) => {
-                Err(unusable(&path, &format!("it belongs to user {owner}")))
+        // Whoever can write to one of them could trust any file in our name.
+        for there in [&path, directory.as_path()] {
+            if let Some(owner) = disk::owner(there).filter(|owner| !environment.owns(*owner)) {
+                return Err(unusable(there, &format!("it belongs to user {owner}")));
             }
-            _ => Ok(Some(Store { path })),
+            if disk::others_write(there) {
+                return Err(unusable(there, "every user can write to it"));
+            }
         }
+        Ok(Some(Store { path }))
     }
 
     /// What it holds; nothing where it is not there yet.

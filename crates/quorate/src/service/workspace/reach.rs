@@ -52,6 +52,13 @@ pub fn of_council(council: &Council, root: &Path) -> Vec<Act> {
     read.chain(log.map(|path| Act::new(format!("append verdicts to {path}")))).collect()
 }
 
+/// The watched folders of a council outside of a root and of its own directory, which a sweep shows members.
+pub fn of_watch(council: &Council, root: &Path) -> Vec<Act> {
+    let folders = council.watch.paths.iter().map(|written| absolute(&council.dir, written.as_ref()));
+    let outside = folders.filter(|path| !is_below(root, path) && !is_below(&council.dir, path));
+    outside.map(|path| Act::new(format!("show members what lies below {}", path.display()))).collect()
+}
+
 /// Refuses a place that is below a root by its name, and elsewhere by its links.
 ///
 /// # Errors
