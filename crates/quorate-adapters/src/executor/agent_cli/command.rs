@@ -4,9 +4,24 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::Failure;
+use quorate_kernel::ports::executor::{Failure, Refused};
 
 use super::environment;
+
+/// Refuses a command line that no system can start: a NUL ends each of its words.
+///
+/// # Errors
+/// When a word has one.
+pub(super) fn startable(command: &str, args: &[String]) -> Result<(), Refused> {
+    let has_nul = |word: &str| word.contains('\0');
+    let key = match (has_nul(command), args.iter().any(|arg| has_nul(arg))) {
+        (true, _) => "command",
+        (false, true) => "args",
+        (false, false) => return Ok(()),
+    };
+    Err(Refused::key(key, format!("`{key}` has a NUL character, which no command line can hold"))
+        .with_help("take `\\u0000` out"))
+}
 
 /// The program behind a `command`: a path below `dir` when it has a `/`, else the first one on our `PATH`.
 pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {

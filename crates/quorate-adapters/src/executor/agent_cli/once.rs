@@ -36,6 +36,7 @@ impl Once {
         env: Vec<String>,
         dir: &Path,
     ) -> Result<Self, Refused> {
+        command::startable(command, &args)?;
         let environment = Environment::new(env, Base::Kept)?;
         Ok(Once { command: command.to_owned(), args, environment, dir: dir.to_owned() })
     }

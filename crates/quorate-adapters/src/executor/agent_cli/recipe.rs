@@ -10,6 +10,7 @@ use quorate_kernel::ports::executor::{Act, Failure, Invocation, Refused, Servers
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
+use super::command::startable;
 use super::environment::{Base, Environment};
 use super::files::AnswerFiles;
 use super::granted::Granted;
@@ -97,6 +98,7 @@ impl Recipe {
                     .with_help(format!("set `command`, or `preset` to one of {}", listed(&preset_names()))));
             }
         };
+        startable(&command, &block.texts("args")?)?;
         let given = block.text("model")?.or(cli.as_ref().and_then(|cli| cli.model.as_deref()));
         let model = given.map(str::to_owned);
         let args = checked_args(arguments(&block, cli.as_ref(), preset)?, preset, model.as_deref())?;

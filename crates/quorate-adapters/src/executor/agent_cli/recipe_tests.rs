@@ -40,6 +40,8 @@ fn a_block_says_what_to_start() {
     refused(json!({}), None, "neither `command` nor `preset`");
     refused(json!({"command": ["x"]}), Some("command"), "must be a text, not a list");
     refused(json!({"preset": "claud"}), Some("preset"), "no preset `claud`");
+    refused(json!({"command": "a\0b"}), Some("command"), "NUL");
+    refused(json!({"command": "x", "args": ["y", "\0"]}), Some("args"), "NUL");
     assert_eq!(read(json!({"preset": "claude"})).unwrap().name(), "claude");
     assert_eq!(read(json!({"preset": "claude", "command": "bin/mine"})).unwrap().name(), "mine");
 }
