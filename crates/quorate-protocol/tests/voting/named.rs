@@ -186,10 +186,21 @@ fn five_hundred_members_tie_exactly() {
 }
 
 #[test]
+fn a_rule_that_left_it_to_another_is_recorded_before_it() {
+    // V4: the exact half is left to the majority.
+    let setup = table::setup(&[all(quorum((5, 10))), all(majority(Tie::Reject))], &["1", "1"]);
+    let sitting = vote(&setup, &[YES, NO]);
+    let rules = sitting.recorded(FactKind::Rule);
+    let fired: Vec<_> = rules.iter().map(|rule| (rule["kind"].clone(), rule["fired"].clone())).collect();
+    assert_eq!(fired, [(json!("quorum"), json!(false)), (json!("majority"), json!(true))]);
+}
+
+#[test]
 fn the_decision_says_what_was_proposed_and_what_came_of_it() {
     // V6
     let setup = table::setup(&[], &["1", "1"]);
     let sitting = vote(&setup, &[YES, YES]);
+    assert!(!sitting.outcome()["notes"].to_string().contains("refused"));
     let text = sitting.outcome()["decision"]["text"].as_str().unwrap_or_default();
     for part in ["Spend it", "we spend it", "pass", "2 yes"] {
         assert!(text.contains(part), "{text}");
@@ -201,6 +212,7 @@ fn the_decision_says_what_was_proposed_and_what_came_of_it() {
         let sitting = vote(&setup, &does);
         assert_eq!((sitting.word("verdict"), sitting.word("code")), ("refused", "locked"));
         assert!(!sitting.recorded(FactKind::Violation).is_empty());
+        assert!(sitting.outcome()["notes"].to_string().contains("the decision was refused"));
     }
     // What did not decide is not written into a decision: nobody's locked words keep an incomplete from being one.
     assert_eq!(vote(&setup, &[MISSING, MISSING]).word("verdict"), "incomplete");
