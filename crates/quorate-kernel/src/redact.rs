@@ -2,7 +2,9 @@
 //! them by their shape and their place, `redact/values.rs` by their value; what else is one, patterns say.
 
 mod assigned;
+mod beside;
 mod builtin;
+mod commands;
 mod likely;
 mod place;
 mod services;
@@ -199,12 +201,12 @@ impl Redactor {
                 let mut count = 0;
                 let mut clean = Map::new();
                 let mut numbers = HashMap::new();
+                // `{"name": "DB_PASSWORD", "value": "…"}`
+                let named = ["name", "key"].iter().find_map(|key| all.get(*key)?.as_str()).map(str::to_owned);
                 for (key, value) in all {
                     let (key, in_key) = self.redact(&key);
-                    let (value, found) = match value {
-                        Json::String(text) => self.redact_under(&key, text),
-                        value => self.redact_json(value),
-                    };
+                    let name = named.as_deref().filter(|_| key == "value").unwrap_or(&key);
+                    let (value, found) = self.redact_under(name, value);
                     count += in_key + found;
                     clean.insert(free(&clean, &mut numbers, key), value);
                 }
@@ -214,11 +216,21 @@ impl Redactor {
         }
     }
 
-    /// A string that stands under a key, which may give away what it is.
-    fn redact_under(&self, key: &str, text: String) -> (Json, usize) {
-        let (clean, count) = self.redact(&text);
-        let is_secret = count == 0 && self.builtin && builtin::is_value_of(key, &text);
-        if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
+    /// What stands under a key, which may give away what its strings are.
+    fn redact_under(&self, key: &str, value: Json) -> (Json, usize) {
+        match value {
+            Json::String(text) => {
+                let (clean, count) = self.redact(&text);
+                let is_secret = count == 0 && self.builtin && builtin::is_value_of(key, &text);
+                if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
+            }
+            Json::Array(all) => {
+                let (all, counts): (Vec<_>, Vec<_>) =
+                    all.into_iter().map(|one| self.redact_under(key, one)).unzip();
+                (Json::Array(all), counts.into_iter().sum())
+            }
+            value => self.redact_json(value),
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::likely;
+use super::{beside, likely};
 
 /// What leads to a name: each of them is a part of one.
 pub(super) const ANCHORS: &[&str] =
-    &["pass", "pwd", "secret", "token", "credential", "key", "_pat", "-pat", "mnemonic"];
+    &["pass", "pwd", "secret", "token", "credential", "key", "_pat", "-pat", "mnemonic", "bindpw", "psk"];
 
 /// The longest part of a name that is looked at on each side of an anchor.
 const NAME: usize = 32;
@@ -71,6 +71,10 @@ enum Joined {
     Tags,
     /// On the lines below, indented.
     Block,
+    /// On the lines below, without a sign that opens a block: one value, or the items of a list.
+    Below,
+    /// In a list of strings.
+    Listed,
     /// By words or space alone.
     Loosely,
 }
@@ -79,14 +83,34 @@ enum Joined {
 pub(super) fn find(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let name = name(text, &anchor);
     let (joined, at, quote) = join(text, &name)?;
-    let promise =
-        promise(&text[name.start..anchor.start], &text[anchor.clone()], &text[anchor.end..name.end])?;
+    let before = beside::word_before(text, &name, &anchor).unwrap_or(&text[name.start..anchor.start]);
+    let promise = promise(before, &text[anchor.clone()], &text[anchor.end..name.end])?;
     let read = |most| match joined {
         Joined::Block => block(text, at, most),
+        Joined::Below if most <= LONGEST => beside::first(text, at, quote),
+        Joined::Below => beside::items(text, at, quote),
         _ => value(text, at..text.len().min(at.saturating_add(most)), joined, quote),
     };
     // Only a secret is read to its end.
-    is_secret(promise, joined, &text[read(LONGEST)]).then(|| read(usize::MAX))
+    if is_secret(promise, joined, &text[read(LONGEST)]) {
+        let all = read(usize::MAX);
+        return Some(match quote.filter(|_| joined == Joined::Listed) {
+            Some(mark) => beside::strings(text, all, mark),
+            None => all,
+        });
+    }
+    let length = beside::phrase(&text.as_bytes()[at..], quote?);
+    let is_phrase = promise == Promise::Password && likely::phrase(&text[at..at + length]);
+    is_phrase.then_some(at..at + length)
+}
+
+/// The password that begins here and is one for certain, by what leads to it.
+pub(super) fn password_at(text: &str, at: usize) -> Option<Range<usize>> {
+    let (opening, quote) = quotation(&text.as_bytes()[at..]);
+    let at = at + opening;
+    let read = |most: usize| value(text, at..text.len().min(at.saturating_add(most)), Joined::Sign, quote);
+    let is_one = is_secret(Promise::Password, Joined::Environment, &text[read(LONGEST)]);
+    is_one.then(|| read(usize::MAX))
 }
 
 /// Whether a string is a secret for the key that it stands under.
@@ -109,10 +133,12 @@ fn is_secret(promise: Promise, joined: Joined, value: &str) -> bool {
         (Promise::Password, Joined::Environment) => {
             likely::password(value) || likely::passphrase(value) || likely::plain(value)
         }
-        (Promise::Password, Joined::Loosely) => {
+        (Promise::Password, Joined::Loosely | Joined::Below) => {
             value.len() >= 8 && likely::password(value) && !likely::words(value)
         }
-        (Promise::Password, _) => likely::password(value) || likely::passphrase(value),
+        (Promise::Password, _) => {
+            likely::password(value) || likely::passphrase(value) || likely::phrase(value)
+        }
         (Promise::Token, _) => value.len() >= 16 && likely::secret(value),
     };
     value.len() >= 6
@@ -146,13 +172,17 @@ fn promise(before: &str, anchor: &str, after: &str) -> Option<Promise> {
             (Promise::Password, &after[word.len()..])
         }
         "pwd" => (Promise::Password, after),
+        // Directives of their own, and no ends of other words.
+        "bindpw" | "psk" => {
+            (!before.ends_with(|c: char| c.is_ascii_alphanumeric())).then_some((Promise::Password, after))?
+        }
         "key" => {
             let low = before.to_ascii_lowercase();
             let low = low.trim_end_matches(['_', '-', '.']);
             if !KEYS.iter().any(|one| low.ends_with(one)) && !is_environments(before, after) {
                 return None;
             }
-            (Promise::Token, after)
+            (Promise::Token, after.strip_prefix(['s', 'S']).unwrap_or(after))
         }
         _ => (Promise::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after)),
     };
@@ -164,7 +194,9 @@ fn promise(before: &str, anchor: &str, after: &str) -> Option<Promise> {
     // A short word needs an end before it, too: a compass, a bypass.
     let begins = anchor != "pass"
         || promise == Promise::Password
-            && (rest.len() != after.len() || !before.ends_with(|c: char| c.is_ascii_lowercase()));
+            && (rest.len() != after.len()
+                || before == "require"
+                || !before.ends_with(|c: char| c.is_ascii_lowercase()));
     (is_named && begins).then_some(promise)
 }
 
@@ -201,7 +233,12 @@ fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> 
     if let Some(at) = attribute(text, at, mark) {
         return Some((Joined::Sign, at, Some(b'"')));
     }
+    if let Some(at) = beside::paired(text, name, at).or_else(|| beside::variable(text, name, at)) {
+        let (opening, quote) = quotation(&bytes[at..]);
+        return Some((Joined::Sign, at + opening, quote));
+    }
     at += usize::from(mark.is_some() && bytes.get(at) == Some(&b']'));
+    at += beside::emphasis(&bytes[at..], false);
     let gap = blank(&bytes[at..], 16);
     let rest = &bytes[at + gap..];
     let is_option = text[name.clone()].starts_with('-');
@@ -215,6 +252,9 @@ fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> 
         [b'(', ..] if mark.is_none() && gap == 0 => (Joined::Loosely, 1),
         [b'i', b's', b' ' | b':', ..] if gap > 0 => (Joined::Loosely, 3),
         _ if gap > 0 && is_option => (Joined::Sign, 0),
+        _ if gap > 0 && is_directive(&text[name.clone()]) => (Joined::Sign, 0),
+        _ if gap > 0 && beside::is_commanded(text, name, rest.starts_with(b"'")) => (Joined::Sign, 0),
+        _ if bytes.get(at) == Some(&b'\t') => (Joined::Loosely, 0),
         _ => return None,
     };
     at += gap + length;
@@ -223,9 +263,23 @@ fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> 
     if let Some(at) = indented(text, at) {
         return Some((Joined::Block, at, None));
     }
+    if let Some((at, mark)) = beside::below(text, at).filter(|_| rest.starts_with(b":")) {
+        return Some((Joined::Below, at, mark));
+    }
+    if length > 0 {
+        let stars = beside::emphasis(&bytes[at..], true);
+        at += stars + if stars > 0 { blank(&bytes[at + stars..], 16) } else { beside::tag(&bytes[at..]) };
+    }
+    if let Some((opening, mark)) = beside::listed(&bytes[at..]).filter(|_| joined != Joined::Loosely) {
+        return Some((Joined::Listed, at + opening, Some(mark)));
+    }
     // `b"…"`, `@"…"`
     at += usize::from(matches!(bytes[at..], [b'a'..=b'z' | b'@', b'"' | b'\'', ..]));
-    let (opening, quote) = quotation(&bytes[at..]);
+    let (mut opening, quote) = quotation(&bytes[at..]);
+    // `"""…"""`
+    if let Some(mark) = quote.filter(|mark| bytes[at + opening..].starts_with(&[*mark, *mark])) {
+        opening += if bytes.get(at + opening + 2) == Some(&mark) { 0 } else { 2 };
+    }
     let spaced = bytes[at - 1].is_ascii_whitespace();
     let in_small = text[name.clone()].bytes().any(|byte| byte.is_ascii_lowercase());
     let joined = match joined {
@@ -235,6 +289,11 @@ fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> 
     // In a call and in a list only what is quoted is a value.
     let must = matches!(rest.first(), Some(b',' | b'(')) && quote.is_none();
     (!must).then_some((joined, at + opening, quote))
+}
+
+/// Whether a name is a directive of a server, which its value follows.
+fn is_directive(name: &str) -> bool {
+    matches!(name, "bindpw" | "requirepass")
 }
 
 /// The length of a type between a colon and an equals sign, `: str =`.

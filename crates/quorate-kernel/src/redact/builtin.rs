@@ -1,5 +1,5 @@
 //! Secrets that are known without a pattern or a value: tokens by the shape that their issuers give them
-//! (`vendors.rs`, `services.rs`), and others by the place that they stand in (`place.rs`, `assigned.rs`).
+//! (`vendors.rs`, `services.rs`), and others by the place that they stand in (`place.rs`, `commands.rs`, `assigned.rs`).
 //!
 //! One automaton finds the anchors of all kinds in one pass. At each of them the kind looks at a bounded number of bytes,
 //! and never again within a secret that it has found: the time is in proportion to the length of the text, whatever the
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 
 use super::shape::Shape;
-use super::{assigned, likely, place, services, vendors};
+use super::{assigned, commands, likely, place, services, vendors};
 
 /// What changes when other texts would be taken for secrets. It stands in the fingerprint of a run.
 pub const VERSION: u32 = 2;
@@ -54,7 +54,7 @@ impl Kind {
 }
 
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
-    place::KINDS.iter().chain(vendors::KINDS).chain(services::KINDS)
+    place::KINDS.iter().chain(commands::KINDS).chain(vendors::KINDS).chain(services::KINDS)
 }
 
 /// The names of all kinds.
@@ -138,6 +138,7 @@ fn apart(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// Whether a string is a secret for the key that it stands under, in a document.
 pub(super) fn is_value_of(key: &str, value: &str) -> bool {
-    let named = likely::names_a_secret(key) && !value.contains(char::is_whitespace);
+    let of_one = !value.contains(char::is_whitespace) || likely::phrase(value);
+    let named = likely::names_a_secret(key) && of_one;
     named && assigned::is_value_of(key, value)
 }

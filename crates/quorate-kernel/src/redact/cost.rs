@@ -71,6 +71,24 @@ fn what_was_slow_is_cheap() {
 }
 
 #[test]
+fn what_stands_beside_and_below_a_name_is_cheap() {
+    let texts = [
+        "passwords:\n  - a1B2c3D4\n",
+        "api_keys: [\"",
+        "password:\n  ",
+        "{\"name\": \"password\", \"value\": \"",
+        "variable \"password\" { ",
+        " -b a=b; curl",
+        "mysql -pa1 ",
+        ":5432:a:b:",
+        "cookies={\"a\":",
+        "jdbc:oracle:thin:a/",
+        "password: \"aaa bbb ccc",
+    ];
+    is_cheap(texts.into_iter().map(str::to_owned));
+}
+
+#[test]
 fn a_mixture_of_beginnings_is_cheap() {
     let all: Vec<&str> = builtin::anchors().collect();
     is_cheap(["", "-", "=", "\n", " a1B2"].into_iter().map(|between| all.join(between)));

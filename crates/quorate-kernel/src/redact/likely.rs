@@ -92,6 +92,62 @@ pub(super) fn passphrase(value: &str) -> bool {
         && words().all(|word| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
+/// Whether a value is a phrase of three words or more, as people choose them, and no message: nothing of grammar in it.
+pub(super) fn phrase(value: &str) -> bool {
+    const OF_MESSAGES: [&str; 44] = [
+        "the",
+        "and",
+        "for",
+        "not",
+        "has",
+        "have",
+        "was",
+        "are",
+        "can",
+        "may",
+        "must",
+        "should",
+        "will",
+        "your",
+        "you",
+        "our",
+        "this",
+        "that",
+        "with",
+        "from",
+        "than",
+        "please",
+        "enter",
+        "choose",
+        "confirm",
+        "forgot",
+        "forget",
+        "reset",
+        "change",
+        "required",
+        "invalid",
+        "wrong",
+        "missing",
+        "password",
+        "passwords",
+        "passphrase",
+        "characters",
+        "letters",
+        "again",
+        "another",
+        "new",
+        "old",
+        "repeat",
+        "too",
+    ];
+    let words = || value.split(' ');
+    value.len() >= LONG
+        && (3..=8).contains(&words().count())
+        && words()
+            .all(|word| (3..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase()))
+        && !words().any(|word| OF_MESSAGES.contains(&word))
+}
+
 /// Whether a value is one word that is no name of a variable. An environment has nothing but values.
 pub(super) fn plain(value: &str) -> bool {
     value.len() >= 8 && value.bytes().all(|byte| byte.is_ascii_alphabetic()) && bits(value) >= BITS

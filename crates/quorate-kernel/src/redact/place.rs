@@ -208,9 +208,15 @@ fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let of_it = |byte: &u8| {
         byte.is_ascii_graphic() && !matches!(byte, b'/' | b'@' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')
     };
-    let length = rest.bytes().take(LONGEST).take_while(of_it).count();
+    let mut length = rest.bytes().take(LONGEST).take_while(of_it).count();
     if rest.as_bytes().get(length) != Some(&b'@') {
         return None;
+    }
+    // A password may have an `@` of its own: the last one before the path is before the host.
+    let of_authority = |byte: &u8| of_it(byte) && !b"?#,;()[]&|".contains(byte) || *byte == b'@';
+    let authority = rest.bytes().take(LONGEST).skip(length).take_while(of_authority);
+    if rest[..length].contains(':') {
+        length += authority.enumerate().filter(|(_, byte)| *byte == b'@').last().map_or(0, |(at, _)| at);
     }
     let said = &rest[..length];
     let (start, secret) = match said.split_once(':') {

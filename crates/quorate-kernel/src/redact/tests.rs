@@ -206,3 +206,12 @@ fn a_variable_that_holds_a_secret_is_told_from_others() {
     );
     assert!(!names_a_secret("PATH") && !names_a_secret("HOME") && !names_a_secret("PWDS"));
 }
+
+#[test]
+fn a_list_and_a_pair_of_a_document_are_under_their_name() {
+    let document = json!({"password": ["hunter2Xy9", "b4ttery"], "env": [{"name": "DB_PASSWORD", "value": "hunter2Xy9"},
+        {"name": "REGION", "value": "hunter2Xy9"}]});
+    let clean = json!({"password": [REDACTED, REDACTED], "env": [{"name": "DB_PASSWORD", "value": REDACTED},
+        {"name": "REGION", "value": "hunter2Xy9"}]});
+    assert_eq!(builtin().redact_json(document), (clean, 3));
+}

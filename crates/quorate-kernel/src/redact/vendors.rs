@@ -40,10 +40,23 @@ pub(super) const fn amid(
     Kind { name, told: Told::Shape(Shape { anchor, before: Some((set, least, most)), body, end }) }
 }
 
+/// A token of PASETO: its footer may follow it.
+const fn paseto(name: &'static str, anchor: &'static str) -> Kind {
+    pieces(name, anchor, &[Run(dashed, 60, 60)], End::GoesOn(dotted))
+}
+
 /// What each looks like.
 pub(super) const KINDS: &[Kind] = &[
     token("Quorate key", "quorate:ed25519:seed:", base64, 32),
     exact("age key", "AGE-SECRET-KEY-1", capital, 58),
+    paseto("PASETO (v1, local)", "v1.local."),
+    paseto("PASETO (v2, local)", "v2.local."),
+    paseto("PASETO (v3, local)", "v3.local."),
+    paseto("PASETO (v4, local)", "v4.local."),
+    paseto("PASETO (v1, public)", "v1.public."),
+    paseto("PASETO (v2, public)", "v2.public."),
+    paseto("PASETO (v3, public)", "v3.public."),
+    paseto("PASETO (v4, public)", "v4.public."),
     // Clouds
     exact("AWS access key id", "AKIA", capital, 16),
     exact("AWS temporary access key id", "ASIA", capital, 16),

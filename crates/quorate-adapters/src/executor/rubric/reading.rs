@@ -136,3 +136,47 @@ impl<'d> Reading<'d> {
         notes.join(" ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::rubric::banned::Banned;
+    use crate::executor::rubric::goals::Goals;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn a_text_of_one_unit_over_and_over_is_read_in_proportion_to_its_length() {
+        let banned = Banned::new(true, &[]).expect("usable");
+        let goals = Goals::default();
+        let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
+        let english = "A text of the kind that is read by all of us on each and every day at work.\n\n";
+        for unit in [
+            "password:\n",
+            "token: >-\n",
+            "word  \n",
+            "17 ",
+            "$17 ",
+            "forever ",
+            "best ",
+            "never\n",
+            "we are the best, so sales rose. ",
+            "(n ",
+            "http://a ",
+            "| a | b |\n",
+            "- studies show\n",
+            "# all users say\n",
+            "\"it ",
+        ] {
+            let text = format!("{english}{}", unit.repeat(200_000 / unit.len()));
+            let started = std::time::Instant::now();
+            let document = Document::parse("", &text);
+            let reading = Reading::first(Lens::General, &document, &criteria);
+            assert!(reading.answer().is_object());
+            assert!(
+                started.elapsed() < std::time::Duration::from_secs(10),
+                "{unit:?} {:?}",
+                started.elapsed()
+            );
+        }
+    }
+}

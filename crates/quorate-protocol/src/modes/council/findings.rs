@@ -26,14 +26,23 @@ pub fn ground(artifact: &str, finding: &deliberator::Finding) -> Option<Place> {
     let exact: Vec<Range<usize>> =
         artifact.match_indices(quote).map(|(at, found)| at..at + found.len()).collect();
     let spans = if exact.is_empty() { folded_matches(artifact, quote) } else { exact };
-    let near = |place: &Place| finding.line.map_or(0, |line| line.abs_diff(place.line as u64));
-    spans.into_iter().map(|span| place(artifact, span)).min_by_key(near)
+    nearest(artifact, spans, finding.line)
 }
 
-fn place(artifact: &str, span: Range<usize>) -> Place {
+/// Of spans in order the first that is nearest to a line, with its place. Lines are counted on from one span to the next:
+/// a quote may occur thousands of times.
+fn nearest(artifact: &str, spans: Vec<Range<usize>>, wanted: Option<u64>) -> Option<Place> {
+    let (mut line, mut counted) = (1, 0);
+    let placed = spans.into_iter().map(|span| {
+        line += artifact[counted..span.start].matches('\n').count();
+        counted = span.start;
+        (line, span)
+    });
+    let (line, span) =
+        placed.min_by_key(|(line, _)| wanted.map_or(0, |wanted| wanted.abs_diff(*line as u64)))?;
     let before = &artifact[..span.start];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Place { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1, span }
+    Some(Place { line, column: before[line_start..].chars().count() + 1, span })
 }
 
 /// Matches on folded text, as spans of the text itself.
@@ -107,6 +116,21 @@ mod tests {
         let text = "It\u{2019}s a  game\nchanger.";
         let place = ground(text, &finding("It's a game changer", None)).expect("grounded");
         assert_eq!(&text[place.span], "It\u{2019}s a  game\nchanger");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn a_quote_that_occurs_on_every_line_is_looked_up_in_one_pass() {
+        let text = "password:\n".repeat(45_000);
+        let started = std::time::Instant::now();
+        for (line, span) in [(None, 0..9), (Some(44_000), 439_990..439_999)] {
+            let place = ground(&text, &finding("password:", line)).expect("grounded");
+            assert_eq!((place.line as u64, place.column, place.span), (line.unwrap_or(1), 1, span));
+        }
+        // On one line, and where only the folded text has it.
+        let place = ground(&"a  b ".repeat(40_000), &finding("a b", None)).expect("grounded");
+        assert_eq!((place.line, place.column), (1, 1));
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
 
     #[test]

@@ -118,10 +118,11 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut lasting = 0;
     for sentence in &document.sentences {
         let words = document.words_of(sentence);
+        let offers = words.iter().any(|word| OFFER.contains(&&*word.text));
         let hit = PROMISES
             .all(words)
             .into_iter()
-            .find(|hit| promises(document, words, hit.words.start, *hit.means));
+            .find(|hit| promises(document, words, hit.words.start, *hit.means, offers));
         let bounded = BOUNDED.first(words).is_some();
         if let Some(hit) = hit {
             let span = words[hit.words.start].start..words[hit.words.end - 1].end;
@@ -167,13 +168,14 @@ fn finding(document: &Document<'_>, span: std::ops::Range<usize>, kind: Kind, bo
     Finding::new(span, severity, issue, fix)
 }
 
-fn promises(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind) -> bool {
+/// `offers`: whether the sentence has a word of an offer.
+fn promises(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind, offers: bool) -> bool {
     let before = |steps: usize| at.checked_sub(steps).map_or("", |index| &*words[index].text);
     let denied = [before(1), before(2)].iter().any(|word| {
         matches!(*word, "not" | "no" | "cannot" | "can't" | "don't" | "nothing" | "isn't" | "won't")
     });
     // "It runs forever" is no offer.
-    let offer = &*words[at].text != "forever" || words.iter().any(|word| OFFER.contains(&&*word.text));
+    let offer = &*words[at].text != "forever" || offers;
     // What a system guarantees or does for ever is its specification.
     let bare = matches!(&*words[at].text, "forever" | "guaranteed" | "unconditional" | "unconditionally")
         || kind == Kind::Guarantee;

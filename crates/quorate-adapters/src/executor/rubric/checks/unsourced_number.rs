@@ -146,7 +146,11 @@ pub(super) fn claim(document: &Document<'_>, sentence: &Sentence) -> Option<Clai
     if document.kind_of(sentence) == BlockKind::Cell || sets {
         return None;
     }
-    let figure = (0..words.len()).filter(|at| !words[*at].quoted).find_map(|at| figure(document, words, at));
+    // Once for a sentence, which may be as long as the text and have a number at every word.
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&&*word.text));
+    let tells = Tells { money: has(MONEY), change: has(CHANGE) };
+    let mut unquoted = (0..words.len()).filter(|at| !words[*at].quoted);
+    let figure = unquoted.find_map(|at| figure(document, words, at, tells));
     figure.or_else(|| {
         let hit = MULTIPLES.first(words).filter(|hit| !words[hit.words.start].quoted)?;
         Some(Claim {
@@ -156,7 +160,14 @@ pub(super) fn claim(document: &Document<'_>, sentence: &Sentence) -> Option<Clai
     })
 }
 
-fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize) -> Option<Claim> {
+/// What the words of a sentence say about all of its numbers.
+#[derive(Clone, Copy)]
+struct Tells {
+    money: bool,
+    change: bool,
+}
+
+fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize, tells: Tells) -> Option<Claim> {
     let word = &words[at];
     let next = words.get(at + 1).map_or("", |next| &*next.text);
     let claim = |from: usize, to: usize, severity| Some(Claim { span: from..to, severity });
@@ -185,18 +196,15 @@ fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize) -> Option<Clai
     }
     let magnitude = MAGNITUDES.contains(&next);
     if let Some(sign) = document.prose[..word.start].chars().next_back().filter(|c| "$€£¥".contains(*c)) {
-        let boast = magnitude
-            || word.text.ends_with(['k', 'm', 'b'])
-            || words.iter().any(|w| MONEY.contains(&&*w.text));
+        let boast = magnitude || word.text.ends_with(['k', 'm', 'b']) || tells.money;
         let end = if magnitude { words[at + 1].end } else { word.end };
         return if boast { claim(word.start - sign.len_utf8(), end, Severity::Major) } else { None };
     }
     if let Some(unit) = unit_after(words, at, COUNTED).filter(|_| magnitude || counts_many(&word.text)) {
         return claim(word.start, unit.end, Severity::Major);
     }
-    let changes = words.iter().any(|w| CHANGE.contains(&&*w.text));
     unit_after(words, at, TIMES)
-        .filter(|_| changes)
+        .filter(|_| tells.change)
         .and_then(|unit| claim(word.start, unit.end, Severity::Minor))
 }
 

@@ -43,11 +43,11 @@ fn push(prose: &str, span: Range<usize>, found: &mut Vec<Range<usize>>) {
 fn next_end(prose: &str, from: usize, end: usize, breaks: &[usize]) -> Option<usize> {
     let first = breaks.partition_point(|at| *at <= from);
     let hard = breaks.get(first).copied().filter(|at| *at < end);
+    // No farther than the break: what stands behind it would be read again for every break before it.
+    let reach = hard.unwrap_or(end);
     let mut at = from;
-    while let Some(found) = prose[at..end].find(['.', '!', '?', '…']).map(|offset| at + offset) {
-        if hard.is_some_and(|hard| hard < found) {
-            return hard;
-        }
+    while let Some(found) = prose[at.min(reach)..reach].find(['.', '!', '?', '…']).map(|offset| at + offset)
+    {
         let run = prose[found..end].find(|c: char| !".!?…".contains(c)).map_or(end, |offset| found + offset);
         let close =
             prose[run..end].find(|c: char| !"\"'”’)]*_»".contains(c)).map_or(end, |offset| run + offset);
