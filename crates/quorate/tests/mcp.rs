@@ -297,6 +297,21 @@ async fn a_signal_ends_it_and_its_members() {
     assert_eq!(running(&word), 0);
 }
 
+#[tokio::test]
+async fn signals_are_how_a_server_ends_however_many_come() {
+    let (place, word) = hanging();
+    let client = Client::stdio(&place, &[]).await;
+    client.call("council_review", json!({"path": "draft.md", "wait_ms": 0})).await;
+    until(Duration::from_secs(30), "members at work", || running(&word) > 0);
+    for _ in 0..3 {
+        // The last ones may come when it is gone.
+        let _ = kill_process(client.pid().unwrap(), Signal::TERM);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(client.close().await, Some(0));
+    assert_eq!(running(&word), 0);
+}
+
 /// A client that writes progress down.
 #[derive(Clone, Default)]
 struct Watching(Arc<Mutex<Vec<ProgressNotificationParam>>>);

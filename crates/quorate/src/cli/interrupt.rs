@@ -4,6 +4,9 @@
 
 use std::future::Future;
 
+#[cfg(unix)]
+use super::exit::Exit;
+
 /// The command was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupted;
@@ -13,6 +16,13 @@ pub(super) struct Interrupted;
 pub(super) fn hear() {
     #[cfg(unix)]
     watch::start();
+}
+
+/// From now on a signal is how the command is meant to end, as with a server: the process then ends with the exit code of what
+/// is done, also where the signal comes while the command ends by itself.
+pub(super) fn is_how_it_ends() {
+    #[cfg(unix)]
+    watch::END.store(Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Runs to the end or to an interruption.
@@ -43,6 +53,7 @@ async fn signalled() {
 /// A thread that hears signals whatever the command is busy with: files that do not answer, a ledger that is locked.
 #[cfg(unix)]
 mod watch {
+    use std::sync::atomic::{AtomicU8, Ordering};
     use std::sync::{Mutex, Once, PoisonError};
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -52,6 +63,9 @@ mod watch {
 
     /// Who wants to be told of the next signal.
     static LISTENS: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
+
+    /// The exit code of a signal that nobody listens for.
+    pub(super) static END: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.code());
 
     /// Tells of the next signal, as long as the receiver is there.
     pub(super) fn listen() -> oneshot::Receiver<()> {
@@ -115,7 +129,7 @@ mod watch {
         let listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner).take();
         if listens.is_none_or(|listens| listens.send(()).is_err()) {
             quorate_adapters::process::end_members();
-            std::process::exit(Exit::INTERRUPTED.code().into());
+            std::process::exit(END.load(Ordering::Relaxed).into());
         }
     }
 }

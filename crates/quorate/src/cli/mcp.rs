@@ -74,7 +74,7 @@ mod served {
     use serde_json::json;
 
     use super::super::exit::{Exit, stopped};
-    use super::super::interrupt::{Interrupted, or_interrupted};
+    use super::super::interrupt::{self, Interrupted, or_interrupted};
     use super::super::render::{self, Format};
     use super::super::terminal::Terminal;
     use super::Arguments;
@@ -120,7 +120,8 @@ mod served {
                 }
             }
         };
-        // Whoever ends a server means to: that is no failure.
+        // Whoever ends a server means to: that is no failure, and clients hang up and send a signal in one.
+        interrupt::is_how_it_ends();
         let ended = match or_interrupted(served_to_the_end).await {
             Ok(ended) => ended,
             Err(Interrupted) => Ok(()),
