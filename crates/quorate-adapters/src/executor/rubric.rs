@@ -47,7 +47,7 @@ use reading::Reading;
 use settings::Rubric;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
-const RULES: u32 = 1;
+const RULES: u32 = 2;
 
 /// The kind, as settings name it.
 pub const KIND: &str = "rubric";

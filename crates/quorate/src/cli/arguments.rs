@@ -11,6 +11,7 @@ use super::render::Format;
 use crate::service::convene;
 use crate::service::environment::Environment;
 use crate::service::producer::Producer;
+use crate::service::report::FailOn;
 use crate::service::since;
 use crate::service::sitting::Options;
 use crate::service::stop::{Class, Stop};
@@ -99,6 +100,37 @@ impl ReviewArguments {
             producer: None,
         }
     }
+}
+
+/// What the exit code says of a verdict.
+#[derive(Debug, Clone, Args)]
+pub(super) struct FailArguments {
+    /// Exit with 0 on anything milder than this; without it each verdict has its own exit code
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    fail_on: Option<FailArgument>,
+}
+
+impl FailArguments {
+    pub(super) fn fail_on(&self) -> Option<FailOn> {
+        self.fail_on.map(|threshold| match threshold {
+            FailArgument::ShipWithBlocks => FailOn::ShipWithBlocks,
+            FailArgument::Revise => FailOn::Revise,
+            FailArgument::Hold => FailOn::Hold,
+            FailArgument::Incomplete => FailOn::Incomplete,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FailArgument {
+    /// SHIP over a block exits with 1, the others as ever
+    ShipWithBlocks,
+    /// SHIP exits with 0, the others as ever
+    Revise,
+    /// REVISE exits with 0, too
+    Hold,
+    /// Only INCOMPLETE does not exit with 0
+    Incomplete,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

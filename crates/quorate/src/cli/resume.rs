@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use clap::Args;
+use quorate_diagnostics::{Body, codes};
 use quorate_protocol::Name;
 
-use super::arguments::{PlaceArguments, ReviewArguments};
+use super::arguments::{FailArguments, PlaceArguments, ReviewArguments};
 use super::desk::failed;
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
@@ -37,6 +38,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
     #[command(flatten)]
+    fail: FailArguments,
+    #[command(flatten)]
     review: ReviewArguments,
     #[command(flatten)]
     places: PlaceArguments,
@@ -50,12 +53,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let progress = Arc::new(Progress::new(terminal.watched));
-    let resumed =
-        or_interrupted(Box::pin(resumed(&desk, &run, &arguments.review, format, progress.clone()))).await;
+    let resumed = or_interrupted(Box::pin(resumed(&desk, &run, &arguments, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
         Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
-        Ok(Ok(report)) => shown(&report, &desk, format, terminal),
+        Ok(Ok(mut report)) => {
+            if let Shown::Review(review) = &mut report {
+                review.fail_on = arguments.fail.fail_on();
+            }
+            shown(&report, &desk, format, terminal)
+        }
         // What is wrong with the command line is told to whoever wrote it.
         Ok(Err(stop)) if stop.class == Class::Usage => failed(&stop, &desk, Format::Human, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
@@ -67,19 +74,22 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 async fn resumed(
     desk: &Desk,
     run: &Name,
-    arguments: &ReviewArguments,
-    format: Format,
+    arguments: &Arguments,
     progress: Arc<Progress>,
 ) -> Result<Shown, Stop> {
     if runs::is_assembly(desk, run).await? {
         // Before anybody is asked.
-        if matches!(format, Format::Sarif | Format::Github) {
+        if matches!(arguments.format, Format::Sarif | Format::Github) {
             return Err(wordless(run));
         }
-        let options = arguments.answers.options();
+        if arguments.fail.fail_on().is_some() {
+            let body = Body::new(format!("{run} is an assembly's, and --fail-on is for reviews"));
+            return Err(Stop::new(Class::Usage, codes::USAGE, body));
+        }
+        let options = arguments.review.answers.options();
         let report = convene::resume(desk, run, &options, &Host::new(), progress).await?;
         return Ok(Shown::Assembly(Box::new(report)));
     }
-    let report = resume::resume(desk, run, &arguments.options(), progress).await?;
+    let report = resume::resume(desk, run, &arguments.review.options(), progress).await?;
     Ok(Shown::Review(Box::new(report)))
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
-use super::arguments::{PlaceArguments, ProducerArguments, ReviewArguments};
+use super::arguments::{FailArguments, PlaceArguments, ProducerArguments, ReviewArguments};
 use super::desk::{failed, warnings};
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
@@ -28,7 +28,7 @@ use crate::service::sitting::Options;
 /// Without any configuration the built-in council sits on the built-in rubric, which asks no model.
 ///
 /// The exit code is the verdict: 0 SHIP, 1 REVISE, 2 HOLD, 3 INCOMPLETE, 4 not found, 5 unusable configuration or
-/// input, 6 skipped by its tier (with --tiered), 64 wrong command line.
+/// input, 6 skipped by its tier (with --tiered), 64 wrong command line. With --fail-on, milder verdicts exit with 0.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
@@ -49,6 +49,8 @@ pub(super) struct Arguments {
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
+    #[command(flatten)]
+    fail: FailArguments,
     #[command(flatten)]
     producer: ProducerArguments,
     #[command(flatten)]
@@ -80,7 +82,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     progress.clear();
     let exit = match reviewed {
         Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
-        Ok(Ok(Reviewed::Judged(report))) => judged(&report, &desk, format, terminal),
+        Ok(Ok(Reviewed::Judged(mut report))) => {
+            report.fail_on = arguments.fail.fail_on();
+            judged(&report, &desk, format, terminal)
+        }
         Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => {
             warnings(&desk, terminal);
             terminal.talk(&format!(

@@ -1,5 +1,6 @@
 //! The report of a run: everything that a person or a program wants to see of it, read from its records alone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,13 @@ use quorate_kernel::history::{ERASED, History};
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
-use quorate_protocol::policy::Verdict;
+use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
 
 use super::ledger::gc;
+
+/// So many blocks the policy `seed` asks for before it holds a text back.
+const SEED_STOPS: usize = 3;
 
 /// A review, ended or not.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +60,10 @@ pub struct Report {
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
+    /// The executor's kind.
+    pub kind: String,
+    /// From which verdict on the exit code is not 0; `None`: every verdict has its own.
+    pub fail_on: Option<FailOn>,
     /// Calls made.
     pub calls: u32,
     /// What these calls cost, as far as it is known.
@@ -79,6 +87,8 @@ pub struct Deliberator {
     pub round2: Answer,
     /// `round1`, `round2`, `round1_block` or `missing`; empty while nothing is decided.
     pub counted: String,
+    /// Whether what counts of it is a block.
+    pub blocks: bool,
     /// Whether it blocks without one finding whose quote stands in the text.
     pub ungrounded: bool,
 }
@@ -122,6 +132,19 @@ pub struct Override {
     pub reason: String,
     /// By whom.
     pub by: String,
+}
+
+/// From which verdict on a review fails, from the mildest to the worst; what is worse fails as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailOn {
+    /// SHIP although a deliberator blocks.
+    ShipWithBlocks,
+    /// REVISE.
+    Revise,
+    /// HOLD.
+    Hold,
+    /// INCOMPLETE, which is no verdict.
+    Incomplete,
 }
 
 /// The exit code of a verdict (C5).
@@ -191,6 +214,8 @@ impl Report {
                 .unwrap_or(0),
             executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
             model_asked,
+            kind: executors.iter().filter_map(|one| one["kind"].as_str()).collect::<Vec<_>>().join(", "),
+            fail_on: None,
             calls: history.calls,
             usage: history.usage,
             took: history.wall,
@@ -222,14 +247,65 @@ impl Report {
 
     /// All notes; first, where no model was asked, that (C8).
     pub fn all_notes(&self) -> Vec<String> {
-        let no_model =
-            || format!("No model was asked: the answers come from the `{}` executor.", self.executor);
+        let no_model = || {
+            format!(
+                "No model was asked: the answers come from the `{}` executor, and nobody judged the content.",
+                self.executor
+            )
+        };
         (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
     }
 
-    /// The exit code that the verdict gives; that of INCOMPLETE while nothing is decided.
+    /// The exit code that the verdict gives, 0 where it is milder than what is to fail; that of INCOMPLETE while nothing is
+    /// decided. SHIP over blocks, where that is to fail, exits as REVISE does.
     pub fn exit(&self) -> u8 {
-        exit_code(self.verdict.unwrap_or(Verdict::Incomplete))
+        let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
+        let Some(threshold) = self.fail_on else { return exit_code(verdict) };
+        let reached = match verdict {
+            Verdict::Ship if self.blocks() > 0 => FailOn::ShipWithBlocks,
+            Verdict::Ship => return 0,
+            Verdict::Revise => FailOn::Revise,
+            Verdict::Hold => FailOn::Hold,
+            Verdict::Incomplete => FailOn::Incomplete,
+        };
+        match reached >= threshold {
+            true => exit_code(verdict).max(exit_code(Verdict::Revise)),
+            false => 0,
+        }
+    }
+
+    /// How many deliberators block by what counts of them.
+    pub fn blocks(&self) -> usize {
+        self.deliberators.iter().filter(|one| one.blocks).count()
+    }
+
+    /// What a SHIP goes over: the blocks that were not enough to stop it, and how many the policy asks for.
+    pub fn over(&self) -> Option<String> {
+        let blocks = self.blocks();
+        let policy = self.policy.split('/').next().unwrap_or_default();
+        let needed =
+            if policy == Policy::Seed.id().split('/').next().unwrap_or_default() { SEED_STOPS } else { 1 };
+        let noun = if blocks == 1 { "block" } else { "blocks" };
+        (self.verdict == Some(Verdict::Ship) && blocks > 0)
+            .then(|| format!("over {blocks} {noun} (policy {policy}: {needed} are needed)"))
+    }
+
+    /// What the verdict rests on, where no model was asked: nobody then has judged what the text says.
+    pub fn basis(&self) -> Option<String> {
+        let found = match (self.findings.len(), self.checks()) {
+            (0, Some(checks)) => format!("none of {checks} checks matched"),
+            (0, None) => "nothing found".to_owned(),
+            (1, _) => "1 finding".to_owned(),
+            (many, _) => format!("{many} findings"),
+        };
+        (!self.model_asked).then(|| format!("{}: {found}; nobody judged the content", self.kind))
+    }
+
+    /// How many checks were made where no model was asked: each answer has a score for every one.
+    fn checks(&self) -> Option<usize> {
+        let scores = self.deliberators.iter().filter_map(|one| one.round1.field("scores")?.as_object());
+        let made: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
+        (!self.model_asked && !made.is_empty()).then_some(made.len())
     }
 
     /// The object that `--format json` prints (INTERFACES).
@@ -291,6 +367,7 @@ fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberat
             round1: answer(history, "r1", id),
             round2: answer(history, "r2", id),
             counted: seat.and_then(|seat| seat["counted"].as_str()).unwrap_or_default().to_owned(),
+            blocks: seat.is_some_and(|seat| seat["would_block"] == json!(true)),
             ungrounded: seat.is_some_and(|seat| seat["ungrounded"] == json!(true)),
         }
     };

@@ -100,7 +100,9 @@ pub async fn review(
     let indexed = desk.index().await?;
     let docket = Docket { artifact, artifact_type, tier: tier.number() };
     let run = sitting.hold(desk, &docket, indexed, observer).await?.run;
-    Ok(Reviewed::Judged(Box::new(desk.report(&run).await?)))
+    let mut report = desk.report(&run).await?;
+    report.notes.extend(sitting.unread_prompts(desk));
+    Ok(Reviewed::Judged(Box::new(report)))
 }
 
 /// Whether an artifact of a tier is reviewed when tiers are obeyed (C6).

@@ -12,7 +12,8 @@ use quorate_kernel::observe::Observer;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::seat::Seat;
 use quorate_ledger::council_log::{Indexed, priors};
-use quorate_manifest::council::{Deliberator, PolicyName};
+use quorate_manifest::council::tiers::UNCLASSIFIED;
+use quorate_manifest::council::{Deliberator, PolicyName, built_in};
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup, VERSION};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name, Part, PartKind};
@@ -103,6 +104,31 @@ impl Sitting {
         Fingerprint::of_council(&desk.workspace, &self.setup, &self.executor, artifact_sha256)
     }
 
+    /// What is said where nobody reads what the council's own prompts say: members whose prompts are not the built-in ones, and
+    /// an executor that reads none.
+    pub fn unread_prompts(&self, desk: &Desk) -> Option<String> {
+        let about = self.executor.about();
+        let ready_made = built_in();
+        let is_ready_made = |one: &&Deliberator| {
+            ready_made.deliberators.iter().any(|known| known.prompt.text == one.prompt.text)
+        };
+        let own: Vec<&str> = desk
+            .workspace
+            .council
+            .deliberators
+            .iter()
+            .filter(|one| !is_ready_made(one))
+            .map(|one| &*one.id)
+            .collect();
+        (!about.asks_a_model && !own.is_empty()).then(|| {
+            format!(
+                "The {} reads no prompts: what is written for {} had no effect. `--executor NAME` asks a model.",
+                about.kind,
+                own.join(", ")
+            )
+        })
+    }
+
     /// The kernel's side of a run.
     pub fn convening(
         &self,
@@ -169,7 +195,11 @@ impl Sitting {
         let _held = desk.hold(&run).await?;
         let seed = entropy::bytes();
         let (artifact_type, in_type) = self.redactor.redact(&docket.artifact_type);
-        let priors = priors::priors(&desk.store, &desk.workspace.log, indexed, &artifact_type).await?;
+        // What no rule knows has nothing in common.
+        let priors = match artifact_type.as_str() {
+            UNCLASSIFIED => Vec::new(),
+            _ => priors::priors(&desk.store, &desk.workspace.log, indexed, &artifact_type).await?,
+        };
         let text = docket.artifact.text.clone();
         let redacted = self.redactor.apart(text.len(), move |redactor| redactor.redact(&text));
         let (text, mut redactions) = redacted.await;

@@ -54,8 +54,8 @@ pub(super) fn adjudicate(docket: Docket<'_>) -> Value {
     let mut reasons = vec![blocks(&blocking, &counted)];
     reasons.extend(converged(&items));
     reasons.extend(priors.say(&current));
-    reasons.push(decision(verdict, blocking.len(), irreducible, answered));
-    reasons.push("Counted by rule, no model was asked.".to_owned());
+    reasons.push(decision(verdict, blocking.len(), irreducible, answered, !items.is_empty()));
+    reasons.push("Counted by rule, no model was asked; nobody judged the content.".to_owned());
     json!({
         "verdict": verdict,
         "reasoning": reasons.join(" "),
@@ -133,7 +133,7 @@ fn converged(items: &[Item<'_>]) -> Option<String> {
     Some(format!("{} converged on “{}” ({line}){more}.", listed(&shared.members), shared.quote))
 }
 
-fn decision(verdict: &str, blocks: usize, irreducible: usize, answered: bool) -> String {
+fn decision(verdict: &str, blocks: usize, irreducible: usize, answered: bool, found: bool) -> String {
     match (verdict, blocks) {
         _ if !answered => "Nobody answered, and silence is no consent: HOLD.".to_owned(),
         ("HOLD", _) if irreducible >= MANY => {
@@ -150,7 +150,8 @@ fn decision(verdict: &str, blocks: usize, irreducible: usize, answered: bool) ->
         }
         ("REVISE", 1) => "One block is enough to ask for a revision: REVISE.".to_owned(),
         ("REVISE", _) => format!("{blocks} blocks are enough to ask for a revision: REVISE."),
-        _ => "Nothing stands against it: SHIP.".to_owned(),
+        _ if found => "What was found is not enough to block: SHIP.".to_owned(),
+        _ => "No rule matched: SHIP.".to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@ mod banned_phrase;
 mod call_to_action;
 mod causal_leap;
 mod goal;
+pub(super) mod instructions;
 mod irreversible_promise;
 mod long_sentence;
 mod missing_base;
@@ -51,6 +52,7 @@ pub(super) struct Check {
 /// All checks. A text that [`nothing_to_judge`] stops is not looked at by the others.
 pub(super) static ALL: &[&Check] = &[
     &nothing_to_judge::CHECK,
+    &instructions::CHECK,
     &absolute::CHECK,
     &causal_leap::CHECK,
     &survivorship::CHECK,
@@ -70,6 +72,18 @@ pub(super) static ALL: &[&Check] = &[
     &goal::CHECK,
 ];
 
+impl Check {
+    /// Whether a text that it finds something in is not looked at by the others.
+    pub(super) fn stops(&self) -> bool {
+        std::ptr::eq(self, &nothing_to_judge::CHECK)
+    }
+
+    /// Whether verse is read as prose: it promises and counts as prose does, but it argues and sounds otherwise.
+    fn reads_verse(&self) -> bool {
+        !matches!(self.lens, Lens::Skeptic | Lens::Voice)
+    }
+}
+
 /// A finding and the check that made it.
 #[derive(Clone)]
 pub(super) struct Raised {
@@ -83,8 +97,10 @@ pub(super) struct Raised {
 pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Raised> {
     let mut raised: Vec<Raised> = Vec::new();
     for check in ALL.iter().copied().filter(|check| lens.covers(check.lens)) {
-        raised.extend((check.run)(document, criteria).into_iter().map(|finding| Raised { check, finding }));
-        if check.lens == Lens::General && !raised.is_empty() {
+        let findings = (check.run)(document, criteria).into_iter();
+        let read = findings.filter(|found| check.reads_verse() || !document.is_verse(found.span.start));
+        raised.extend(read.map(|finding| Raised { check, finding }));
+        if check.stops() && !raised.is_empty() {
             break;
         }
     }

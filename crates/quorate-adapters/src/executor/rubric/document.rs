@@ -5,6 +5,7 @@ mod channel;
 mod parse;
 mod sentences;
 mod sources;
+mod verse;
 mod words;
 
 use std::collections::HashSet;
@@ -25,6 +26,8 @@ const LINES: usize = 8;
 pub(super) enum BlockKind {
     /// A paragraph of the author's own.
     Paragraph,
+    /// A stanza of verse.
+    Verse,
     /// A list item, or a paragraph in one.
     Item,
     /// A heading.
@@ -79,6 +82,8 @@ pub(super) struct Document<'t> {
     pub(super) sentences: Vec<Sentence>,
     /// The words of all sentences in order.
     pub(super) words: Vec<Word<'t>>,
+    /// The words of each thing that is said beside the prose: markup and its comments, footnotes, sections of sources.
+    pub(super) asides: Vec<Vec<Word<'t>>>,
     /// What the text was written for, as far as it says so.
     pub(super) channel: Channel,
     /// Whether the text offers the reader a link.
@@ -98,13 +103,16 @@ impl<'t> Document<'t> {
             blocks: Vec::new(),
             sentences: Vec::new(),
             words: Vec::new(),
+            asides: parsed.asides.iter().map(|span| words::plain(text, span.clone())).collect(),
             channel: Channel::Unstated,
             offers_a_link: !parsed.links.is_empty(),
             has_other_matter: parsed.has_code || parsed.has_quotations,
             line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
         };
         for (kind, span) in &parsed.blocks {
-            document.add_block(*kind, span.clone(), &parsed.breaks);
+            let verse = *kind == BlockKind::Paragraph && verse::is_stanza(&document.prose[span.clone()]);
+            let kind = if verse { BlockKind::Verse } else { *kind };
+            document.add_block(kind, span.clone(), &parsed.breaks);
         }
         sources::mark(&mut document, &parsed.marks);
         document.channel = channel::of(name, &document, &parsed.front_matter, parsed.has_code);
@@ -144,6 +152,11 @@ impl<'t> Document<'t> {
     /// The kind of block that a sentence stands in.
     pub(super) fn kind_of(&self, sentence: &Sentence) -> BlockKind {
         self.blocks[sentence.block].kind
+    }
+
+    /// Whether a place stands in verse.
+    pub(super) fn is_verse(&self, at: usize) -> bool {
+        self.sentence_at(at).is_some_and(|index| self.kind_of(&self.sentences[index]) == BlockKind::Verse)
     }
 
     /// The sentence that a place belongs to: the last one that starts at or before it.

@@ -94,27 +94,13 @@ impl<'d> Reading<'d> {
         })
     }
 
-    /// A score per check of the lens; of a general reading, per concern.
+    /// A score per check that was made.
     fn scores(&self, words: usize) -> Map<String, Value> {
-        let mut scores = Map::new();
-        let concerns = [
-            (Lens::Skeptic, "skeptic"),
-            (Lens::Voice, "voice"),
-            (Lens::Evidence, "evidence"),
-            (Lens::Strategy, "strategy"),
-        ];
-        if self.lens == Lens::General {
-            for (lens, name) in concerns {
-                let own = self.raised.iter().filter(|one| one.check.lens.covers(lens));
-                scores.insert(name.into(), json!(scoring::score(own, words)));
-            }
-            return scores;
-        }
-        for check in checks::ALL.iter().filter(|check| self.lens.covers(check.lens)) {
-            let own = self.raised.iter().filter(|one| std::ptr::eq(one.check, *check));
-            scores.insert(check.name.into(), json!(scoring::score(own, words)));
-        }
-        scores
+        let own = |check: &checks::Check| {
+            self.raised.iter().filter(move |one| std::ptr::eq(one.check, check)).collect::<Vec<_>>()
+        };
+        let made = checks::ALL.iter().filter(|check| self.lens.covers(check.lens));
+        made.map(|check| (check.name.into(), json!(scoring::score(own(check).into_iter(), words)))).collect()
     }
 
     fn brief(&self, listed: &[&Raised]) -> Option<String> {

@@ -65,7 +65,7 @@ fn compose(document: &Document<'_>, raised: &[Raised]) -> String {
     let lead = match said {
         [] => return NOTHING.to_owned(),
         // It stopped the reading, so that it is all there is to say.
-        [one] if one.check.lens == Lens::General => {
+        [one] if one.check.stops() => {
             return format!("I cannot say much of this. {} {}", one.finding.issue, one.finding.fix);
         }
         [one] => return format!("One thing I would change: {}", line(document, one)),

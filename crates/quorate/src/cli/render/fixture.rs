@@ -25,7 +25,9 @@ pub(super) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) ->
 }
 
 pub(super) fn seat(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
-    Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), ungrounded: false }
+    let counts = if counted == "round2" { &round2 } else { &round1 };
+    let blocks = counts.flag("would_block");
+    Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), blocks, ungrounded: false }
 }
 
 /// A finding whose quote is looked up in the text.
@@ -68,6 +70,8 @@ pub(super) fn ship() -> Report {
         prior_verdicts_consulted: 3,
         executor: "claude".to_owned(),
         model_asked: true,
+        kind: "agent-cli".to_owned(),
+        fail_on: None,
         calls: 9,
         usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
         took: Duration::from_millis(83_400),
@@ -108,6 +112,7 @@ pub(super) fn revise() -> Report {
         ],
         executor: "rubric".to_owned(),
         model_asked: false,
+        kind: "rubric".to_owned(),
         usage: Usage::default(),
         took: Duration::from_millis(12),
         notes: Vec::new(),

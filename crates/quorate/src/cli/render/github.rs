@@ -44,7 +44,9 @@ fn message(finding: &Finding) -> String {
 }
 
 fn title(report: &Report) -> String {
-    format!("council: {}", report.verdict.map_or("OPEN", Verdict::as_str))
+    let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
+    let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
+    format!("council: {}{over}{basis}", report.verdict.map_or("OPEN", Verdict::as_str))
 }
 
 fn verdict(report: &Report) -> String {

@@ -43,7 +43,23 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 fn head(report: &Report, width: usize) -> String {
     let word = report.verdict.map_or("OPEN", Verdict::as_str);
     let paint = report.verdict.map_or(Paint::Absent, Paint::of);
-    let mut out = format!("{}  {}\n", paint.on(word), Paint::Strong.on(&line(&report.artifact)));
+    // Without a model nobody has said that it is good.
+    let paint = if paint == Paint::Good && (!report.model_asked || report.blocks() > 0) {
+        Paint::Fair
+    } else {
+        paint
+    };
+    let mut said = word.to_owned();
+    said.extend(report.over().map(|over| format!(" {over}")));
+    let basis = report.basis().map_or_else(String::new, |basis| format!("  ({basis})"));
+    let artifact = line(&report.artifact);
+    let one_line = said.chars().count() + basis.chars().count() + artifact.chars().count() + 2 <= width;
+    let verdict = format!("{}{basis}", paint.on(&said));
+    let artifact = Paint::Strong.on(&artifact);
+    let mut out = match one_line {
+        true => format!("{verdict}  {artifact}\n"),
+        false => format!("{}{artifact}\n", prose(&verdict, 0, width)),
+    };
     match report.verdict {
         Some(_) => out.push_str(&prose(&report.because, 0, width)),
         None => {

@@ -40,7 +40,9 @@ fn head(report: &Report) -> String {
     let person = report.overridden.as_ref().map_or_else(String::new, |person| {
         format!("\n\nA person decided **{}**: see below.", inline(&person.verdict))
     });
-    format!("## {word}: {}\n\n{because}{person}", code(&report.artifact))
+    let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
+    let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
+    format!("## {word}{over}{basis}: {}\n\n{because}{person}", code(&report.artifact))
 }
 
 fn table(report: &Report) -> String {

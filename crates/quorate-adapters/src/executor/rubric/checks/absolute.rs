@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Check, Criteria};
+use super::{Check, Criteria, irreversible_promise};
 use crate::executor::rubric::document::{BlockKind, Channel, Document, Word};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
@@ -103,7 +103,8 @@ fn claims(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind) ->
         && (matches!(after, "has" | "needs")
             || words.get(at + 2).is_some_and(|two| matches!(&*two.text, "has" | "needs")));
     let described = kind == Kind::Behaviour && document.channel == Channel::Manual;
-    !words[at].quoted && !denied && !rule && !imperative && !described && !recipient && !relieved
+    let limited = word == "guaranteed" && irreversible_promise::is_limited(words);
+    !limited && !words[at].quoted && !denied && !rule && !imperative && !described && !recipient && !relieved
 }
 
 /// Whether the phrase is part of a longer compound: "never-ending".
@@ -130,6 +131,7 @@ mod tests {
             "It is not always fast, and almost never slow; not everyone minds.",
             "A never-ending list.",
             "They say “it always works”.",
+            "The frame is guaranteed for five years.",
             "The board is visible to everyone, so nobody has to ask.",
         ] {
             assert!(findings(&CHECK, text).is_empty(), "{text}");

@@ -46,6 +46,22 @@ static PROMISES: LazyLock<Lexicon<Kind>> = LazyLock::new(|| {
         ("unconditional|unconditionally", Kind::Guarantee),
     ])
 });
+/// What limits a guarantee: its end, or what it does not cover.
+static LIMITED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
+    Lexicon::of(&[
+        "until",
+        "subject to",
+        "for *? * months|years|days|weeks|hours",
+        "limited to",
+        "up to",
+        "unless",
+        "except",
+        "excluding",
+        "as long as",
+        "under normal|the|these|our",
+        "provided that?",
+    ])
+});
 /// Conditions and ends that make a promise one that can be kept.
 static BOUNDED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     Lexicon::of(&[
@@ -112,6 +128,11 @@ const OFFER: &[&str] = &[
 const CORE: usize = 2;
 /// If there is one in so many words.
 const WORDS_PER_PROMISE: usize = 150;
+
+/// Whether a sentence says how far its guarantee goes.
+pub(super) fn is_limited(words: &[Word<'_>]) -> bool {
+    LIMITED.first(words).is_some()
+}
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -180,7 +201,8 @@ fn promises(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind, 
     let bare = matches!(&*words[at].text, "forever" | "guaranteed" | "unconditional" | "unconditionally")
         || kind == Kind::Guarantee;
     let specified = bare && matches!(document.channel, Channel::Manual | Channel::Report);
-    !words[at].quoted && !denied && !specified && offer
+    let limited = kind == Kind::Guarantee && is_limited(words);
+    !words[at].quoted && !denied && !specified && !limited && offer
 }
 
 /// "It will ship on 3 June": a day without a hedge.
@@ -226,6 +248,9 @@ mod tests {
             "They say “free forever”.",
             "The loop runs forever.",
             "It costs nine euros.",
+            "The frame is guaranteed for five years against breakage.",
+            "We guarantee a reply within two days until the end of 2027.",
+            "Guaranteed under normal use, except for the fabric.",
         ] {
             assert!(findings(&CHECK, text).is_empty(), "{text}");
         }

@@ -261,7 +261,7 @@ pub(super) fn has_source(document: &Document<'_>, index: usize) -> bool {
             let below = document.blocks.get(sentence.block + 1);
             below.is_some_and(|block| sentences[block.sentences.clone()].iter().any(|one| one.cites))
         }
-        BlockKind::Paragraph | BlockKind::Cell => false,
+        BlockKind::Paragraph | BlockKind::Verse | BlockKind::Cell => false,
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Parsed {
     pub(super) marks: Vec<usize>,
     /// Links of any kind.
     pub(super) links: Vec<usize>,
+    /// What is said beside the prose: markup with its comments, footnote texts, images' texts, sections of sources.
+    pub(super) asides: Vec<Range<usize>>,
     pub(super) front_matter: Vec<(String, String)>,
     pub(super) has_code: bool,
     pub(super) has_quotations: bool,
@@ -79,11 +81,8 @@ impl Reader<'_> {
             }
             Event::FootnoteReference(_) => self.out.marks.push(span.start),
             Event::HardBreak => self.out.breaks.push(span.start),
-            Event::SoftBreak
-            | Event::Rule
-            | Event::Html(_)
-            | Event::InlineHtml(_)
-            | Event::TaskListMarker(_) => {}
+            Event::InlineHtml(_) => self.out.asides.push(span),
+            Event::SoftBreak | Event::Rule | Event::Html(_) | Event::TaskListMarker(_) => {}
         }
     }
 
@@ -111,9 +110,13 @@ impl Reader<'_> {
             }
             Tag::FootnoteDefinition(_) | Tag::HtmlBlock => {
                 self.close();
+                self.out.asides.push(span);
                 self.muted += 1;
             }
-            Tag::Image { .. } => self.muted += 1,
+            Tag::Image { .. } => {
+                self.out.asides.push(span);
+                self.muted += 1;
+            }
             Tag::Link { link_type, dest_url, .. } => self.start_link(link_type, &dest_url, span),
             _ => {}
         }
@@ -166,6 +169,9 @@ impl Reader<'_> {
             *at = span.start;
             let asks = first_word(words).is_some_and(|word| ASKING.contains(&word.as_str()));
             *cites &= !asks;
+        }
+        if self.muted == 0 && self.source_section && !self.in_heading() {
+            self.out.asides.push(span.clone());
         }
         // A decoded entity has no letters of its own in the source.
         if self.muted > 0 || self.source_section && !self.in_heading() || self.text[span.clone()] != **words {

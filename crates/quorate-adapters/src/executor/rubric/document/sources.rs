@@ -1,8 +1,9 @@
 //! Which sentences name a source: a link, a footnote, a citation in brackets, or words that say where from.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::Document;
+use super::{Document, Word, WordKind};
 use crate::executor::rubric::lexicon::Lexicon;
 
 static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
@@ -10,7 +11,8 @@ static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
         "according to",
         "source|sources",
         "measured on|in|at|by|with|over|across|from|against|during",
-        "we measured|timed|counted|sampled|surveyed|benchmarked|logged",
+        "we measured|timed|counted|sampled|surveyed|benchmarked|logged|interviewed|recruited|polled|observed|enrolled",
+        "in|of|from our sample|survey|study|trial|cohort|interviews|poll|experiment",
         "in|from|by our|the|access|audit|gateway|server logs|log|telemetry|traces|metrics|dashboard|dashboards",
         "access|audit|gateway|server|error|deploy logs|log",
         "logs|metrics|traces|dashboards|telemetry show|say|record",
@@ -24,6 +26,63 @@ static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     ])
 });
 
+/// Who asks or observes people says how many.
+static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
+    Lexicon::of(&[
+        "we interviewed|surveyed|sampled|polled|recruited|enrolled|observed|asked",
+        "sample|cohort|panel of",
+    ])
+});
+/// What sources do.
+const REPORTING: &[&str] = &[
+    "found",
+    "finds",
+    "reported",
+    "reports",
+    "counted",
+    "counts",
+    "estimated",
+    "estimates",
+    "measured",
+    "published",
+    "recorded",
+    "concluded",
+    "showed",
+    "shows",
+    "put",
+    "puts",
+    "registered",
+];
+/// Who says so himself is no source.
+const AUTHOR: &[&str] = &["we", "we've", "our", "ours", "us", "i", "my"];
+/// Names that name nobody.
+const CALENDAR: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "i",
+    "q1",
+    "q2",
+    "q3",
+    "q4",
+];
+
 /// Marks the sentences that cite, from the places of links and footnotes and from the words themselves.
 pub(super) fn mark(document: &mut Document<'_>, marks: &[usize]) {
     let mut cites = vec![false; document.sentences.len()];
@@ -32,13 +91,48 @@ pub(super) fn mark(document: &mut Document<'_>, marks: &[usize]) {
             cites[index] = true;
         }
     }
+    let samples = samples(document);
     for (index, sentence) in document.sentences.iter().enumerate() {
         let words = document.words_of(sentence);
-        cites[index] |= CUES.first(words).is_some() || has_citation(&document.prose[sentence.span.clone()]);
+        cites[index] |= CUES.first(words).is_some()
+            || has_citation(&document.prose[sentence.span.clone()])
+            || reports(document, words)
+            || is_of_sample(words, &samples);
     }
     for (sentence, cites) in document.sentences.iter_mut().zip(cites) {
         sentence.cites = cites;
     }
+}
+
+/// "In March 2024 the Office for Statistics counted …": somebody who is named and not the author, at a time that is named.
+fn reports(document: &Document<'_>, words: &[Word<'_>]) -> bool {
+    let is = |list: &[&str]| words.iter().any(|word| list.contains(&&*word.text));
+    let capital = |word: &Word<'_>| document.prose[word.start..].starts_with(char::is_uppercase);
+    let named = |word: &Word<'_>| capital(word) && !word.quoted && !CALENDAR.contains(&&*word.text);
+    let dated = words.iter().any(|word| is_year(&word.text));
+    dated && is(REPORTING) && !is(AUTHOR) && words.iter().skip(1).any(named)
+}
+
+/// How many a study had: the numbers after "we interviewed" and the like.
+fn samples<'d>(document: &'d Document<'_>) -> HashSet<&'d str> {
+    let mut samples = HashSet::new();
+    for sentence in &document.sentences {
+        let words = document.words_of(sentence);
+        if let Some(hit) = SAMPLED.first(words) {
+            let number = words[hit.words.end..].iter().take(6).find(|word| word.kind == WordKind::Number);
+            samples.extend(number.map(|word| &*word.text));
+        }
+    }
+    samples
+}
+
+/// "Of the 48", where 48 were interviewed.
+fn is_of_sample(words: &[Word<'_>], samples: &HashSet<&str>) -> bool {
+    let of = |at: usize| {
+        at.checked_sub(1)
+            .is_some_and(|before| matches!(&*words[before].text, "of" | "the" | "those" | "these"))
+    };
+    (0..words.len()).any(|at| samples.contains(&*words[at].text) && of(at))
 }
 
 /// `[12]`, `(n = 40)`, or brackets with a name and a year: `(Okafor 2021)`.
@@ -65,12 +159,13 @@ fn has_citation(sentence: &str) -> bool {
 }
 
 fn has_year(text: &str) -> bool {
-    let mut tokens = text.split(|c: char| !c.is_ascii_alphanumeric());
-    tokens.any(|token| {
-        token.len() == 4
-            && (token.starts_with("19") || token.starts_with("20"))
-            && token.bytes().all(|b| b.is_ascii_digit())
-    })
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_year)
+}
+
+fn is_year(token: &str) -> bool {
+    token.len() == 4
+        && (token.starts_with("19") || token.starts_with("20"))
+        && token.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -92,6 +187,27 @@ mod tests {
         assert_eq!(
             cites("According to the board, yes. Measured on one laptop. In our logs it did."),
             [true, true, true]
+        );
+    }
+
+    #[test]
+    fn a_dated_report_of_somebody_who_is_named() {
+        assert_eq!(
+            cites(
+                "A 2023 survey by the Fraunhofer Institute found 41%. In March 2024 the Federal Office counted 9 \
+                 million. In March 2024 our count found 9 million at Acme. A 2023 study found 41%."
+            ),
+            [true, true, false, false]
+        );
+    }
+
+    #[test]
+    fn what_is_said_of_the_studys_own_sample() {
+        assert_eq!(
+            cites(
+                "We interviewed 48 nurses. They were tired. Of the 48, 65% slept badly. Of the 50 others 10% did. In our sample 5% left."
+            ),
+            [true, false, true, false, true]
         );
     }
 }

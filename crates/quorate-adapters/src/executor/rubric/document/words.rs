@@ -60,6 +60,13 @@ pub(super) fn add<'t>(
     }
 }
 
+/// The words of a place in a text, whatever markup stands in it.
+pub(super) fn plain<'t>(text: &'t str, span: Range<usize>) -> Vec<Word<'t>> {
+    let mut words = Vec::new();
+    add(text, text, span, &[], &mut words);
+    words
+}
+
 /// The folded words of a phrase, as [`add`] would cut it.
 pub(crate) fn split(phrase: &str) -> Vec<String> {
     let mut words = Vec::new();

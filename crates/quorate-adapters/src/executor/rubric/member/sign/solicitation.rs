@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{Look, Place, Sign};
+use crate::executor::rubric::checks::instructions::OVERRULING;
 use crate::executor::rubric::document::Word;
 use crate::executor::rubric::lexicon::{Hit, Lexicon};
 use crate::executor::rubric::member::subject::{Speaker, Subject};
@@ -24,7 +25,7 @@ pub(super) const DECISIVE: u8 = 4;
 const REQUEST: u8 = 2;
 
 static PHRASES: LazyLock<Lexicon<u8>> = LazyLock::new(|| {
-    Lexicon::new([
+    let dictating = [
         ("vote|voting|votes yes|no|aye|abstain", DECISIVE),
         ("vote in favour|favor of?", DECISIVE),
         ("vote for|against this|it|the proposal|motion?", DECISIVE),
@@ -32,18 +33,11 @@ static PHRASES: LazyLock<Lexicon<u8>> = LazyLock::new(|| {
         ("you must|should|shall|will|have to? approve|vote", DECISIVE),
         ("answer|respond|reply|output only? with? yes|no|severity|approve|approved", DECISIVE),
         ("set|report the? severity to|as|at", DECISIVE),
-        (
-            "ignore|disregard|forget|override all|any|the|your|my|these|previous|prior|earlier|above previous|prior|earlier|above|instructions|rules|prompt|persona|role|guidelines instructions|rules|prompt|persona?",
-            DECISIVE,
-        ),
-        (
-            "ignore|disregard|forget|override all|any|the|your|previous|prior|earlier|above instructions|rules|prompt|persona|role|guidelines",
-            DECISIVE,
-        ),
         ("mark this|it as approved|safe|passed|fine", DECISIVE),
         ("please approve|vote|accept|pass", REQUEST),
         ("approve this|it now|immediately|today|without", REQUEST),
-    ])
+    ];
+    Lexicon::new(dictating.into_iter().chain(OVERRULING.iter().map(|phrase| (*phrase, DECISIVE))))
 });
 /// "Those who vote yes" tells nobody how to vote.
 const TOLD_OF: &[&str] =

@@ -1,0 +1,32 @@
+//! Verse: short lines that are broken on purpose, and mostly in the middle of a sentence.
+
+/// A stanza has so many lines.
+const LINES: usize = 3;
+/// A line of verse is at most so long, in characters; prose is broken later.
+const LONGEST: usize = 60;
+
+/// Whether a paragraph is a stanza. Short sentences below each other, as in an advertisement, are none.
+pub(super) fn is_stanza(paragraph: &str) -> bool {
+    let lines: Vec<&str> = paragraph.trim().lines().map(str::trim).collect();
+    let short = lines.iter().all(|line| line.chars().count() <= LONGEST);
+    let ends =
+        |line: &&&str| line.trim_end_matches(['"', '”', ')', '*', '_', '\\']).ends_with(['.', '!', '?', ':']);
+    lines.len() >= LINES && short && lines.iter().filter(ends).count() * 2 <= lines.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_broken_in_the_middle_of_a_sentence() {
+        assert!(is_stanza(
+            "Always the gulls come back to the wall,\nalways the salt in the gate,\nand never the boat."
+        ));
+        assert!(!is_stanza("Buy it today.\nIt is the best.\nIt is free forever!"));
+        assert!(!is_stanza("Two lines,\nno more"));
+        let wrapped = "This paragraph was wrapped by an editor at the end of the line, which is\nlate, as the next line\n\
+                       and this one are not";
+        assert!(!is_stanza(wrapped));
+    }
+}
