@@ -34,8 +34,34 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
 /// # Errors
 /// As [`open`], and when it has more.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_all(open(path)?, most)
+}
+
+/// The bytes of a file that we write: a link in its place is somebody else's doing, and may lead anywhere.
+///
+/// # Errors
+/// As [`read`], and when it is a link.
+pub(crate) fn read_own(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    no_link(path)?;
+    read_all(open(path)?, most)
+}
+
+/// Refuses a link. Who can put one there between this and the opening can write to the folder, and read as we do.
+///
+/// # Errors
+/// When it is one.
+pub(crate) fn no_link(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(there) if there.is_symlink() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link; remove it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
         true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
         false => Ok(bytes),

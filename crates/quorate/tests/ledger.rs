@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 fn reviewed() -> (Place, String) {
     let place = Place::scripted(&ships());
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md", "--type", "memo"]).expect(0);
     let run = place.only_run();
     (place, run)
 }
@@ -191,7 +191,8 @@ fn a_torn_line_is_set_aside_and_a_corrupt_one_is_passed_over() {
 #[test]
 fn a_log_that_is_deleted_or_rotated_starts_again() {
     let (place, _) = reviewed();
-    let consulted = || place.review(&["draft.md"])["prior_verdicts_consulted"].as_u64().unwrap();
+    let consulted =
+        || place.review(&["draft.md", "--type", "memo"])["prior_verdicts_consulted"].as_u64().unwrap();
     assert_eq!(consulted(), 1);
     std::fs::rename(place.path(".quorate/council_log.jsonl"), place.path(".quorate/council_log.jsonl.1"))
         .unwrap();
@@ -201,13 +202,10 @@ fn a_log_that_is_deleted_or_rotated_starts_again() {
     place.run(&["runs"]).expect(0);
     assert!(place.log().is_empty(), "ended runs are not logged again");
     // Another log of more bytes in its place
-    let line = json!({"artifact_type": "unclassified", "verdict": "HOLD", "notes": "x".repeat(50_000)});
+    let line = json!({"artifact_type": "memo", "verdict": "HOLD", "notes": "x".repeat(50_000)});
     place.write(".quorate/council_log.jsonl", format!("{line}\n{line}\n{line}\n"));
     assert_eq!(consulted(), 3);
-    assert_eq!(
-        place.run(&["audit", "--format", "json"]).expect(0).json()["verdicts"]["unclassified"]["HOLD"],
-        3
-    );
+    assert_eq!(place.run(&["audit", "--format", "json"]).expect(0).json()["verdicts"]["memo"]["HOLD"], 3);
 }
 
 #[test]
@@ -274,7 +272,11 @@ fn an_override_stands_beside_the_verdict() {
         (&json!(1), &json!(2), &json!(2.0))
     );
     assert_eq!(place.runs()[0]["override"], "SHIP");
-    assert_eq!(place.review(&["draft.md"])["prior_verdicts_consulted"], 1, "an override is no prior");
+    assert_eq!(
+        place.review(&["draft.md", "--type", "memo"])["prior_verdicts_consulted"],
+        1,
+        "an override is no prior"
+    );
     place.run(&["replay", &run]).expect(0);
 }
 

@@ -131,8 +131,12 @@ pub fn private_dir(path: &Path) -> Result<()> {
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger writes files")]
 pub fn quorate_dir(path: &Path) -> Result<()> {
     private_dir(path)?;
-    let ignore = path.join(".gitignore");
-    if ignore.exists() { Ok(()) } else { std::fs::write(ignore, "*\n") }
+    // A link that leads nowhere is not followed.
+    let ignore = std::fs::OpenOptions::new().write(true).create_new(true).open(path.join(".gitignore"));
+    match ignore {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        ignore => std::io::Write::write_all(&mut ignore?, b"*\n"),
+    }
 }
 
 #[cfg(all(test, unix))]

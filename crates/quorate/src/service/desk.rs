@@ -402,6 +402,17 @@ impl Desk {
         let path = history.opened.get("log_path").and_then(Json::as_str).map(PathBuf::from);
         // A run that began on another machine goes on with the log of this one.
         let path = path.filter(|path| !self.store.is_shared() || path.exists());
+        // A ledger says anything: one that came with a checkout would have a file of the reader's appended to.
+        if let Some(path) = path.as_deref().filter(|path| !self.workspace.holds(&self.environment, path)) {
+            let log = shown(&self.environment, path);
+            let body = Body::new(format!(
+                "a line of run {} belongs to {log}, outside of this workspace",
+                history.run
+            ));
+            let help = "what was decided stands in the ledger; the line follows when a command runs where that log is configured";
+            self.warn(codes::LOG_BEHIND, body.help(help));
+            return false;
+        }
         let since = history.opened.get("log_bytes").and_then(Json::as_u64).filter(|_| path.is_some());
         let (path, since) = (path.unwrap_or_else(|| self.workspace.log.clone()), since.unwrap_or(0));
         let dir = self.store.dir().to_owned();

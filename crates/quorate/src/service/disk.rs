@@ -51,6 +51,15 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { LINKS }))
 }
 
+/// The links in a directory; none where it cannot be read.
+pub fn links_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
 /// Whether every user can write to a file or a directory.
 pub fn others_write(path: &Path) -> bool {
     #[cfg(unix)]

@@ -14,7 +14,7 @@ use super::check::{Request, gather};
 use super::disk;
 use super::environment::Environment;
 use super::stop::{Class, Stop};
-use super::workspace::shown;
+use super::workspace::{reach, shown};
 
 /// Whether files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<O
     for work in gather(environment, request)? {
         for (spot, named) in &work.files {
             let path = work.root.join(spot.in_workspace());
-            one(environment, &path, *named, mode, &mut outcome)?;
+            one(environment, (&work.root, &path), *named, mode, &mut outcome)?;
         }
     }
     Ok(outcome)
@@ -53,7 +53,7 @@ pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<O
 
 fn one(
     environment: &Environment,
-    path: &Path,
+    (root, path): (&Path, &Path),
     named: Named,
     mode: Mode,
     outcome: &mut Outcome,
@@ -71,6 +71,14 @@ fn one(
                 return Ok(());
             }
             if mode == Mode::Write {
+                if !reach::is_below(root, path) {
+                    let body =
+                        Body::new(format!("{file} leads out of the workspace by a link; it was not written"));
+                    outcome
+                        .report
+                        .refuse(codes::PATH_OUTSIDE, body.help("format the file itself, where it lies"));
+                    return Ok(());
+                }
                 disk::replace(path, text.as_bytes()).map_err(|error| {
                     Stop::configuration(
                         codes::FILE_UNREADABLE,

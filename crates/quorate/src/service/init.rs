@@ -12,7 +12,7 @@ use super::disk;
 use super::environment::Environment;
 use super::manifests::root_of;
 use super::stop::{Class, Stop};
-use super::workspace::absolute;
+use super::workspace::{absolute, reach};
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
@@ -60,7 +60,7 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
         return Err(there(path, "name an empty directory: `quorate init council DIR`"));
     }
-    write(&files)?;
+    write(dir, &files)?;
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
@@ -93,7 +93,7 @@ pub fn manifest(environment: &Environment, dir: &Path, what: What, name: &str) -
     let (kept, new): (Vec<_>, Vec<_>) = others.into_iter().partition(|(path, _)| path.exists());
     let host = Some((root.join("quorate.toml"), HOST.to_owned())).filter(|(path, _)| !path.exists());
     let files: Vec<_> = [main].into_iter().chain(new).chain(host).collect();
-    write(&files)?;
+    write(&root, &files)?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
     Ok(Written { files: paths(files), kept: paths(kept) })
 }
@@ -139,7 +139,19 @@ fn there(path: &Path, help: &str) -> Stop {
     Stop::configuration(codes::FILE_EXISTS, body.help(help))
 }
 
-fn write(files: &[(PathBuf, String)]) -> Result<(), Stop> {
+fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), Stop> {
+    if let Some((path, _)) = files.iter().find(|(path, _)| !reach::is_below(root, path)) {
+        let there = disk::canonical_or_new(path);
+        let body = Body::new(format!(
+            "{} leads out of the directory by a link, to {}",
+            path.display(),
+            there.display()
+        ));
+        return Err(Stop::configuration(
+            codes::PATH_OUTSIDE,
+            body.help("remove the link; nothing was written"),
+        ));
+    }
     for (path, text) in files {
         disk::write_new(path, text).map_err(|error| {
             let body = Body::new(format!("cannot write {}: {error}", path.display()));

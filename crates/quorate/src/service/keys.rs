@@ -79,6 +79,11 @@ impl Keys {
         Directory::of(&self.ledger_dir)
     }
 
+    /// The file that has the settings.
+    fn configuration(&self) -> PathBuf {
+        self.root.join("quorate.toml")
+    }
+
     /// The keyring's file.
     pub fn ring_path(&self) -> PathBuf {
         self.root.join(self.settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))

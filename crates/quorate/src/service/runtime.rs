@@ -87,7 +87,8 @@ pub struct Runtime {
 /// Reads a manifest and fills its ports. Nobody is asked and nothing is connected.
 ///
 /// # Errors
-/// When manifest or configuration are refused, or an adapter refuses its block.
+/// When manifest or configuration are refused, an adapter refuses its block, or the conversation or its states lie outside of
+/// the workspace and that is not trusted: looking at what lies there is showing it, and a database is made by it.
 pub fn open(
     environment: &Environment,
     places: &Places,
@@ -139,17 +140,7 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
 impl Runtime {
     /// What running it needs.
     pub fn needs(&self) -> Vec<Need> {
-        let elsewhere = std::slice::from_ref(&self.ports.elsewhere);
-        [&self.ports.contacts[..], elsewhere, &self.ports.needs[..]].concat()
-    }
-
-    /// Whether the conversation may be written where the manifest keeps it.
-    ///
-    /// # Errors
-    /// When that is outside of the workspace, and not trusted.
-    fn may_be_written(&self) -> Result<(), Stop> {
-        let elsewhere = vec![self.ports.elsewhere.clone()];
-        self.environment.trust.admit(&self.environment, elsewhere).map(|_| ())
+        [&self.ports.contacts[..], &self.ports.needs[..]].concat()
     }
 }
 

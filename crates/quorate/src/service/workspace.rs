@@ -93,6 +93,19 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
+impl Workspace {
+    /// Whether a place that a record names may be written to: the log in use, and what lies below the workspace or the ledger.
+    /// What a configuration names outside of these was held against trust; what a ledger says was not.
+    pub fn holds(&self, environment: &Environment, path: &Path) -> bool {
+        let root = self.host_path.as_deref().or(self.council_path.as_deref()).and_then(Path::parent);
+        let home = self.ledger.dir();
+        let home = if home.ends_with(".quorate") { home.parent().unwrap_or(home) } else { home };
+        let home = self.ledger.file().map(|_| home);
+        let roots = [Some(root.unwrap_or(&environment.directory)), home];
+        path == self.log || roots.into_iter().flatten().any(|root| reach::is_below(root, path))
+    }
+}
+
 /// Says a path the way a user in this directory would.
 pub fn shown(environment: &Environment, path: &Path) -> String {
     path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
@@ -142,14 +155,13 @@ impl Bounds<'_> {
         let needs =
             vec![Need { file: self.host.file(), acts: of_host }, Need { file: council, acts: of_council }];
         environment.trust.admit(environment, needs)?;
+        let home = ledger.dir().parent().unwrap_or(ledger.dir());
+        reach::without_links(if self.chosen || elsewhere { home } else { self.root }, ledger.dir())?;
         if self.chosen {
             return Ok(());
         }
         if !elsewhere {
             reach::confined(self.root, ledger.dir(), "ledger")?;
-            for kept in ["keys", "aside", "live"] {
-                reach::confined(self.root, &ledger.dir().join(kept), kept)?;
-            }
             ledger.file().map_or(Ok(()), |file| reach::confined(self.root, file, "ledger"))?;
             trust::owned(environment, &ledger.dir().join("ledger.db"))?;
         }

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+
 use super::support::Place;
 use super::{checkout, refused, run};
 
@@ -124,4 +126,140 @@ fn a_sweep_shows_members_nothing_from_outside() {
         swept.stdout
     );
     swept.says("leads out of the watched folder");
+}
+
+/// A ledger of somebody else's, whose one run died before its line was logged, and names another's file as its log.
+fn with_a_run_that_logs_to(log: &str) -> Place {
+    let place = checkout(&[
+        ("quorate.toml", ""),
+        ("council.yaml", &format!("{}logging: {{log_path: {log}}}\n", super::support::council::COUNCIL)),
+    ]);
+    std::fs::create_dir(place.path("outside")).expect("a directory");
+    run(&place, &["review", "draft.md", "--executor", "rubric", "--trust"]);
+    std::fs::remove_file(place.path("repo/council.yaml")).expect("it was there");
+    for made in ["keys", "live"] {
+        std::fs::remove_dir_all(place.path(&format!("repo/.quorate/{made}"))).ok();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let url = format!("sqlite://{}", place.path("repo/.quorate/ledger.db").display());
+        let mut ledger = SqliteConnection::connect(&url).await.expect("a ledger");
+        let triggers = sqlx::query("SELECT name FROM sqlite_master WHERE type = 'trigger'");
+        for row in triggers.fetch_all(&mut ledger).await.expect("triggers") {
+            let drop = format!("DROP TRIGGER {}", row.get::<String, _>(0));
+            sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(&mut ledger).await.expect("dropped");
+        }
+        let undone = "DELETE FROM checkpoint; DELETE FROM record WHERE kind IN ('checkpoint', 'run.ended'); UPDATE run SET ended = 0";
+        sqlx::raw_sql(undone).execute(&mut ledger).await.expect("undone");
+    });
+    place
+}
+
+#[test]
+fn a_ledger_of_a_checkout_has_no_file_elsewhere_appended_to() {
+    let log = "../outside/rc";
+    for arguments in [
+        &["runs"][..],
+        &["audit"],
+        &["doctor"],
+        &["ledger", "stats"],
+        &["overlays", "list"],
+        &["review", "draft.md"],
+    ] {
+        let place = with_a_run_that_logs_to(log);
+        place.write("outside/rc", "the reader's own\n");
+        let ran = run(&place, arguments);
+        assert_eq!(place.read("outside/rc"), "the reader's own\n", "{arguments:?}");
+        let said = ran.stdout + &ran.stderr;
+        // `doctor` says how the ledger is, and not what became of its runs.
+        assert!(
+            arguments == ["doctor"] || said.contains("outside of this workspace"),
+            "{arguments:?}: {said}"
+        );
+    }
+    // Where that log is configured, and trusted, the line is made good.
+    let place = with_a_run_that_logs_to(log);
+    place.write("outside/rc", "");
+    let council = format!("{}logging: {{log_path: {log}}}\n", super::support::council::COUNCIL);
+    place.write("repo/council.yaml", council);
+    run(&place, &["runs", "--trust"]).expect(0);
+    assert!(place.read("outside/rc").contains("draft.md"));
+}
+
+#[test]
+fn looking_at_a_runtime_outside_of_a_checkout_needs_trust_too() {
+    for (conversation, state) in [("../outside/talk.md", "st"), ("talk.md", "../outside")] {
+        let place = with_swarm("a.json", conversation, state);
+        place.write("outside/settings.json", "{\"own\": 1}");
+        for arguments in [
+            &["log", "swarm.yaml"][..],
+            &["state", "swarm.yaml", "settings"],
+            &["mcp", "--manifest", "swarm.yaml"],
+            &["mcp", "--read-only", "--manifest", "swarm.yaml"],
+        ] {
+            refused(&place, arguments, "swarm.yaml");
+        }
+    }
+}
+
+#[test]
+fn a_link_is_no_state_and_no_lock() {
+    let place = with_swarm("a.json", "talk.md", "st");
+    place.write("outside/settings.json", "{\"own\": \"secret\"}");
+    std::fs::create_dir(place.path("repo/st")).expect("a directory");
+    symlink("../../outside/settings.json", place.path("repo/st/ada.json")).expect("a link");
+    let said = run(&place, &["state", "swarm.yaml", "ada"]).expect(5);
+    assert!(!said.stdout.contains("secret") && said.stderr.contains("it is a link"), "{}", said.stderr);
+    run(&place, &SAY);
+    assert!(!place.read("repo/talk.md").contains("secret"));
+    std::fs::remove_file(place.path("repo/talk.md.lock")).expect("a lock");
+    symlink("../outside/made", place.path("repo/talk.md.lock")).expect("a link");
+    run(&place, &["say", "swarm.yaml", "hello"]).expect(5).says("it is a link");
+    assert_eq!(outside(&place).len(), 2);
+}
+
+#[test]
+fn no_link_in_the_ledgers_directory_leads_out() {
+    for link in
+        [".gitignore", "keys/.gitignore", "keys/checkpoints", "keys/signing.ed25519", "council_log.jsonl"]
+    {
+        let place = checkout(&[("quorate.toml", "")]);
+        std::fs::create_dir(place.path("outside")).expect("a directory");
+        std::fs::create_dir_all(place.path("repo/.quorate/keys")).expect("a directory");
+        symlink(place.path("outside/made"), place.path(&format!("repo/.quorate/{link}"))).expect("a link");
+        run(&place, &["review", "draft.md"]).expect(5).says("a link leads out of the workspace");
+        // A person who names the ledger has not seen what is in its directory.
+        run(&place, &["review", "draft.md", "--ledger", ".quorate/ledger.db"]).expect(5);
+        assert_eq!(outside(&place), [""; 0], "{link}");
+    }
+}
+
+#[test]
+fn another_key_of_the_readers_signs_nothing_of_a_checkout() {
+    let own = Place::with("own/draft.md", "The meeting moved to Tuesday at ten.\n");
+    own.write("own/quorate.toml", "");
+    own.run_in("own", &["keys", "init"]).expect(0);
+    let key = own.path("own/.quorate/keys/signing.ed25519");
+    let settings = format!("[keys]\nsign = \"required\"\nsigning = {{file = \"{}\"}}\n", key.display());
+    let place = checkout(&[("quorate.toml", &settings), ("keyring.toml", &own.read("own/keyring.toml"))]);
+    run(&place, &["review", "draft.md"]).expect(5).says("sign with the key");
+    run(&place, &["review", "draft.md", "--trust"]).expect(1);
+}
+
+#[test]
+fn init_and_fmt_write_nothing_by_a_link() {
+    let place = checkout(&[("quorate.toml", ""), ("p/note.txt", "")]);
+    std::fs::create_dir(place.path("outside")).expect("a directory");
+    place.write("outside/PERSONA.md", "---\nslug:   ada\n---\nYou read.\n");
+    for link in ["personas", "editorial", "drafts"] {
+        symlink("../outside", place.path(&format!("repo/{link}"))).expect("a link");
+    }
+    symlink("../../outside/PERSONA.md", place.path("repo/p/PERSONA.md")).expect("a link");
+    for arguments in [&["init", "assembly", "--mode", "voting", "--name", "board"][..], &["init", "council"]]
+    {
+        run(&place, arguments).expect(5).says("path_outside");
+    }
+    run(&place, &["fmt", "p"]);
+    assert_eq!(place.read("outside/PERSONA.md"), "---\nslug:   ada\n---\nYou read.\n");
+    assert_eq!(outside(&place), ["PERSONA.md"]);
 }

@@ -142,6 +142,7 @@ impl Lock {
 
     fn opened(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
+            regular::no_link(&self.path)?;
             self.file = Some(open_append(&self.path)?);
         }
         self.file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())

@@ -15,7 +15,7 @@ use super::{Keys, Secret};
 use crate::service::environment;
 use crate::service::stop::Stop;
 use crate::service::trust::Need;
-use crate::service::workspace::absolute;
+use crate::service::workspace::{absolute, reach};
 
 /// The variable that comes before everything else.
 const VARIABLE: &str = "QUORATE_SIGNING_KEY";
@@ -33,18 +33,16 @@ pub(super) async fn find(all: &Keys) -> Result<Secret, Stop> {
         },
         Some(KeySource::File(path)) => {
             let path = absolute(&all.root, path.as_ref());
-            of_file(all, &path, keys::read(&path))
+            match elsewhere(all, &path)? {
+                Some(missing) => Ok(missing),
+                None => of_file(all, &path, keys::read(&path)),
+            }
         }
         Some(KeySource::Command(command)) => {
-            let need =
-                Need { file: all.root.join("quorate.toml"), acts: vec![process::act(command, &all.root)] };
+            let need = Need { file: all.configuration(), acts: vec![process::act(command, &all.root)] };
             let from = format!("the command `{}`", command.first().map_or("", String::as_str));
-            // Listing keys, and signing where it is optional, go on without it.
-            if let Err(stop) = all.environment.trust.admit(&all.environment, vec![need]) {
-                return match stop.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
-                    true => Ok(Secret::Missing(format!("{from} was not run, since {}", stop.first()))),
-                    false => Err(stop),
-                };
+            if let Some(why) = untrusted(all, need)? {
+                return Ok(Secret::Missing(format!("{from} was not run, since {why}")));
             }
             match process::ask(command, &all.root, String::new(), COMMAND).await {
                 Ok(text) => read(&Zeroizing::new(text), from),
@@ -57,6 +55,24 @@ pub(super) async fn find(all: &Keys) -> Result<Secret, Stop> {
             of_file(all, &directory.file(Purpose::Signing), directory.load(Purpose::Signing))
         }
     }
+}
+
+/// Why something is not done that is not trusted. Listing keys, and signing where it is optional, go on without it.
+fn untrusted(all: &Keys, need: Need) -> Result<Option<String>, Stop> {
+    match all.environment.trust.admit(&all.environment, vec![need]) {
+        Ok(_) => Ok(None),
+        Err(stop) => match stop.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
+            true => Ok(Some(stop.first())),
+            false => Err(stop),
+        },
+    }
+}
+
+/// Why a key is not used that lies outside of the workspace: another key of the same person's, which only they may have used.
+fn elsewhere(all: &Keys, path: &std::path::Path) -> Result<Option<Secret>, Stop> {
+    let Some(act) = reach::of_key(&all.root, path) else { return Ok(None) };
+    let why = untrusted(all, Need { file: all.configuration(), acts: vec![act] })?;
+    Ok(why.map(|why| Secret::Missing(format!("{} was not read, since {why}", all.shown(path)))))
 }
 
 fn of_file(

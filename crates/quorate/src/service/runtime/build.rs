@@ -47,10 +47,8 @@ pub(super) struct Ports {
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
     /// Whose prompts are composed anew for each turn.
     pub(super) weaving: BTreeMap<Name, Arc<Sources>>,
-    /// What reading and writing the conversation and its state needs.
+    /// What reading and writing the conversation and its state needs: servers, and places outside of the workspace.
     pub(super) contacts: Vec<Need>,
-    /// What keeping conversation and states outside of the workspace needs.
-    pub(super) elsewhere: Need,
     /// What asking participants and telling hooks needs.
     pub(super) needs: Vec<Need>,
     /// What is wrong with the manifest and does not keep it from being used.
@@ -170,7 +168,6 @@ impl Building<'_> {
         let weaving = told.filter_map(|(one, told)| Some((one.id.clone(), told.sources.clone()?)));
         Some(Ports {
             contacts: self.contacts(),
-            elsewhere: Need { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
             needs: self.needs.take(),
             weaving: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
@@ -189,8 +186,11 @@ impl Building<'_> {
     /// The servers that adapters have looked up: those of participants' tools are used by these participants alone, and
     /// are named here all the same.
     fn contacts(&self) -> Vec<Need> {
-        let file = self.configuration.file();
-        vec![Need { acts: executor::acts_of_servers(&self.configuration.dir, &self.servers.used()), file }]
+        let servers = executor::acts_of_servers(&self.configuration.dir, &self.servers.used());
+        vec![
+            Need { file: self.configuration.file(), acts: servers },
+            Need { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
+        ]
     }
 
     /// The adapter of a port.

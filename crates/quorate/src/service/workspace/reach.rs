@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::executor::Act;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::council::Council;
-use quorate_manifest::host::Configuration;
+use quorate_manifest::host::{Configuration, KeySource};
 
 use super::super::disk;
 use super::super::stop::Stop;
@@ -15,7 +15,11 @@ use super::absolute;
 
 /// What a `quorate.toml` has kept outside of its directory.
 pub fn of_configuration(host: &Configuration) -> Vec<Act> {
-    of_ledger(host).into_iter().chain(of_witness(host)).collect()
+    let key = host.keys.signing.as_ref().and_then(|(source, _)| match source {
+        KeySource::File(path) => of_key(&host.dir, &absolute(&host.dir, path.as_ref())),
+        KeySource::Env(_) | KeySource::Command(_) => None,
+    });
+    of_ledger(host).into_iter().chain(of_witness(host)).chain(key).collect()
 }
 
 /// The ledger that a `quorate.toml` names, where it lies elsewhere.
@@ -37,6 +41,11 @@ pub(super) fn of_witness(host: &Configuration) -> Option<Act> {
     }
     let path = absolute(&host.dir, written.as_ref());
     (!is_below(&host.dir, &path)).then(|| Act::new(format!("append checkpoints to {}", path.display())))
+}
+
+/// The key that a `quorate.toml` of a root names, where it lies elsewhere.
+pub fn of_key(root: &Path, path: &Path) -> Option<Act> {
+    (!is_below(root, path)).then(|| Act::new(format!("sign with the key {}", path.display())))
 }
 
 /// What a council reads and writes outside of a root and of its own directory: prompts and documents that members are
@@ -75,6 +84,26 @@ pub(super) fn confined(root: &Path, path: &Path, what: &str) -> Result<(), Stop>
     ));
     let help = "remove the link, or name the place yourself: `--ledger PATH`";
     Err(Stop::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
+}
+
+/// What lies in a ledger's directory, or is made there, and must not lead elsewhere.
+const KEPT: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", ".gitignore"];
+
+/// Refuses a ledger's directory with something in it that leads out of a root by a link: a key, a checkpoint, what was set aside.
+///
+/// # Errors
+/// [`codes::WORKSPACE_UNTRUSTED`].
+pub(super) fn without_links(root: &Path, dir: &Path) -> Result<(), Stop> {
+    for kept in KEPT {
+        confined(root, &dir.join(kept), kept)?;
+    }
+    let own = dir.ends_with(".quorate").then(|| dir.to_owned());
+    for dir in own.into_iter().chain(KEPT.map(|kept| dir.join(kept))) {
+        for link in disk::links_in(&dir) {
+            confined(root, &link, "files of the ledger")?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a path lies below a root once links are followed. What is not there yet lies where it would be made.
