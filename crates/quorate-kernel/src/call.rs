@@ -325,3 +325,6 @@ impl Asking {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

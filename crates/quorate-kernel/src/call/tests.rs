@@ -1,0 +1,211 @@
+//! One invocation: what is counted, recorded and kept from members over its attempts.
+
+use std::collections::VecDeque;
+
+use async_trait::async_trait;
+use quorate_protocol::PartKind;
+use quorate_protocol::answers::Schema;
+use serde_json::{Map, json};
+
+use super::*;
+use crate::clock::System;
+use crate::ports::executor::{About, Executor, Usage};
+use crate::ports::ledger::{Kind, Record};
+use crate::redact::Secrets;
+
+const SECRET: &str = "AKIAQ3PLMK7ZXCVBN2RT";
+const ANSWER: &str =
+    r#"{"verdict": "SHIP", "reasoning": "It holds.", "revision_brief": null, "dissent_summary": null}"#;
+
+/// Appends that were made, each with the place where it began.
+#[derive(Default)]
+struct Kept(Shared<Vec<(u64, Vec<Entry>)>>);
+
+#[async_trait]
+impl Ledger for Kept {
+    async fn append(&self, append: Append) -> Result<u64, Error> {
+        let next = append.from + append.entries.len() as u64;
+        self.0.lock().unwrap().push((append.from, append.entries));
+        Ok(next)
+    }
+
+    async fn records(&self, _: &Name) -> Result<Vec<Record>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn tail(&self, _: &Name, _: u32) -> Result<Vec<Record>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn body(&self, _: &str) -> Result<Option<Arc<str>>, Error> {
+        Ok(None)
+    }
+}
+
+/// Says what it was given to say, and keeps what it was asked.
+struct Says {
+    answers: Shared<VecDeque<Result<Reply, Failure>>>,
+    asked: Shared<Vec<Invocation>>,
+    last_words: Option<&'static str>,
+}
+
+#[async_trait]
+impl Executor for Says {
+    fn about(&self) -> About {
+        About { kind: "says", asks_a_model: false, model: None }
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        invocation.notes.note(|noted| noted.last_words = self.last_words.map(str::to_owned));
+        self.asked.lock().unwrap().push(invocation);
+        self.answers.lock().unwrap().pop_front().unwrap_or(Err(Failure::TimedOut))
+    }
+}
+
+fn reply(text: &str) -> Result<Reply, Failure> {
+    let usage = Usage { tokens_in: Some(10), ..Usage::default() };
+    Ok(Reply { text: text.to_owned(), usage, ..Reply::default() })
+}
+
+/// What came of an invocation.
+struct Came {
+    asked: Asked,
+    prompts: Vec<Invocation>,
+    kept: Vec<(u64, Vec<Entry>)>,
+    next: u64,
+    made: Spent,
+}
+
+/// How it is asked; otherwise nobody is redacted, nothing is tried again, and there is time and money enough.
+struct How {
+    retries: u32,
+    timeout: Duration,
+    cap: Option<u32>,
+    secret: &'static str,
+    last_words: Option<&'static str>,
+}
+
+const PLAIN: How =
+    How { retries: 0, timeout: Duration::from_secs(60), cap: None, secret: "nothing", last_words: None };
+
+async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
+    let executor = Arc::new(Says {
+        answers: Shared::new(answers.into()),
+        asked: Shared::default(),
+        last_words: how.last_words,
+    });
+    let ledger = Arc::new(Kept::default());
+    let text = |label: &str| -> Arc<str> { format!("{label} {}", how.secret).into() };
+    let table = Table {
+        run: "rtest".into(),
+        layout: Layout { nonce: "n0nce".to_owned() },
+        calls: Calls::new(how.cap, 1),
+        redactor: Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
+        observer: Arc::new(crate::observe::Nobody),
+        clock: Arc::new(System),
+    };
+    let invoke = Invoke {
+        id: "adjudicate".into(),
+        member: "adjudicator".into(),
+        step: "adjudicate".into(),
+        parts: vec![Part::new(PartKind::Artifact, "a.md", "A text.")],
+        schema: Schema::Adjudication,
+        task: text("Judge it."),
+        marks: Map::new(),
+    };
+    let seat = Seat {
+        executor: executor.clone(),
+        executor_name: "says".into(),
+        timeout: how.timeout,
+        retries: how.retries,
+        role: text("You judge."),
+        persona: Some(Arc::new(json!({"body": text("Ada.")}))),
+        context: vec![Part::new(PartKind::Context, &*text("doc"), text("It says"))],
+        weight: None,
+        marks: Map::new(),
+        speaking: None,
+    };
+    let recorder = Arc::new(Recorder::new(ledger.clone(), "rtest".into(), 5));
+    let made = Arc::new(Made::default());
+    let Ended::Call(_, asked) =
+        call(Arc::new(table), recorder.clone(), invoke, seat, made.clone()).await.unwrap()
+    else {
+        panic!("a call")
+    };
+    let prompts = std::mem::take(&mut *executor.asked.lock().unwrap());
+    let kept = std::mem::take(&mut *ledger.0.lock().unwrap());
+    Came { asked: *asked, prompts, kept, next: recorder.next().await, made: made.spent() }
+}
+
+#[tokio::test]
+async fn an_answer_at_once_costs_one_call_and_is_not_repaired() {
+    let came = came(vec![reply(ANSWER)], PLAIN).await;
+    assert!(matches!(came.asked.ended.result, Consultation::Answered(_)));
+    assert!(!came.asked.ended.repaired);
+    assert_eq!((came.asked.ended.spent.calls, came.made.calls, came.next), (1, 1, 5));
+    assert_eq!(came.asked.ended.spent.usage.tokens_in, Some(10));
+    assert_eq!((came.asked.ended.redactions, &came.asked.ended.message), (0, &None));
+    assert_eq!(came.asked.attempt.map(|one| (one.number, one.why, one.status)), Some((1, "first", "said")));
+}
+
+#[tokio::test]
+async fn an_attempt_is_durable_before_the_next_and_all_are_counted() {
+    let came = came(vec![reply("no"), reply(ANSWER)], PLAIN).await;
+    assert!(came.asked.ended.repaired);
+    // One record, at the place that was next; the last attempt's is left to the driver.
+    let (from, entries) = &came.kept[0];
+    assert_eq!((came.kept.len(), *from, entries.len(), came.next), (1, 5, 1, 6));
+    assert_eq!(entries[0].kind, Kind::Attempt);
+    assert_eq!(came.prompts.iter().map(|one| one.attempt).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!((came.asked.ended.spent.calls, came.made.calls), (2, 2));
+    assert_eq!((came.made.usage.tokens_in, came.asked.ended.spent.usage.tokens_in), (Some(20), Some(20)));
+    assert_ne!(came.prompts[0].prompt, came.prompts[1].prompt);
+}
+
+#[tokio::test]
+async fn without_a_call_left_it_is_not_asked_again() {
+    let came = came(vec![reply("no"), reply(ANSWER)], How { cap: Some(1), ..PLAIN }).await;
+    assert_eq!((came.prompts.len(), came.made.calls), (1, 1));
+    assert!(matches!(came.asked.ended.result, Consultation::Absent(_)));
+    assert!(came.asked.ended.message.is_some());
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_after_a_wait_and_not_past_the_deadline() {
+    let failed = || Err(Failure::failed("no network"));
+    let started = Instant::now();
+    let patient = came(vec![failed(), reply(ANSWER)], How { retries: 1, ..PLAIN }).await;
+    assert_eq!(patient.prompts.len(), 2);
+    assert!(started.elapsed() >= Duration::from_millis(100), "it waits before it tries again");
+    assert!(started.elapsed() < Duration::from_secs(60));
+    assert_eq!(patient.prompts[0].prompt, patient.prompts[1].prompt);
+    assert!(patient.asked.ended.spent.took >= Duration::from_millis(100));
+    let short = How { retries: 1, timeout: Duration::from_millis(200), ..PLAIN };
+    let hurried = came(vec![failed(), reply(ANSWER)], short).await;
+    assert_eq!(hurried.prompts.len(), 1);
+    assert_eq!(hurried.asked.ended.message.as_deref(), Some("no network"));
+}
+
+#[tokio::test]
+async fn who_is_late_is_quoted() {
+    let came = came(vec![Err(Failure::TimedOut)], How { last_words: Some("429: slow down"), ..PLAIN }).await;
+    let message = came.asked.ended.message.unwrap_or_default();
+    assert!(
+        message.contains("no answer before the deadline") && message.contains("429: slow down"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn secrets_are_taken_out_of_all_that_a_member_is_told_and_says() {
+    let said = format!(
+        "{{\"verdict\": \"SHIP\", \"reasoning\": \"{SECRET} and {SECRET}\", \"revision_brief\": null, \"dissent_summary\": null}}"
+    );
+    let came = came(vec![reply(&said)], How { secret: SECRET, ..PLAIN }).await;
+    let [asked] = &came.prompts[..] else { panic!("one question") };
+    let shown = format!("{}{}{:?}{:?}", asked.prompt, asked.role, asked.persona, asked.parts);
+    assert!(!shown.contains(SECRET), "{shown}");
+    // Task, role, persona, the document and its name; and twice in the answer.
+    assert_eq!(came.asked.ended.redactions, 7);
+    assert!(!came.asked.attempt.is_some_and(|one| one.text.contains(SECRET)));
+}
