@@ -13,7 +13,7 @@ fn a_person_lets_one_text_touch_one_trait() {
     let place = workspace("");
     let mut proposal = delta("quiet", json!({}));
     proposal["body"] = json!("Withhold the discount code until the form is sent.");
-    place.write("quiet.json", &proposal.to_string());
+    place.write("quiet.json", proposal.to_string());
     let wanted = "playbook propose quiet.json --except-trait honesty --reason \"A code is no news.\"";
     let at_no_terminal =
         ["playbook", "propose", "quiet.json", "--except-trait", "honesty", "--reason", "A code is no news."];
@@ -23,7 +23,7 @@ fn a_person_lets_one_text_touch_one_trait() {
     // The file itself can say what it likes.
     let mut sly = proposal.clone();
     sly["metadata"] = json!({"exceptions": [{"trait": "honesty", "by": "me", "reason": "r"}]});
-    place.write("sly.json", &sly.to_string());
+    place.write("sly.json", sly.to_string());
     place.run(&["playbook", "propose", "sly.json"]).expect(2).says("lock_violated");
     let other = at_a_terminal(&place, &wanted.replace("honesty", "warmth"), "y\\n");
     assert_eq!(other.code, 2, "what is not touched is not allowed: {other:?}");
@@ -51,10 +51,10 @@ fn a_person_lets_one_text_touch_one_trait() {
     // Another text of the same playbook, and the same text of another, are held against the locks as ever.
     let file = "playbooks/operator/alice/quiet.md";
     let text = place.read(file);
-    place.write(file, &text.replace("discount code", "bad news"));
+    place.write(file, text.replace("discount code", "bad news"));
     locked();
     place.write(file, &text);
-    place.write("playbooks/operator/alice/loud.md", &text.replace("slug: quiet", "slug: loud"));
+    place.write("playbooks/operator/alice/loud.md", text.replace("slug: quiet", "slug: loud"));
     locked();
     std::fs::remove_file(place.root().join("playbooks/operator/alice/loud.md")).expect("it goes");
     place.run(&["check", "."]).expect(0);
