@@ -139,6 +139,7 @@ fn kin_are_no_hits() {
 // However often a trait almost stands in a text, the text is read in one pass: four times the text takes far less than
 // sixteen times as long.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "it is about the time that passes")]
 fn time_grows_with_the_text() {
     let locks = locks(&["ignore the policy", "AI", "FAIL", "modem"]);
     for piece in
