@@ -7,6 +7,7 @@
 pub mod codes;
 pub mod render;
 pub mod text;
+pub mod unseen;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Positions in a text: from byte offsets to lines and columns that people count; and what in a text is not as it looks.
+//! Positions in a text: from byte offsets to lines and columns that people count.
 
 use std::ops::Range;
 
@@ -69,16 +69,6 @@ impl<'t> LineIndex<'t> {
         let column = position.column.saturating_sub(1);
         line.char_indices().nth(column).map_or(range.end, |(at, _)| range.start + at)
     }
-}
-
-/// Whether a character turns the direction of text and is not seen itself.
-pub fn turns_direction(c: char) -> bool {
-    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Whether a character turns what follows it, or breaks the line, without being seen.
-pub fn hides(c: char) -> bool {
-    turns_direction(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod complaint;
 
+use quorate_diagnostics::unseen::{first_unseen, seen};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
@@ -129,7 +130,44 @@ fn misfits(schema: Schema, value: &Json) -> Vec<String> {
         format!("{place}: {what}")
     };
     let misfits = form::of(schema).form.misfits(value);
-    misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect()
+    let mut complaints: Vec<String> =
+        misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect();
+    if complaints.is_empty() && schema.is_told_on() {
+        hidden(value, "", &mut complaints);
+        complaints.truncate(COMPLAINTS);
+    }
+    complaints
+}
+
+/// Complains of characters that are not seen, in any text or key of a value.
+fn hidden(value: &Json, place: &str, complaints: &mut Vec<String>) {
+    let mut look = |text: &str, what: &str| {
+        if let Some(found) = first_unseen(text) {
+            complaints.push(format!(
+                "{what} has a character that is not seen: {found}; write it without, or as `[U+…]`"
+            ));
+        }
+    };
+    match value {
+        Json::String(text) => look(text, &format!("`{place}`")),
+        Json::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(at, item)| hidden(item, &format!("{place}[{at}]"), complaints));
+        }
+        Json::Object(entries) => {
+            for (key, item) in entries {
+                let dot = if place.is_empty() { "" } else { "." };
+                let shown = format!("{place}{dot}{}", seen(key));
+                if let Some(found) = first_unseen(key) {
+                    complaints.push(format!("the key `{shown}` has a character that is not seen: {found}"));
+                }
+                hidden(item, &shown, complaints);
+            }
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +178,49 @@ mod tests {
 
     fn first(output: &str) -> Result<Json, Vec<String>> {
         extract(Schema::FirstAnswer, output, &[])
+    }
+
+    #[test]
+    fn what_is_not_seen_is_complained_of() {
+        let advice =
+            |suggestion: &str| json!({"severity": 3, "concern": "c", "suggestion": suggestion}).to_string();
+        for hidden in [
+            "a\u{e0041}",
+            "a\u{200b}b",
+            "so\u{ad}ft",
+            "a\u{fe0f}",
+            "\u{3164}",
+            "a\u{85}b",
+            "\u{feff}a",
+            "a\u{2028}b",
+            "a\u{202e}b",
+            "\u{2800}",
+            "a\u{0}",
+        ] {
+            let complaints = extract(Schema::Advice, &advice(hidden), &[]).unwrap_err();
+            assert!(
+                complaints[0].starts_with("`suggestion` has a character that is not seen: U+"),
+                "{complaints:?}"
+            );
+            let vote = json!({"vote": "yes", "rationale": hidden}).to_string();
+            assert!(extract(Schema::Ballot, &vote, &[]).is_err(), "{hidden:?}");
+            let message = json!({"message": "m", "extra": {"k": [hidden]}}).to_string();
+            let complaints = extract(Schema::Message, &message, &[]).unwrap_err();
+            assert!(complaints[0].starts_with("`extra.k[0]` has"), "{complaints:?}");
+            let delta =
+                json!({"op": "revise", "slug": "s1", "body": hidden.to_owned() + "x", "summary": "s"});
+            assert!(extract(Schema::Deltas, &json!({"deltas": [delta]}).to_string(), &[]).is_err());
+        }
+        for plain in [
+            "\u{2764}\u{fe0f} \u{1f469}\u{200d}\u{1f4bb}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}",
+            "a\r\n\tb",
+            "naïve 日本",
+        ] {
+            assert!(extract(Schema::Advice, &advice(plain), &[]).is_ok(), "{plain:?}");
+        }
+        // A deliberator quotes a draft to the letter.
+        assert!(first(&json!({"would_block": false, "notes": "a\u{200b}"}).to_string()).is_ok());
     }
 
     #[test]

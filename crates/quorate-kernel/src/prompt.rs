@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use quorate_diagnostics::text::turns_direction;
+use quorate_diagnostics::unseen::seen_but;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Invoke, Json, Part, PartKind};
 
@@ -174,10 +174,9 @@ fn note(kind: PartKind) -> &'static str {
     }
 }
 
-/// A name as a JSON string, on one line.
+/// A name as a JSON string, on one line, in which everything is seen.
 fn quoted(name: &str) -> String {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || turns_direction(c);
-    let name: String = name.chars().map(|c| if breaks(c) { ' ' } else { c }).collect();
+    let name = seen_but(name, char::is_control).replace(char::is_control, " ");
     Json::String(name).to_string()
 }
 

@@ -1,5 +1,6 @@
 //! `_log.md` (B5, B10): one line for everything that happened to playbooks, the oldest first. Lines are only added.
 
+use quorate_diagnostics::unseen::seen_but;
 use std::fmt;
 
 /// The log's name in `playbooks/`.
@@ -59,13 +60,10 @@ pub fn append(existing: &str, lines: &[String]) -> String {
     out
 }
 
-/// A text in one line: control characters and whatever else breaks or turns lines are blanks, one at a time.
+/// A text in one line, in which everything is seen: control characters and white space are blanks, one at a time.
 pub(crate) fn one_line(text: &str) -> String {
-    let blank = |c: char| {
-        c.is_control()
-            || c.is_whitespace()
-            || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
-    };
+    let text = seen_but(text, char::is_control);
+    let blank = |c: char| c.is_control() || c.is_whitespace();
     text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -92,7 +90,7 @@ mod tests {
         // B5
         assert_eq!(
             line("by the gate\r\n`a-b`\u{2028}\t<!-- 12 of 14\u{202E}"),
-            "- 2026-11-21T10:00:00.000Z · playbook.promoted · `a-b` · by the gate `a-b` \\<!-- 12 of 14"
+            "- 2026-11-21T10:00:00.000Z · playbook.promoted · `a-b` · by the gate `a-b`[U+2028] \\<!-- 12 of 14[U+202E]"
         );
         assert_eq!(line(" \n"), "- 2026-11-21T10:00:00.000Z · playbook.promoted · `a-b`");
         let long = line(&"ü ".repeat(400));

@@ -311,3 +311,15 @@ fn what_the_fresh_part_gives_is_known() {
     assert!(figures.recall() >= 0.15, "{}", figures.recall());
     assert!(figures.false_positives() <= 0.10, "{}", figures.false_positives());
 }
+
+// B4: what is harmless for all its words passes, and what it comes near to does not.
+#[test]
+fn hard_texts_are_read_as_they_are_meant() {
+    let locks = locks();
+    let wrong: Vec<String> = lines(include_str!("locks/hard.tsv"))
+        .into_iter()
+        .filter(|line| ids(&locks, &line.text) != line.betrays)
+        .map(|line| format!("{:?}: {:?}", line.text, locks.check(&line.text)))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -58,6 +58,11 @@ impl Schema {
         self != Schema::Said
     }
 
+    /// Whether what the answer says is told on to agents or becomes a decision, so that nothing in it may be unseen.
+    pub fn is_told_on(self) -> bool {
+        matches!(self, Schema::Advice | Schema::Ballot | Schema::Message | Schema::Deltas | Schema::Judgement)
+    }
+
     /// The JSON Schema (2020-12).
     pub fn json(self) -> Json {
         match self {

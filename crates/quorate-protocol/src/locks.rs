@@ -1,12 +1,15 @@
 //! Locked traits (L): what no outcome may contain, and the matcher that finds it.
-
 //!
 //! A trait is looked for on the text as given and on the text folded, and a hit says how far the text had to be folded.
 //! `locks/items.rs` reads a text as what it shows, `locks/character.rs` knows what each character is and looks like,
 //! `locks/automaton.rs` finds the letters of all traits in one pass, whatever stands between them, `locks/target.rs`
-//! decides whether that is the trait, `locks/patterns.rs` tries regular expressions, and `locks/search.rs` puts the passes
-//! together.
+//! decides whether that is the trait, `locks/apart.rs` whether its letters are set apart, `locks/patterns.rs` tries
+//! regular expressions, and `locks/search.rs` puts the passes together.
+//!
+//! What stands in a text as given is a hit anywhere, within longer words too, as a substring is. A short trait that is seen
+//! by looks alone, or set apart, has to be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
 
+mod apart;
 mod automaton;
 mod character;
 mod entity;

@@ -11,6 +11,8 @@ mod chance;
 mod classes;
 #[path = "evasion/properties.rs"]
 mod properties;
+#[path = "evasion/table.rs"]
+mod table;
 
 use std::collections::BTreeSet;
 

@@ -48,6 +48,44 @@ fn what_smuggles_is_refused() {
 }
 
 #[test]
+fn what_is_not_seen_is_refused() {
+    // B4
+    let place = workspace::workspace("");
+    for hidden in [
+        "\u{e0041}",
+        "\u{200b}",
+        "\u{ad}",
+        "a\u{fe0f}",
+        "\u{3164}",
+        "\u{85}",
+        "\u{2028}",
+        "\u{2060}",
+        "\u{2800}",
+    ] {
+        let body = format!("Name the shelf{hidden} first.");
+        let ran = refused(&place, &bad("hidden", json!({"body": body})), "playbook_invalid");
+        let name = format!("U+{:04X}", u32::from(hidden.chars().last().expect("one")));
+        ran.says(&name);
+        assert!(!ran.stderr.contains(hidden.chars().last().expect("one")), "{ran:?}");
+        refused(&place, &bad("hidden", json!({"title": format!("A{hidden} title.")})), "playbook_invalid");
+    }
+    // What writing needs is seen in its place.
+    let body =
+        "Say it with \u{2764}\u{fe0f} and \u{1f469}\u{200d}\u{1f4bb}, \u{645}\u{6cc}\u{200c}\u{62e}\u{648}.";
+    propose(&place, &delta("shown", json!({"body": body}))).expect(0);
+    let revised = json!({"op": "revise", "slug": "shown", "body": "Say it\u{200b} so.", "summary": "s"});
+    place.run_given(&["playbook", "propose", "-"], revised.to_string().as_bytes()).expect(2).says("U+200B");
+
+    by_hand(&place, "sly", "status: active", "Name the shelf.\u{200d}");
+    let checked = place.run(&["check", "."]);
+    assert!(checked.code != 0 && checked.stdout.contains("playbook_invalid"), "{checked:?}");
+    assert!(checked.stdout.contains("U+200D") && !checked.stdout.contains('\u{200d}'), "{checked:?}");
+    by_hand(&place, "sly", "status: active\nmetadata: {note: \"a\\u00adb\"}", "Name the shelf.");
+    let checked = place.run(&["check", "."]);
+    assert!(checked.code != 0 && checked.stdout.contains("U+00AD"), "an escape is read: {checked:?}");
+}
+
+#[test]
 fn a_whole_persona_is_no_lesson() {
     // B6
     let place = workspace::workspace("");

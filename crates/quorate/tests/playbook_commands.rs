@@ -2,19 +2,21 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
 
+#[path = "playbooks/exceptions.rs"]
+mod exceptions;
 #[path = "support/records.rs"]
 mod records;
 mod support;
 #[path = "support/playbooks/workspace.rs"]
 mod workspace;
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 use support::assembly::{self, advice, vote};
 use support::council::{COUNCIL, ships_but};
-use support::{Place, Ran, finish};
-use workspace::{SCORER, by_hand, delta, files, log, prompt, propose, recorded, scorer};
+use support::{Place, Ran};
+use workspace::{
+    SCORER, at_a_terminal, by_hand, delta, files, has_terminal, log, prompt, propose, recorded, scorer,
+};
 
 const SCRIPTED: &str =
     "defaults.executor = \"script\"\n[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n";
@@ -34,26 +36,13 @@ fn is_told(place: &Place, slug: &str) -> bool {
 #[test]
 fn a_person_at_a_terminal_says_yes_or_no() {
     // B6
-    if !["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists()) {
-        eprintln!("SKIPPED: there is no `script`, so there is no pseudo terminal");
+    if !has_terminal() {
         return;
     }
     let place = workspace::workspace("");
     propose(&place, &delta("cite", json!({}))).expect(0);
     promote(&place, "cite", "human").expect(2).says("promotion_denied").says("no terminal");
-    let asked = |answers: &str| {
-        let typed = format!(
-            "(sleep 0.5; printf '{answers}') | script -qec '{} playbook promote cite --gate human' /dev/null",
-            support::QUORATE
-        );
-        let mut command = place.command(&[]);
-        let environment: Vec<_> =
-            command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
-        command = std::process::Command::new("sh");
-        command.args(["-c", &typed]).current_dir(place.root()).env_clear().envs(environment);
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-        finish(command.spawn().expect("it runs"))
-    };
+    let asked = |answers: &str| at_a_terminal(&place, "playbook promote cite --gate human", answers);
     let no = asked("n\\nIt says nothing new.\\n");
     assert!(no.stdout.contains("Name the shelf when cite comes up."), "what is decided is shown: {no:?}");
     assert_eq!(no.code, 2, "{no:?}");

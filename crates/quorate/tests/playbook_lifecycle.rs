@@ -240,7 +240,7 @@ async fn proposed(world: &mut World) -> Came {
     };
     let proposals = propose::read(&text, "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
-    let outcomes = propose(&mut keeping, &proposals, &proposer, None, &world.host).await;
+    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.host).await;
     keeping.desk.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     let why = outcomes.as_ref().ok().and_then(|all| all[0].report.refusals.first());
@@ -270,7 +270,7 @@ async fn revised(world: &mut World) -> Came {
     let proposals = propose::read(&delta.to_string(), "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
     let mut keeping = keep(world).await;
-    let outcomes = propose(&mut keeping, &proposals, &proposer, None, &world.host).await;
+    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.host).await;
     keeping.desk.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     world.note(format!("revise {}: {accepted}", one.slug), outcomes.as_ref().err());

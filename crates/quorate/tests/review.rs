@@ -143,6 +143,22 @@ fn escape_sequences_of_a_draft_do_not_reach_the_terminal() {
 }
 
 #[test]
+fn what_is_not_seen_in_a_draft_is_shown() {
+    let place = Place::new();
+    let hidden =
+        ['\u{85}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}', '\u{3164}', '\u{e0041}', '\u{202e}'];
+    let all: String = hidden.iter().collect();
+    place.write("draft.md", format!("We will never{all} raise prices, guaranteed, for ever{all}.\n"));
+    for format in ["human", "markdown", "github", "sarif", "json"] {
+        let ran = place.run(&["review", "draft.md", "--format", format]);
+        assert!(!ran.stdout.contains(hidden), "{format}: {:?}", ran.stdout);
+        assert!(!ran.stderr.contains(hidden), "{format}: {:?}", ran.stderr);
+    }
+    let json = place.run(&["review", "draft.md", "--format", "json"]).json();
+    assert!(json.to_string().contains('\u{200b}'), "JSON keeps its values: {json}");
+}
+
+#[test]
 fn a_named_file_is_always_reviewed_and_tiered_obeys() {
     // C6, C5: a skip never looks like SHIP
     let place = Place::scripted(&ships());

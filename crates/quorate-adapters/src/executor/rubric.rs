@@ -31,6 +31,7 @@ mod examples_tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use quorate_diagnostics::unseen::seen;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
@@ -106,7 +107,7 @@ impl Rubric {
                     "the rubric reads prose by rule and cannot choose who speaks; name another executor",
                 ));
             }
-            Schema::Deltas => return Ok(reflection::deltas(parts).to_string()),
+            Schema::Deltas => return Ok(shown(&reflection::deltas(parts))),
             Schema::Judgement => return Ok(reflection::judgement().to_string()),
             _ => {}
         }
@@ -114,7 +115,7 @@ impl Rubric {
         let question = Question { member, step, role, persona: persona.as_deref(), parts };
         let goals = self.goals.clone().unwrap_or_default();
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
-        Ok(member::answer(wanted, &question, &criteria)?.to_string())
+        Ok(shown(&member::answer(wanted, &question, &criteria)?))
     }
 
     /// What is said in a conversation.
@@ -161,4 +162,9 @@ impl Rubric {
         }
         goals
     }
+}
+
+/// An answer that agents are told on: what it quotes is written so that everything in it is seen.
+fn shown(answer: &Json) -> String {
+    seen(&answer.to_string()).into_owned()
 }

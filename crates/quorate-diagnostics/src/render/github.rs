@@ -2,7 +2,8 @@
 
 use super::{Level, Lines, items};
 use crate::Report;
-use crate::text::{Position, hides};
+use crate::text::Position;
+use crate::unseen::seen;
 
 /// All diagnostics, a command each.
 pub fn github(report: &Report) -> String {
@@ -51,13 +52,11 @@ pub fn annotation(
 /// Escapes what would end a message, and writes out what controls how the text is shown.
 fn data(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in seen(text).chars() {
         match c {
             '%' => escaped.push_str("%25"),
             '\r' => escaped.push_str("%0D"),
             '\n' => escaped.push_str("%0A"),
-            c if hides(c) => escaped.extend(c.escape_unicode()),
-            c if c.is_control() => escaped.extend(c.escape_default()),
             c => escaped.push(c),
         }
     }
@@ -96,7 +95,7 @@ mod tests {
         assert_eq!(annotation(Level::Error, "", None, "", "m"), "::error::m");
         assert_eq!(
             annotation(Level::Error, "a\u{202e}b", None, "\u{2066}", "c\u{2028}d\u{2029}"),
-            "::error file=a\\u{202e}b,title=\\u{2066}::c\\u{2028}d\\u{2029}"
+            "::error file=a[U+202E]b,title=[U+2066]::c[U+2028]d[U+2029]"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, Report, codes, unseen};
 
 use super::targets::TargetKind;
 use super::{Playbook, history};
@@ -34,6 +34,7 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
         report.warn(codes::ENTRY_DRIFT, body.at(layer.key_place("entry")).help(help));
     }
     times(layer, &playbook, &mut report);
+    hidden(layer, &mut report);
     unmerged(layer, &mut report);
     duplicate(round, layer, &playbook.slug, &mut report);
     if round.options.refs == Refs::Followed && playbook.selector.is_none() {
@@ -66,6 +67,34 @@ fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
         let body =
             Body::new("`ttl` counts from when the playbook was written, and nothing says when that was");
         report.refuse(codes::PLAYBOOK_INVALID, body.at(place).help("add `updated_at` or `created_at`"));
+    }
+}
+
+/// What a reader of the file does not see, an agent would be told. Each such character is refused once, where it first
+/// stands; in the frontmatter also where it is written as an escape.
+fn hidden(layer: &Layer, report: &mut Report) {
+    let mark = if layer.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut refuse = |c: char, place| {
+        let name = unseen::name(c);
+        let body = Body::new(format!("{name} is a character that is not seen"));
+        report.refuse(codes::PLAYBOOK_INVALID, body.at(place).help("take it out: agents would be told it"));
+    };
+    let mut told = BTreeSet::new();
+    for (at, c) in unseen::unseen(&layer.text[mark..]) {
+        if told.insert(c) {
+            let start = mark + at;
+            refuse(c, layer.place(start..start + c.len_utf8(), ""));
+        }
+    }
+    let mut nodes = vec![&layer.root];
+    while let Some(node) = nodes.pop() {
+        nodes.extend(node.items().iter());
+        nodes.extend(node.entries().iter().map(|entry| &entry.value));
+        for (_, c) in node.as_str().into_iter().flat_map(unseen::unseen) {
+            if told.insert(c) {
+                refuse(c, layer.place(node.span.clone(), ""));
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::lexicon::{HARMLESS, listed};
+use super::lexicon::{HARMLESS, choices, listed};
 use super::text;
 use super::words;
 
@@ -180,8 +180,8 @@ impl Grammar {
                 made.act(*op, entry);
             }
         }
-        for entry in listed(HARMLESS) {
-            made.insert_each(entry, &|form| form == Form::Base, false, &|_| Means::Harmless);
+        for entry in listed(HARMLESS).flat_map(choices) {
+            made.insert_each(&entry, &|form| form == Form::Base, false, &|_| Means::Harmless);
         }
         made
     }

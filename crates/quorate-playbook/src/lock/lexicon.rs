@@ -337,7 +337,8 @@ const TABLE: [[&str; 4]; 8] = [
     ],
 ];
 
-/// What looks like a trait's word and is none: `identity provider`, `warm cache`. Each hides the words in it.
+/// What looks like a trait's word or phrase and is none: `identity provider`, `warm cache`, `withhold payment`. Each hides
+/// what is in it. `a|b` stands for either.
 pub(super) const HARMLESS: &str = "
     identity provider, identity column, identity matrix, identity theft, identity token, identity check,
     identity verification, identity document, identity card, identity header, identity key, identity field,
@@ -399,7 +400,29 @@ pub(super) const HARMLESS: &str = "
     from now on you will be able, from now on you will be asked, from now on you will be told,
     you will be called back, your name is on, your name is in, your name is not, your name is at,
     your name is shown,
-    your name is printed, your name is missing, you are called upon, you are called by, you are known to";
+    your name is printed, your name is missing, you are called upon, you are called by, you are known to,
+    warm formula|milk|bottle|bottles|plate|plates|pan|oven|engine|food|meal|soup|sauce|dough|bag|blanket|blankets,
+    warm solution|sample|samples|reagent|glue|resin|battery|batteries|tyre|tyres|wax|oil|liquid|hands|feet|muscles,
+    warm infant|baby|breast formula|milk|food, warm blood|infusion,
+    withhold|conceal name|names|identity|identities|address of
+    complainant|complainants|whistleblower|whistleblowers|witness|witnesses|victim|victims|minor|minors,
+    withhold|conceal name|names|identity|identities|address of
+    patient|patients|child|children|informant|informants|donor|donors|applicant|applicants|reviewer|reviewers,
+    withhold payment|payments|tax|taxes|medication|medicine|dose|food|water|fluid|fluids|treatment|consent|deposit,
+    withhold wage|wages|funds|publication|delivery, conceal cable|cables|wire|wires|pipe|pipes|screw|screws|seam|seams,
+    cover up wound|wounds|furniture|pool|car|machine|lens|camera|plants|floor|hole|burn|skin|hair|pipes,
+    fabricate bracket|brackets|part|parts|panel|panels|frame|frames|component|components|housing|prototype|prototypes,
+    fabricate beam|beams|board|boards|wafer|wafers|chip|chips|device|devices,
+    safety valve|belt|pin|glass|glasses|shoes|boots|goggles|gloves|helmet|vest|razor|net|harness,
+    guard rail on left|right, guard rail of road|bridge|stairs|balcony,
+    tone by semitone|octave|third|fifth,
+    purpose of letter|meeting|call|visit|form|report|message|trip|payment|document|field|function|test,
+    cold and crisp|dry|wet|dark|windy|rainy|raw, cold shoulder of,
+    mock user service|object|data|account|session|input|repository, snap at grid,
+    how to kill process|processes|session|sessions|job|jobs|query|queries|task|tasks|weed|weeds|time,
+    never admit patient|patients|visitor|visitors|guest|guests|student|students,
+    do not admit patient|patients|visitor|visitors|guest|guests|student|students,
+    deny any traffic|packet|packets|connection|connections|inbound";
 
 static LEXICON: LazyLock<Vec<Trait>> = LazyLock::new(|| {
     let one = |[id, description, words, phrases]: &[&'static str; 4]| Trait {
@@ -422,7 +445,7 @@ pub fn built_in(id: &str) -> Option<&'static Trait> {
 }
 
 /// The entries that one with choices stands for: `make it|them up`.
-fn choices(entry: &str) -> Vec<String> {
+pub(super) fn choices(entry: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for word in entry.split_whitespace() {
         let stop = if word.ends_with('.') { "." } else { "" };

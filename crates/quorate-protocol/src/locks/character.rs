@@ -316,6 +316,37 @@ fn is_ignorable(c: char) -> bool {
     )
 }
 
+/// Whether it is an upright stroke that parts the cells of a table, or looks like one. Some of them look like letters, too.
+pub(super) fn is_pipe(c: char) -> bool {
+    matches!(
+        c,
+        '|' | '¦'
+            | 'ǀ'
+            | 'ǁ'
+            | '\u{5c0}'
+            | '\u{964}'
+            | '\u{965}'
+            | '‖'
+            | '∣'
+            | '∥'
+            | '⎪'
+            | '⏐'
+            | '│'
+            | '┃'
+            | '┆'..='┋'
+            | '║'
+            | '╎'
+            | '╏'
+            | '❘'..='❚'
+            | '⼁'
+            | '丨'
+            | '︱'
+            | '︳'
+            | '｜'
+            | '￨'
+    )
+}
+
 /// Whether it ends a line.
 pub(super) fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::automaton::{Automaton, LONGEST_ENDING, RN, UNSEEN};
-use super::character::{Class, Reading, entry};
+use super::character::{Class, Reading, entry, is_pipe};
 use super::fold::{Folded, Form};
 use super::given::Given;
 use super::hit::Layer;
@@ -102,17 +102,24 @@ impl Search {
         if plain {
             self.find_plain(text, told);
         }
-        if plain && self.patterns.is_empty() {
+        if plain && self.patterns.is_empty() && !text.as_bytes().contains(&b'|') {
             return;
         }
         let mut read = items(text);
         if !plain {
             self.find_items(&read, text.len(), told);
         }
+        let has_pipes = read.iter().any(|item| is_pipe(item.c));
+        if has_pipes {
+            self.find_items(&without_pipes(&read), text.len(), told);
+        }
         let as_read = if self.patterns.is_empty() { Vec::new() } else { read.clone() };
         let taken = take_markup_out(&mut read);
         if taken && !plain {
             self.find_items(&read, text.len(), told);
+            if has_pipes {
+                self.find_items(&without_pipes(&read), text.len(), told);
+            }
         }
         if !self.patterns.is_empty() {
             let told = |at, layer, span| told.hit(at, layer, span);
@@ -324,6 +331,12 @@ fn bytes(letters: &Automaton) -> [u8; 256] {
         }
     }
     columns
+}
+
+/// The items with blanks in place of pipes. A pipe may look like a letter, or part those of a table.
+fn without_pipes(items: &[Item]) -> Vec<Item> {
+    let blank = |item: &Item| if is_pipe(item.c) { Item { c: ' ', ..*item } } else { *item };
+    items.iter().map(blank).collect()
 }
 
 /// Where a trait with its case folded stands in plain text, if its last letter is at this byte.

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::apart::{Apart, Edges};
 use super::character::{BAR, Class, I, L, ONE, Reading, entry, goes_on, is_mark};
 use super::gap::{Gap, Level};
 use super::hit::Layer;
@@ -12,17 +13,18 @@ use super::items::Item;
 /// How many items around a place are looked at for what a trait begins or ends with beside letters.
 pub(super) const AROUND: usize = 64;
 
-/// The fewest letters of a trait that is also looked for letter by letter, `h.o.n.e.s.t`.
-const SPELLED: usize = 4;
+/// The fewest letters of a trait that is seen within longer words where it only looks the same, and whose `m` may be an r
+/// and an n. A shorter one would be seen everywhere: `AI` in `all`, `modem` in `modern`.
+const LONG: usize = 6;
 
-/// The fewest letters of a trait whose letters may stand for each other by rules that only long words bear.
-const LONG: usize = 5;
+/// The fewest letters of a trait that may begin with an l in place of an I, and have a bar in place of one.
+const MIDDLING: usize = 5;
+
+/// The fewest letters of a trait that may have a figure in place of a letter: `FA1L`, but `A1` is not `AI`.
+const FIGURED: usize = 4;
 
 /// The atom goes on with the letter of the one before it, as the second of an `m` does, which is an r and an n.
 const WITHIN: u8 = 0;
-
-/// How much may stand between letters that are set apart.
-const APART: usize = 8;
 
 /// A trait as it is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Target {
             let entry = item.entry();
             let (mut room, mut more) = ([0; 4], [0; 4]);
             let own = entry.atoms(item.c, reading, &mut room);
-            let begins = if own == b"i" { entry.thin } else { u8::MAX };
+            let begins = if own == b"i" { wanted_thin(item.c, entry.thin) } else { u8::MAX };
             thin.extend((0..own.len()).map(|at| if at == 0 { begins } else { WITHIN }));
             atoms.extend_from_slice(own);
             plain.push_str(entry.plain(item.c, &mut more));
@@ -114,17 +116,25 @@ impl Target {
         let after =
             &after[..after.iter().position(|item| item.class() == Class::Letter).unwrap_or(after.len())];
         let mut level = self.lead.ends(before)?.max(self.trail.begins(after)?);
-        let mut apart = false;
-        match look.level {
-            Some(between) => level = level.max(between),
-            None => {
-                let alone =
-                    (first == 0 || !before.is_empty()) && (last + 1 == items.len() || !after.is_empty());
-                if !(alone && look.may_be_set_apart) {
+        let ends = Ends::of(read, first, last);
+        let apart = look.level.is_none();
+        match (look.level, look.edges) {
+            (Some(between), _) => {
+                level = level.max(between);
+                if self.letters < LONG
+                    && (!look.plain || look.is_snake)
+                    && !(ends.whole() || ends.mixed(&look))
+                {
                     return None;
                 }
-                apart = true;
             }
+            (None, Some(edges)) => {
+                let free = (ends.before_is_free || !edges.before) && (ends.after_is_free || !edges.after);
+                if !free || (edges.is_abbreviation && !ends.stands_alone()) {
+                    return None;
+                }
+            }
+            (None, None) => return None,
         }
         let layer = match (apart, look.plain, level) {
             (true, ..) => Layer::SetApart,
@@ -153,26 +163,28 @@ impl Target {
     /// Holds letters and gaps against the trait's.
     fn look(&self, read: Read<'_>, first: usize, last: usize) -> Option<Look> {
         let items = &read.items[first..=last];
-        let mut look = Look { plain: true, level: Some(Level::Folded), may_be_set_apart: false };
+        let mut look = Look::default();
+        let mut apart = Apart::new(self.letters);
         let mut plain = &*self.plain;
         let mut atoms = 0;
         let mut previous: Option<usize> = None;
-        let (mut all_apart, mut some_apart) = (self.letters >= SPELLED, self.letters >= LONG);
         for (at, item) in items.iter().enumerate().filter(|(_, item)| item.class() == Class::Letter) {
             let entry = item.entry();
             if let Some(previous) = previous {
                 let (gap, wanted) = (&items[previous + 1..at], self.gap(atoms));
                 let met = wanted.met_by(gap);
-                if met.is_none() {
-                    some_apart &= may_part(gap, wanted);
-                }
-                all_apart &= parts(gap) || self.thin[atoms] == WITHIN;
-                if !(all_apart || some_apart) && met.is_none() {
+                // Within a letter that two of the text make up nothing is set apart.
+                let within = self.thin[atoms] == WITHIN && gap.is_empty();
+                if !within && !apart.takes(gap, wanted, met.is_some()) && met.is_none() {
                     return None;
                 }
+                look.is_snake |= !gap.is_empty() && gap.iter().all(|item| item.c == '_');
                 look.level = look.level.zip(met).map(|(one, other)| one.max(other));
             }
             let len = as_either(item.c, |own| self.atoms[atoms..].starts_with(own))?;
+            if self.letters < LONG && self.is_astride(atoms, len) {
+                return None;
+            }
             if self.atoms[atoms..atoms + len] == *b"i" && !self.thin_enough(atoms, items, at) {
                 return None;
             }
@@ -182,11 +194,26 @@ impl Target {
                 Some(rest) => plain = rest,
                 None => look.plain = false,
             }
+            look.has_latin |= item.c.is_ascii_alphabetic();
+            look.has_foreign |= is_foreign(*item);
             previous = Some(at);
         }
         look.plain &= plain.is_empty();
-        look.may_be_set_apart = all_apart || some_apart;
+        if self.letters < FIGURED && !look.plain && items.iter().any(|item| item.c.is_ascii_digit()) {
+            return None;
+        }
+        look.edges = apart.edges();
         Some(look)
+    }
+
+    /// Whether so many atoms begin or end within an `m`, or are an `m` where the trait has two letters.
+    fn is_astride(&self, atoms: usize, len: usize) -> bool {
+        let within = |at: usize| self.thin.get(at) == Some(&WITHIN);
+        let is_m = |at: usize| self.atoms.get(at..at + 2) == Some(b"rn") && within(at + 1);
+        match len {
+            1 => is_m(atoms) || (within(atoms) && is_m(atoms - 1)),
+            _ => self.atoms[atoms..].starts_with(b"rn") && !within(atoms + 1),
+        }
     }
 
     /// Whether an `i`, `l`, `1` or `|` of the text may be what the trait has there. By UTS 39 a capital I is an l and a 1
@@ -198,15 +225,16 @@ impl Target {
             return true;
         }
         if wanted & I != 0 && matches!(item.c, '1' | '|') {
-            return self.letters >= LONG;
+            return self.letters >= if item.c == '1' { FIGURED } else { MIDDLING };
         }
         if wanted & has != 0 {
-            return item.c != 'I' || wanted & I != 0 || amid(items, at, char::is_lowercase);
+            return item.c != 'I' || wanted & I != 0 || count(items, at, char::is_lowercase) > 0;
         }
-        let passes = has & (ONE | BAR) == 0 && has & L != 0 && wanted & I != 0;
-        let capitals =
-            amid(items, at, char::is_uppercase) && !amid(items, at, |c| c.is_lowercase() && c != 'l');
-        passes && (capitals || (at == 0 && self.letters >= LONG))
+        let passes = has & (ONE | BAR) == 0 && has & L != 0 && wanted & I != 0 && !item.c.is_uppercase();
+        // Two of them, since `Al` is a name.
+        let capitals = count(items, at, char::is_uppercase) > 1
+            && count(items, at, |c| c.is_lowercase() && c != 'l') == 0;
+        passes && (capitals || (at == 0 && self.letters >= MIDDLING))
     }
 
     /// How many of the items before the letters the trait's beginning takes.
@@ -242,43 +270,97 @@ fn as_either(c: char, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
     len(Reading::Small).or_else(|| len(Reading::Standing))
 }
 
+/// What a letter of a trait may be. A capital I has the look of an l, but who writes `FAIL` does not mean `fall`.
+fn wanted_thin(c: char, thin: u8) -> u8 {
+    if c.is_uppercase() && thin & I != 0 { thin & !L } else { thin }
+}
+
+/// Whether it is a letter of another script that has the look of a Latin one, or may have.
+fn is_foreign(item: Item) -> bool {
+    const LATIN: char = '\u{24f}';
+    item.c > LATIN && item.c.is_alphabetic() && !item.entry().plain(item.c, &mut [0; 4]).is_ascii()
+}
+
 /// How a row of letters compares to a trait's.
 struct Look {
     /// Whether they are the same, and not only of the same look.
     plain: bool,
     /// How far what stands between them had to be folded; `None` where it is something else.
     level: Option<Level>,
-    may_be_set_apart: bool,
+    /// How they are set apart, if they may be.
+    edges: Option<Edges>,
+    /// Whether a lone low line stands between two of them, as in `data_index`: Markdown takes that for no mark.
+    is_snake: bool,
+    /// Whether some of them are Latin.
+    has_latin: bool,
+    /// Whether some of them are of another script.
+    has_foreign: bool,
 }
 
-/// Whether any other letter around one, within the place, is such.
-fn amid(items: &[Item], at: usize, is: impl Fn(char) -> bool) -> bool {
-    items.iter().enumerate().any(|(other, item)| other != at && is(item.c))
-}
-
-/// Whether a gap sets two letters apart.
-fn parts(gap: &[Item]) -> bool {
-    (1..=APART).contains(&gap.len()) && gap.iter().any(|item| item.class() != Class::Nothing)
-}
-
-/// Whether a gap may part a word that is otherwise whole: a hyphen or a dot without space, which a word has for other
-/// reasons than to hide it only now and then; between words also a line-end hyphen.
-fn may_part(gap: &[Item], wanted: &Gap) -> bool {
-    if wanted.is_space() {
-        let hyphen = gap.iter().any(|item| item.class() == Class::Hyphen || item.c == '\u{ad}');
-        let breaks = gap.iter().any(|item| super::character::ends_line(item.c));
-        let spaceless = gap.iter().all(|item| item.class() != Class::Space);
-        return (hyphen && breaks) || (spaceless && joined(gap));
-    }
-    wanted.is_empty() && joined(gap)
-}
-
-fn joined(gap: &[Item]) -> bool {
-    let mut seen = gap.iter().filter(|item| item.class() != Class::Nothing);
-    match (seen.next(), seen.next()) {
-        (Some(only), None) => {
-            only.class() == Class::Hyphen || matches!(only.c, '.' | '·' | '\'' | '’' | '/' | '+' | '•' | '‧')
+impl Default for Look {
+    fn default() -> Self {
+        Look {
+            plain: true,
+            level: Some(Level::Folded),
+            edges: None,
+            is_snake: false,
+            has_latin: false,
+            has_foreign: false,
         }
-        _ => false,
     }
+}
+
+/// What stands around a place.
+struct Ends<'a> {
+    before: &'a [Item],
+    after: &'a [Item],
+    /// Whether it begins a word.
+    before_is_free: bool,
+    /// Whether it ends one.
+    after_is_free: bool,
+}
+
+impl<'a> Ends<'a> {
+    fn of(read: Read<'a>, first: usize, last: usize) -> Self {
+        let seen = |item: &&Item| item.class() != Class::Nothing;
+        let free = |next: Option<&Item>| next.is_none_or(|item| item.class() != Class::Letter);
+        let before = &read.items[first.saturating_sub(AROUND)..first];
+        let after = &read.items[last + 1..read.items.len().min(last + 1 + AROUND)];
+        Ends {
+            before,
+            after,
+            before_is_free: free(before.iter().rev().find(seen)),
+            after_is_free: free(after.iter().find(seen)),
+        }
+    }
+
+    /// Whether it is a whole word.
+    fn whole(&self) -> bool {
+        self.before_is_free && self.after_is_free
+    }
+
+    /// Whether it has, with the letters beside it, those of several scripts, which no word has that does not hide anything.
+    fn mixed(&self, look: &Look) -> bool {
+        let seen = |item: &&Item| item.class() != Class::Nothing;
+        let beside = [self.before.iter().rev().find(seen), self.after.iter().find(seen)];
+        let any = |is: fn(Item) -> bool| beside.iter().flatten().any(|item| is(**item));
+        let latin = look.has_latin || any(|item| item.c.is_ascii_alphabetic());
+        latin && look.has_foreign
+    }
+
+    /// Whether it is no part of a longer row of letters and signs, as `A.I.` is in `A.I.D.`.
+    fn stands_alone(&self) -> bool {
+        let letter = |item: &Item| item.class() == Class::Letter;
+        let before = self.before.iter().rposition(letter).map_or(self.before, |at| &self.before[at..]);
+        let after = self.after.iter().position(letter).map_or(self.after, |at| &self.after[..=at]);
+        let alone = |beside: &[Item]| {
+            !beside.iter().any(letter) || beside.iter().any(|item| item.class() == Class::Space)
+        };
+        alone(before) && alone(after)
+    }
+}
+
+/// How many of the other letters around one, within the place, are such.
+fn count(items: &[Item], at: usize, is: impl Fn(char) -> bool) -> usize {
+    items.iter().enumerate().filter(|(other, item)| *other != at && is(item.c)).count()
 }

@@ -41,6 +41,11 @@ impl Case {
         &self.setup.members[seat]
     }
 
+    /// Whether anything is locked.
+    pub(crate) fn has_locks(&self) -> bool {
+        !self.locks.is_empty()
+    }
+
     pub(crate) fn subject_text(&self) -> &str {
         self.subject.as_ref().map_or("", |subject| &subject.part.text)
     }

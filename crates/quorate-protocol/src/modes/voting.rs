@@ -2,6 +2,7 @@
 //! arithmetic; a pass that a missing vote could still turn is none (SEMANTICS V1 to V8).
 
 mod decision;
+mod proposal;
 
 use serde_json::json;
 
@@ -270,6 +271,9 @@ impl Mode for Voting {
                 |class| format!("nobody votes on proposals of the class `{class}`"),
             );
             return vec![Want::End(decision::none(self, case, Stand::Refused, "no_voters", class))];
+        }
+        if let Some(ending) = decision::unresolved(self, case) {
+            return vec![Want::End(ending)];
         }
         let ask = |chair: &Chair| {
             let member = case.member(chair.seat);

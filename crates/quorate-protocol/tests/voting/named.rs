@@ -219,6 +219,38 @@ fn the_decision_says_what_was_proposed_and_what_came_of_it() {
 }
 
 #[test]
+fn the_whole_resolution_is_held_against_the_locks() {
+    // V6
+    let mut setup = table::setup(&[], &["1", "1"]);
+    setup.locked_traits = vec![locked("skip the review")];
+    let came = |proposal: &str| {
+        let mut sitting = Sitting::open(&setup, "r", proposal);
+        for at in 0..sitting.asked.len().min(2) {
+            let id = sitting.asked[at].id.clone();
+            sitting.answer(&id, json!({"vote": "yes", "rationale": "Fine."}));
+        }
+        let code = sitting.outcome()["code"].as_str().unwrap_or_default();
+        (sitting.asked.len(), sitting.word("verdict").to_owned(), code.to_owned())
+    };
+    for proposal in [
+        "# T\n\nResolution: we release it\nand skip the review.\n",
+        "# T\n\nResolution: we do this:\n\n- release it\n- skip the review\n",
+        "# T\n\nResolution: we release it.\n\nAnd we skip the review.\n",
+        "# T\n\nResolution: we release it.\n\nRationale: fast.\n\nResolution: we skip the review.\n",
+        "# T\n\n**Resolution:** skip the review.\n",
+        "# T\n\n## Resolution\n\n1. release it\n2. skip the review\n\n## Why\n\nFast.\n",
+        "# T\n\nIt is resolved that we skip the review.\n",
+    ] {
+        assert_eq!(came(proposal), (2, "refused".into(), "locked".into()), "{proposal}");
+    }
+    let clean = "# T\n\nResolution: we release it.\n\nRationale: who would skip the review?\n";
+    assert_eq!(came(clean).1, "pass");
+    assert_eq!(came("# T\n\nWe skip it.\n"), (0, "refused".into(), "no_resolution".into()));
+    setup.locked_traits.clear();
+    assert_eq!(Sitting::open(&setup, "r", "# T\n\nWe skip it.\n").asked.len(), 2);
+}
+
+#[test]
 fn a_rule_of_the_host_that_fails_decides_nothing() {
     // V8: neither pass nor fail; and what it says is asked again with whoever is missing as no.
     let mut setup = sitting::setup(Mode::Voting, Request::Voting { class: None });

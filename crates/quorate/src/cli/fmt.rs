@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, Format::Human, terminal),
     };
     for file in &outcome.changed {
-        terminal.names(&format!("{file}\n"));
+        terminal.data(&format!("{file}\n"));
     }
     terminal.talk(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
     let done = if arguments.check { "not formatted" } else { "formatted" };

@@ -85,7 +85,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
     let written = init::council(&environment.directory.join(dir))?;
     for path in &written {
-        terminal.names(&format!("{}\n", shown(environment, path)));
+        terminal.data(&format!("{}\n", shown(environment, path)));
     }
     if let Some(draft) = written.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
         terminal.talk(&format!("next: quorate review {}", shown(environment, draft)));
@@ -100,7 +100,7 @@ fn manifest(what: What, named: Named, environment: &Environment, terminal: &Term
     };
     let written = init::manifest(environment, &named.dir, what, &name)?;
     for path in &written.files {
-        terminal.names(&format!("{}\n", shown(environment, path)));
+        terminal.data(&format!("{}\n", shown(environment, path)));
     }
     for path in &written.kept {
         terminal.talk(&format!("{} was there and is used as it is", shown(environment, path)));

@@ -17,6 +17,7 @@ use crate::service::artifact::{self, Subject};
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::playbook::change::Keeping;
+use crate::service::playbook::exceptions::Excepting;
 use crate::service::playbook::judge::Judge;
 use crate::service::playbook::promote::promote;
 use crate::service::playbook::propose::{self, Outcome, Proposal, Proposer, propose};
@@ -134,6 +135,12 @@ struct Propose {
     /// Whom a delta is for that does not say it
     #[arg(long, value_name = "OPERATOR")]
     operator: Option<String>,
+    /// Let it touch this locked trait, if a person at this terminal agrees; may be given several times
+    #[arg(long, value_name = "TRAIT", requires = "reason")]
+    except_trait: Vec<String>,
+    /// Why that does the trait no harm
+    #[arg(long, value_name = "TEXT", requires = "except_trait")]
+    reason: Option<String>,
     #[command(flatten)]
     common: Common,
 }
@@ -243,7 +250,12 @@ async fn change(
             let read = artifact::read(&subject, &keeping.desk.environment.directory)?;
             let shown = if read.shown == "-" { "standard input" } else { &*read.shown };
             let proposals = propose::read(&read.text, shown)?;
-            take(keeping, &proposals, &by_hand(one.operator), host, format, terminal).await?
+            let reason = one.reason.unwrap_or_default();
+            let reason = keeping.desk.workspace.redaction.redactor.redact(&reason).0;
+            let mut person = person::Person { name: by.clone(), asked: person::Question::Except };
+            let excepting = Excepting { traits: &one.except_trait, reason: &reason, person: &mut person };
+            let excepting = Some(excepting).filter(|one| !one.traits.is_empty());
+            take(keeping, &proposals, &by_hand(one.operator), excepting, host, format, terminal).await?
         }
         Verb::Reflect(one) => {
             let reflected =
@@ -253,11 +265,11 @@ async fn change(
                 return Ok((render::playbook::proposals(&reflected.proposals), Exit::DONE));
             }
             let proposer = Proposer { by: reflected.by.clone(), operator: Some(one.operator) };
-            take(keeping, &reflected.proposals, &proposer, host, format, terminal).await?
+            take(keeping, &reflected.proposals, &proposer, None, host, format, terminal).await?
         }
         Verb::Emit(one) => {
             let proposals = emit::of_run(keeping, &one.run).await?;
-            take(keeping, &proposals, &by_hand(None), host, format, terminal).await?
+            take(keeping, &proposals, &by_hand(None), None, host, format, terminal).await?
         }
         Verb::Promote(one) => {
             let gate = match one.gate {
@@ -266,7 +278,7 @@ async fn change(
                 Passing::Human => Gate::Human,
                 Passing::Governance => Gate::Governance,
             };
-            let mut person = person::Person { name: by.clone() };
+            let mut person = person::Person { name: by.clone(), asked: person::Question::Weave };
             let outcome = promote(keeping, &one.slug, gate, &mut person, &by, host).await?;
             let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
             if format != Tabular::Json {
@@ -303,12 +315,14 @@ async fn take(
     keeping: &mut Keeping,
     proposals: &[Proposal],
     proposer: &Proposer,
+    excepting: Option<Excepting<'_>>,
     host: &Host,
     format: Tabular,
     terminal: &Terminal,
 ) -> Result<(String, Exit), Stop> {
     let judge = Judge::of(keeping)?;
-    let outcomes: Vec<Outcome> = propose(keeping, proposals, proposer, judge.as_ref(), host).await?;
+    let outcomes: Vec<Outcome> =
+        propose(keeping, proposals, proposer, judge.as_ref(), excepting, host).await?;
     if format != Tabular::Json {
         for outcome in &outcomes {
             terminal.talk(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));

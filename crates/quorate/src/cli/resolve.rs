@@ -83,6 +83,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             }
         }
     };
-    terminal.data(&text);
+    match (arguments.format, &arguments.explain) {
+        (Shape::Yaml, None) => terminal.given(&text),
+        _ => terminal.data(&text),
+    }
     Exit::DONE
 }

@@ -45,8 +45,14 @@ impl Terminal {
         }
     }
 
-    /// Writes data, without secrets and workflow commands.
+    /// Writes data, without secrets and workflow commands, and so that every character is seen.
     pub(super) fn data(&self, text: &str) {
+        self.given(&workflow::seen_data(text));
+    }
+
+    /// Writes data that is for a model or another program, without secrets and workflow commands: what is not seen in it
+    /// stays what it is.
+    pub(super) fn given(&self, text: &str) {
         self.write(&workflow::neutral(&self.redacted.shown(text)));
     }
 
@@ -54,15 +60,8 @@ impl Terminal {
     pub(super) fn data_in(&self, format: Format, text: &str) {
         match format {
             Format::Github => self.write(&workflow::commands(&self.redacted.shown(text))),
-            Format::Human | Format::Markdown => self.names(text),
-            Format::Json | Format::Sarif => self.data(text),
+            Format::Human | Format::Markdown | Format::Json | Format::Sarif => self.data(text),
         }
-    }
-
-    /// Writes data for people, without secrets and workflow commands, and so that every character
-    /// is seen.
-    pub(super) fn names(&self, text: &str) {
-        self.data(&workflow::seen(text));
     }
 
     /// Writes data as it is: what is ours, or what somebody has given to get it back. A reader that has gone away is no error; anything else is said, and the command fails for it.

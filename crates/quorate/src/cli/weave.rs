@@ -80,12 +80,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             if form == Form::Text && !arguments.explain {
                 terminal.talk(&render::weave::told(&woven));
             }
-            terminal.data(&match form {
-                Form::Text if arguments.explain => render::weave::explained(&woven),
-                Form::Text => render::weave::prompt(&woven),
-                Form::Json => render::weave::json(&woven),
-                Form::Diff => render::weave::diff(&woven),
-            });
+            match form {
+                Form::Text if arguments.explain => terminal.data(&render::weave::explained(&woven)),
+                Form::Text => terminal.given(&render::weave::prompt(&woven)),
+                Form::Json => terminal.data(&render::weave::json(&woven)),
+                Form::Diff => terminal.data(&render::weave::diff(&woven)),
+            }
             Exit::DONE
         }
         Err(stop) => stopped(&stop, format, terminal),

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use quorate_diagnostics::text::hides;
+use quorate_diagnostics::unseen;
 use serde::de::IgnoredAny;
 
 use crate::service::environment;
@@ -31,17 +31,16 @@ pub(super) fn commands(text: &str) -> Cow<'_, str> {
 
 /// A text for people without characters that have no look of their own and change that of others.
 pub(super) fn seen(text: &str) -> Cow<'_, str> {
-    if !text.contains(hides) {
-        return Cow::Borrowed(text);
+    // What begins a colour is ours.
+    unseen::seen_but(text, |c| c == '\u{1b}')
+}
+
+/// Data in which every character is seen: JSON of the same values, or a text for people.
+pub(super) fn seen_data(text: &str) -> Cow<'_, str> {
+    match seen(text) {
+        Cow::Owned(_) if is_json(text) => unseen::seen_json(text),
+        seen => seen,
     }
-    let mut seen = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match hides(c) {
-            true => seen.extend(c.escape_unicode()),
-            false => seen.push(c),
-        }
-    }
-    Cow::Owned(seen)
 }
 
 /// Talk to people: nothing in it is a command, and every character is seen.
@@ -81,10 +80,7 @@ fn is_json(text: &str) -> bool {
 
 /// What a runner may pass over before a command, and what it may not show.
 fn is_blank(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || hides(c)
-        || matches!(c, '\u{180E}' | '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
+    c.is_whitespace() || unseen::is_unseen(c)
 }
 
 #[cfg(test)]
@@ -122,7 +118,9 @@ mod tests {
 
     #[test]
     fn what_hides_is_seen() {
-        assert_eq!(seen("a\u{202e}b\u{2028}c"), "a\\u{202e}b\\u{2028}c");
+        assert_eq!(seen("a\u{202e}b\u{2028}c"), "a[U+202E]b[U+2028]c");
+        assert_eq!(seen("\u{1b}[31ma\u{200b}\u{85}"), "\u{1b}[31ma[U+200B][U+0085]");
+        assert_eq!(seen_data("{\"a\": \"\u{200b}\"}\n"), "{\"a\": \"\\u200b\"}\n");
         assert_eq!(seen("plain"), "plain");
     }
 }

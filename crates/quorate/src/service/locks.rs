@@ -16,6 +16,7 @@ use quorate_protocol::locks::{Hit, Locks, Trait};
 use super::artifact::{self, Subject};
 use super::environment::Environment;
 use super::manifests::Manifests;
+use super::playbook::exceptions::Exceptions;
 use super::playbook::library::Known as Operator;
 use super::resolve;
 use super::stop::{Class, Stop};
@@ -148,7 +149,7 @@ pub fn of_operator(
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let round = manifests.round(host);
     let operating = weave::operating(&round, &scope, &weave::full(operator, "operators"))?;
-    Ok(Operator::new(operating, &workspace.host).traits)
+    Ok(Operator::new(operating, &workspace.host, &Exceptions::default()).traits)
 }
 
 /// Whatever keeps an assembly from being resolved makes it unusable here: 1 would look like an answer about the text.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_diagnostics::text::turns_direction;
+use quorate_diagnostics::unseen::unseen;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
@@ -137,9 +137,16 @@ fn overlay(
     })
 }
 
-/// A text as an agent can be told it: no control characters but line breaks and tabs, none that turn its direction.
+/// A text as an agent can be told it: nothing in it that is not seen, and line breaks as `\n` alone.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns_direction(*c))).collect()
+    let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
+    for (at, c) in unseen(text) {
+        plain.push_str(&text[from..at]);
+        from = at + c.len_utf8();
+    }
+    plain.push_str(&text[from..]);
+    plain.retain(|c| c != '\r');
+    plain
 }
 
 /// Appends to a stream what `decide` says of it, again when somebody else was faster.

@@ -7,6 +7,7 @@ pub mod asking;
 pub mod catalogue;
 pub mod change;
 pub mod emit;
+pub mod exceptions;
 pub mod gate;
 pub mod inspect;
 pub mod judge;

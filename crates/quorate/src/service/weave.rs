@@ -7,7 +7,6 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::host::Configuration;
 use quorate_manifest::layer::Layer;
 use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::persona;
@@ -29,6 +28,7 @@ use super::manifests::{Manifests, missing, root_of};
 use super::overlays;
 use super::playbook::catalogue::Catalogue;
 use super::playbook::change::unfinished;
+use super::playbook::exceptions::Exceptions;
 use super::playbook::library::Known;
 use super::stop::{Class, Stop};
 use super::workspace::{self, Places, Workspace, absolute};
@@ -188,14 +188,15 @@ fn whose(round: &Round<'_>, scope: &Scope, request: &Request, workspace: &Worksp
         Who::Persona(written) => {
             let reference = full(written, "personas");
             let (base, report, _) = base(round, scope, &reference)?;
-            let known = operators(round, scope, &reference, &workspace.host);
+            let known = operators(round, scope, &reference, workspace);
             Ok((reference, base, known, report))
         }
         Who::Operator(written) => {
             let reference = full(written, "operators");
             let mut operating = operating(round, scope, &reference)?;
             let (base, report) = (operating.base.clone(), std::mem::take(&mut operating.report));
-            let mut known = Known::new(operating, &workspace.host);
+            let exceptions = Exceptions::of(workspace, scope);
+            let mut known = Known::new(operating, &workspace.host, &exceptions);
             let axes = [(SKILL, &request.skill), (RUNTIME, &request.runtime)];
             for (axis, value) in axes {
                 if let Some(value) = value {
@@ -318,8 +319,9 @@ pub(super) fn operators(
     round: &Round<'_>,
     scope: &Scope,
     reference: &str,
-    configuration: &Configuration,
+    workspace: &Workspace,
 ) -> Vec<Known> {
+    let exceptions = Exceptions::of(workspace, scope);
     let folder = match scope.folder() {
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),
@@ -328,7 +330,7 @@ pub(super) fn operators(
     let is_it = |slug: &String| {
         let operating = operating(round, scope, &format!("ws://operators/{slug}")).ok()?;
         let persona = operating.operator.persona.as_deref()?;
-        (full(persona, "personas") == reference).then(|| Known::new(operating, configuration))
+        (full(persona, "personas") == reference).then(|| Known::new(operating, &workspace.host, &exceptions))
     };
     round.names(&spot).iter().filter_map(is_it).collect()
 }

@@ -3,6 +3,7 @@
 use serde_json::{Map, json};
 
 use super::super::assembly::{Book, Candidate, Case, Ending, Stand, Text, Want};
+use super::proposal::{resolution, title};
 use super::{Poll, State, Voting, id, weight};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
@@ -34,6 +35,17 @@ pub(super) fn none(
     because: String,
 ) -> Ending {
     undecided(voting, case, Ending::without_artifact(stand, code, because))
+}
+
+/// The outcome of a proposal that does not say what is to be resolved, where something is locked: what the locks were to be
+/// held against is not known, so that nobody is asked (V6).
+pub(super) fn unresolved(voting: &Voting, case: &Case) -> Option<Ending> {
+    if !case.has_locks() || resolution(case.subject_text()).is_some() {
+        return None;
+    }
+    let because = "traits are locked, and the proposal has no resolution that could be held against them: say what is \
+                   to be decided in a line that begins with `Resolution:`";
+    Some(none(voting, case, Stand::Refused, "no_resolution", because.to_owned()))
 }
 
 /// An outcome that comes to nothing, with the votes that were cast.
@@ -71,11 +83,11 @@ impl Voting {
         }
     }
 
-    /// V6: title, resolution line, result, summary.
+    /// V6: title, resolution, result, summary.
     fn text(&self, case: &Case) -> String {
         let proposal = case.subject_text();
         let mut lines = vec![title(proposal).to_owned()];
-        lines.extend(resolution(proposal).map(str::to_owned));
+        lines.extend(resolution(proposal));
         let votes = |wanted: Option<Vote>| {
             self.chairs.iter().filter(|one| one.ballot.as_ref().map(|ballot| ballot.vote) == wanted).count()
         };
@@ -172,37 +184,4 @@ fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<St
         decision["text"] = json!(text);
     }
     decision
-}
-
-/// The proposal's title: its first heading outside of code, else its first line that says something.
-fn title(proposal: &str) -> &str {
-    let mut in_code = false;
-    let mut first = "";
-    for line in proposal.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if line.starts_with("```") || line.starts_with("~~~") {
-            in_code = !in_code;
-            continue;
-        }
-        let text = line.trim_start_matches('#');
-        let level = line.len() - text.len();
-        if !in_code && (1..=6).contains(&level) && text.starts_with(' ') {
-            return text.trim();
-        }
-        if first.is_empty() {
-            first = line;
-        }
-    }
-    first
-}
-
-/// The line that says what is resolved: `Resolution: …`, `Resolved: …`, also in bold.
-fn resolution(proposal: &str) -> Option<&str> {
-    proposal.lines().map(str::trim).find(|line| {
-        let bare = line.trim_start_matches(['*', '_', '>', '-', ' ']).to_ascii_lowercase();
-        bare.starts_with("resolution:")
-            || bare.starts_with("resolved:")
-            || bare.starts_with("resolved,")
-            || bare.starts_with("resolution**:")
-            || bare.starts_with("resolution:**")
-    })
 }

@@ -1,26 +1,58 @@
-//! The person at the terminal, who is asked whether a playbook is to be woven.
+//! The person at the terminal, who is asked whether a playbook is to be woven, or may touch what is locked.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use crate::cli::workflow::neutral;
+use crate::cli::workflow::talk;
 use crate::service::playbook::gate::{Answer, Asked, Shut};
 
 /// Whoever sits there.
 pub(super) struct Person {
     /// Who it is.
     pub(super) name: String,
+    /// What is asked.
+    pub(super) asked: Question,
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Whether a playbook is to be woven.
+    Weave,
+    /// Whether it may touch a locked trait; why was said already.
+    Except,
+}
+
+impl Question {
+    fn text(self) -> &'static str {
+        match self {
+            Question::Weave => "Weave it from now on? [y/N] ",
+            Question::Except => "Let this text touch it? [y/N] ",
+        }
+    }
+
+    fn nobody(self) -> &'static str {
+        match self {
+            Question::Weave => {
+                "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`"
+            }
+            Question::Except => "run it in a terminal, with the proposal in a file",
+        }
+    }
 }
 
 impl Asked for Person {
     fn ask(&mut self, shown: &str) -> Result<Answer, Shut> {
         if !std::io::stdin().is_terminal() {
-            let help = "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`";
+            let help = self.asked.nobody();
             return Err(Shut::new("nobody is there to be asked: standard input is no terminal", help));
         }
-        anstream::eprintln!("{}", neutral(shown));
-        let yes = line("Weave it from now on? [y/N] ")?;
+        anstream::eprintln!("{}", talk(shown));
+        let yes = line(self.asked.text())?;
         let yes = matches!(yes.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        let why = line("Why? (a line, or nothing) ")?;
+        let why = match self.asked {
+            Question::Weave => line("Why? (a line, or nothing) ")?,
+            Question::Except => String::new(),
+        };
         Ok(Answer { yes, why: why.trim().to_owned(), by: self.name.clone() })
     }
 }

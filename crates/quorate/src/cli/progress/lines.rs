@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::locked;
 use crate::cli::render::paint::line;
 use crate::cli::render::wording::{duration, status, step};
-use crate::cli::workflow::neutral;
+use crate::cli::workflow::talk;
 use crate::service::sweep::{Fate, Swept};
 
 /// A review or a convening.
@@ -69,5 +69,5 @@ fn member(id: &str) -> String {
 }
 
 fn say(text: &str) {
-    anstream::eprintln!("{}", neutral(text));
+    anstream::eprintln!("{}", talk(text));
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
 
 use crate::cli::render::paint::line;
-use crate::cli::workflow::neutral;
+use crate::cli::workflow::talk;
 
 /// Says on standard error what happens.
 pub struct Watching {
@@ -93,14 +93,14 @@ impl Telemetry for Watching {
         if self.verbose {
             let mut out = std::io::stderr().lock();
             let text = format!("{} #{} {}", event.at, event.cycle, told(&event.what));
-            let _ = writeln!(out, "{}", neutral(&text));
+            let _ = writeln!(out, "{}", talk(&text));
             return;
         }
         // What a person should know whether or not it was asked for.
         if matters(&event.what) || self.endless && is_unanswered(&event.what) {
             self.clear();
             let mut out = std::io::stderr().lock();
-            let _ = writeln!(out, "{}", neutral(&told(&event.what)));
+            let _ = writeln!(out, "{}", talk(&told(&event.what)));
         }
         if self.watched {
             self.progress(&event.what);

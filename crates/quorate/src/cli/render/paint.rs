@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use quorate_diagnostics::render::{Colour, Look};
-use quorate_diagnostics::text::hides;
+use quorate_diagnostics::unseen::seen;
 use quorate_protocol::policy::Verdict;
 
 /// What a word means, where colour can say it too.
@@ -105,21 +105,10 @@ fn is_mark(c: char) -> bool {
     c == END || BEGIN.iter().any(|(begin, _)| *begin == c)
 }
 
-/// Foreign text as it can be shown: no marks and no tags, control and direction characters written out. Line breaks
-/// stay and tabs become spaces.
+/// Foreign text as it can be shown: every character of it is seen, and none is a mark of ours. Line breaks stay and tabs
+/// become spaces.
 pub(super) fn clean(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push('\n'),
-            '\t' => shown.push(' '),
-            '\r' | '\u{feff}' | '\u{E0000}'..='\u{E007F}' => {}
-            c if hides(c) => shown.extend(c.escape_unicode()),
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
+    seen(text).replace('\r', "").replace('\t', " ")
 }
 
 /// Foreign text on one line, runs of white space as one space.
@@ -149,7 +138,8 @@ mod tests {
 
     #[test]
     fn foreign_text_cannot_paint_or_hide() {
-        assert_eq!(clean("a\u{E0012}b\u{E0002}\r\n\u{1b}[31m\tc\u{202e}d"), "ab\n\\u{1b}[31m c\\u{202e}d");
+        let hostile = "a\u{E0012}b\u{E0002}\r\n\u{1b}[31m\tc\u{202e}d";
+        assert_eq!(clean(hostile), "a[U+E0012]b[U+E0002]\n[U+001B][31m c[U+202E]d");
         assert_eq!(line(" a \n\n b\t c "), "a b c");
     }
 }

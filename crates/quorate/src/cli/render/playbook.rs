@@ -87,10 +87,15 @@ pub(in crate::cli) fn show(
 ) -> String {
     let mut json = object(library, book, now_ms);
     let version = record.last().map(|last| last.n);
+    let allowed = library.exceptions.allowed(&book.playbook.slug, book.text());
     if format == Tabular::Json {
         json["version"] = json!(version);
         json["drifted"] = json!(record.drifted());
         json["body"] = json!(book.text());
+        json["exceptions"] = allowed
+            .iter()
+            .map(|one| json!({"trait": one.locked, "by": one.by, "reason": one.reason}))
+            .collect();
         return format!("{json:#}\n");
     }
     let playbook = &book.playbook;
@@ -122,6 +127,10 @@ pub(in crate::cli) fn show(
         if !value.is_empty() {
             out.push_str(&format!("{name:<11} {value}\n"));
         }
+    }
+    for one in allowed {
+        let words = format!("may touch {}, says {}: {}", one.locked, one.by, one.reason);
+        out.push_str(&format!("{:<11} {}\n", "exception", line(&words)));
     }
     for one in &playbook.evidence {
         let note = one.note.as_deref().map_or(String::new(), |note| format!(": {}", line(note)));

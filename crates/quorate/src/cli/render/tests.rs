@@ -63,7 +63,7 @@ fn odd_lines_are_quoted() {
            |
          2 |     said 日本 is ␛[31mbest� of all
            |                       ^^^^
-         - control\u{1b}[0m
+         - control[U+001B][0m
 
       3. evidence (blocks)
           --> drafts/launch.md:2:27

@@ -31,6 +31,7 @@ use super::super::resolve::{self, View};
 use super::super::stop::Stop;
 use super::super::trust::Admitted;
 use super::super::weave;
+use super::super::workspace::Workspace;
 use super::{Called, Options};
 
 /// A member, ready to be asked.
@@ -90,7 +91,7 @@ type Prompted = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
 /// When a persona has gone since the assembly was resolved, or an executor is refused.
 pub fn seat(
     environment: &Environment,
-    configuration: &Configuration,
+    workspace: &Workspace,
     called: &Called,
     options: &Options,
     host: &Host,
@@ -100,6 +101,7 @@ pub fn seat(
     let round = manifests.round(host);
     let resolved = &called.view.resolved;
     let runtime = runtime(&round, &called.view.root, resolved);
+    let configuration = &workspace.host;
     let mut executors = Executors { registry: executor::registry(), configuration, built: BTreeMap::new() };
     let mut personas: BTreeMap<String, Prompted> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
@@ -118,7 +120,7 @@ pub fn seat(
                 return Err(Stop::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
             };
             let scope = spot.map_or(Scope::Workspace, |spot| spot.scope().clone());
-            let known = weave::operators(&round, &scope, reference, configuration);
+            let known = weave::operators(&round, &scope, reference, workspace);
             let mut composed = None;
             if !known.is_empty() {
                 let catalogue =

@@ -71,7 +71,7 @@ impl Sitting {
         let mut report = Report::new();
         let (setup, in_setup) =
             clean_setup(&Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
-        let members = members::seat(environment, configuration, called, options, host, &mut report)?;
+        let members = members::seat(environment, workspace, called, options, host, &mut report)?;
         redaction.check_ids(members.iter().map(|member| &*member.id))?;
         Ok(Sitting {
             setup,

@@ -23,6 +23,7 @@ use quorate_playbook::weave::{Origin, Overlay, Place};
 use quorate_protocol::assembly;
 
 use super::catalogue::Catalogue;
+use super::exceptions::Exceptions;
 use super::traits;
 use super::versions::Record;
 use crate::service::environment::Environment;
@@ -46,6 +47,8 @@ pub struct Library {
     pub operators: Vec<Known>,
     /// What is wrong with operators.
     pub report: Report,
+    /// What persons have let texts touch.
+    pub exceptions: Exceptions,
     environment: Environment,
 }
 
@@ -61,6 +64,8 @@ pub struct Known {
     pub subject: Subject,
     /// What nothing may change in it.
     pub traits: Vec<Trait>,
+    /// Which texts may touch it all the same.
+    exceptions: Exceptions,
 }
 
 impl Library {
@@ -78,7 +83,8 @@ impl Library {
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
         let round = manifests.round(host);
-        let (operators, report) = operators(&round, &scope, &workspace);
+        let exceptions = Exceptions::of(&workspace, &scope);
+        let (operators, report) = operators(&round, &scope, &workspace, &exceptions);
         Ok(Library {
             shelf: Catalogue::open(&round, &scope),
             root,
@@ -86,6 +92,7 @@ impl Library {
             workspace,
             operators,
             report,
+            exceptions,
             environment: environment.clone(),
         })
     }
@@ -139,17 +146,22 @@ impl Library {
 
 impl Known {
     /// An operator with its locks.
-    pub(in crate::service) fn new(operating: Operating, configuration: &Configuration) -> Self {
+    pub(in crate::service) fn new(
+        operating: Operating,
+        configuration: &Configuration,
+        exceptions: &Exceptions,
+    ) -> Self {
         let Operating { operator, base, persona_locks, .. } = operating;
         let traits = traits::of(&configuration.locks, &operator, &persona_locks);
         let mut subject = Subject::of(&operator);
         if let Some(runtime) = &operator.runtime {
             subject = subject.only(RUNTIME, runtime);
         }
-        Known { slug: operator.id.clone(), operator, base, subject, traits }
+        let exceptions = exceptions.clone();
+        Known { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
     }
 
-    /// A playbook, held against its locks and those that its author names.
+    /// A playbook, held against its locks and those that its author names, but for what a person has let it touch.
     pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
         let mut touches = self.locks().check(text);
         let beyond = traits::beyond(&playbook.lock_check, &self.traits);
@@ -160,7 +172,7 @@ impl Known {
             overlay: overlay(playbook, text),
             status: playbook.status,
             supersedes: playbook.supersedes.clone().unwrap_or_default(),
-            touches,
+            touches: self.exceptions.without(&playbook.slug, text, touches),
         }
     }
 
@@ -194,7 +206,12 @@ fn overlay(playbook: &Playbook, text: &str) -> Overlay {
 }
 
 /// The operators of a scope; one that is refused is left out and named.
-fn operators(round: &Round<'_>, scope: &Scope, workspace: &Workspace) -> (Vec<Known>, Report) {
+fn operators(
+    round: &Round<'_>,
+    scope: &Scope,
+    workspace: &Workspace,
+    exceptions: &Exceptions,
+) -> (Vec<Known>, Report) {
     let mut report = Report::new();
     let folder = match scope.folder() {
         top if top.is_empty() => "operators".to_owned(),
@@ -206,7 +223,7 @@ fn operators(round: &Round<'_>, scope: &Scope, workspace: &Workspace) -> (Vec<Kn
     let mut known = Vec::new();
     for slug in slugs {
         match weave::operating(round, scope, &format!("ws://operators/{slug}")) {
-            Ok(operating) => known.push(Known::new(operating, &workspace.host)),
+            Ok(operating) => known.push(Known::new(operating, &workspace.host, exceptions)),
             Err(stop) => report.absorb(*stop.report),
         }
     }

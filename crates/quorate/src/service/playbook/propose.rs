@@ -7,7 +7,7 @@ mod draft;
 
 use std::path::PathBuf;
 
-use quorate_diagnostics::text::turns_direction;
+use quorate_diagnostics::unseen::first_unseen;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
@@ -26,6 +26,7 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::change::{Change, Happened, Keeping};
+use super::exceptions::Excepting;
 use super::judge::Judge;
 use super::library::Library;
 use super::versions::Step;
@@ -122,7 +123,7 @@ pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
     Ok(deltas.into_iter().map(one).collect())
 }
 
-/// Takes proposals.
+/// Takes proposals. What `excepting` names a person may let them touch, though it is locked.
 ///
 /// # Errors
 /// When something cannot be written or read; what is refused is an outcome.
@@ -131,12 +132,14 @@ pub async fn propose(
     proposals: &[Proposal],
     proposer: &Proposer,
     judge: Option<&Judge>,
+    mut excepting: Option<Excepting<'_>>,
     host: &Host,
 ) -> Result<Vec<Outcome>, Stop> {
     let redactor = keeping.desk.workspace.redaction.redactor.clone();
     let mut outcomes = Vec::new();
     for proposal in proposals {
-        outcomes.push(one(keeping, &clean(proposal, &redactor), proposer, judge, host).await?);
+        let proposal = clean(proposal, &redactor);
+        outcomes.push(one(keeping, &proposal, proposer, judge, excepting.as_mut(), host).await?);
     }
     Ok(outcomes)
 }
@@ -165,6 +168,7 @@ async fn one(
     proposal: &Proposal,
     proposer: &Proposer,
     judge: Option<&Judge>,
+    excepting: Option<&mut Excepting<'_>>,
     host: &Host,
 ) -> Result<Outcome, Stop> {
     let at_ms = keeping.desk.environment.clock.now_ms();
@@ -186,13 +190,16 @@ async fn one(
     let mut change = Change::at(at_ms);
     let accepted = match drafted {
         Some(drafted) => {
-            let affected = examine(keeping, &drafted, &mut report, at_ms).await?;
+            let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
             if let (false, Some(judge)) = (report.refused(), judge) {
                 judge.hear(keeping, &drafted.playbook, &drafted.text, &affected, &mut report).await?;
             }
             match report.refused() {
                 true => None,
-                false => Some(drafted.accept(keeping, proposer, &at, &affected, &mut change)?),
+                false => {
+                    change.events.extend(allowed);
+                    Some(drafted.accept(keeping, proposer, &at, &affected, &mut change)?)
+                }
             }
         }
         None => None,
@@ -210,6 +217,27 @@ async fn one(
 }
 
 impl Drafted {
+    /// Refuses what a person would not see in it, and an agent would be told.
+    fn hidden(&self, report: &mut Report) {
+        let evidence = json!(self.evidence).to_string();
+        let texts = [
+            ("title", &self.playbook.title),
+            ("body", &self.text),
+            ("summary", &self.summary),
+            ("evidence", &evidence),
+        ];
+        for (what, text) in texts {
+            if let Some(place) = first_unseen(text) {
+                let body = Body::new(format!("its {what} has a character that is not seen: {place}"));
+                report.refuse(codes::DELTA_INVALID, body.help("write it without, in plain text"));
+            }
+        }
+        if self.playbook.title.contains(['\n', '\r']) {
+            let body = Body::new("its title has several lines");
+            report.refuse(codes::DELTA_INVALID, body.help("say in one line what it does"));
+        }
+    }
+
     /// Adds what is written to a change.
     fn accept(
         self,
@@ -250,24 +278,18 @@ impl Drafted {
     }
 }
 
-/// Holds a draft against everybody whom it is for; gives their slugs.
+/// Holds a draft against everybody whom it is for; gives their slugs, and what a person has let it touch.
 async fn examine(
     keeping: &Keeping,
     drafted: &Drafted,
+    excepting: Option<&mut Excepting<'_>>,
     report: &mut Report,
     now_ms: i64,
-) -> Result<Vec<String>, Stop> {
+) -> Result<(Vec<String>, Option<Happened>), Stop> {
     let library = &keeping.library;
     let playbook = &drafted.playbook;
     let matched = library.matched(playbook);
-    let hidden =
-        |text: &str| text.chars().any(|c| (c.is_control() && !"\n\r\t".contains(c)) || turns_direction(c));
-    if hidden(&playbook.title) || hidden(&drafted.text) || playbook.title.contains(['\n', '\r']) {
-        let body = Body::new(
-            "it has characters that are not seen and that a terminal would obey, or a title of several lines",
-        );
-        report.refuse(codes::DELTA_INVALID, body.help("write it in plain text"));
-    }
+    drafted.hidden(report);
     let by_pattern = matched.iter().all(|(_, bound)| *bound == Bound::Matched);
     let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
     if Binding::of(playbook).is_for_everybody() || is_everybody {
@@ -289,7 +311,15 @@ async fn examine(
     superseding(library, playbook, report);
     let standing: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.standing(known))).collect();
-    for objection in curate(&library.affected(playbook, &drafted.text, &standing), now_ms) {
+    let mut objections = curate(&library.affected(playbook, &drafted.text, &standing), now_ms);
+    // Nobody is asked about what is refused anyway.
+    let allowed = match excepting {
+        Some(excepting) if !report.refused() => {
+            excepting.allow(&playbook.slug, &drafted.text, &mut objections, report)
+        }
+        _ => None,
+    };
+    for objection in objections {
         report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
     }
     for evidence in playbook.evidence.iter().filter(|one| one.kind == EvidenceKind::Run) {
@@ -299,7 +329,7 @@ async fn examine(
                 .refuse(codes::DELTA_INVALID, body.help("learn it from runs that nobody has tampered with"));
         }
     }
-    Ok(matched.into_iter().map(|(known, _)| known.slug.clone()).collect())
+    Ok((matched.into_iter().map(|(known, _)| known.slug.clone()).collect(), allowed))
 }
 
 /// What a playbook supersedes has to be there, and for nobody else: whoever it is taken from would otherwise lose it unseen.

@@ -21,6 +21,7 @@ use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::{Manifests, directory_of, missing, root_of};
 use crate::service::playbook::catalogue::Catalogue;
+use crate::service::playbook::exceptions::Exceptions;
 use crate::service::playbook::library::Known;
 use crate::service::stop::{Class, Stop};
 use crate::service::weave;
@@ -158,7 +159,11 @@ impl Telling<'_> {
                 Ok(operating) => {
                     base = operating.base.clone();
                     told.executor = operating.operator.runtime.clone();
-                    known.push(Known::new(operating, &workspace.host));
+                    known.push(Known::new(
+                        operating,
+                        &workspace.host,
+                        &Exceptions::of(workspace, spot.scope()),
+                    ));
                 }
                 Err(stop) => report.refuse(
                     codes::OPERATOR_UNRESOLVABLE,
@@ -173,7 +178,7 @@ impl Telling<'_> {
                 Ok((prompt, ..)) => {
                     // A persona takes the place of its operator's own.
                     base = prompt;
-                    let others = weave::operators(round, spot.scope(), &reference, &workspace.host);
+                    let others = weave::operators(round, spot.scope(), &reference, workspace);
                     let new = |other: &Known| !known.iter().any(|one| one.slug == other.slug);
                     let others: Vec<Known> = others.into_iter().filter(new).collect();
                     known.extend(others);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::support::{Place, Ran};
+use super::support::{Place, QUORATE, Ran, finish};
 
 /// Two operators: alice has a persona with a block, bob has none. `configuration` is `quorate.toml`.
 pub fn workspace(configuration: &str) -> Place {
@@ -116,4 +116,25 @@ pub fn refuses(place: &Place, all: &[&str]) {
     for said in all {
         assert!(ran.stdout.contains(said), "`{said}` is not said: {ran:?}");
     }
+}
+
+/// Whether there is a pseudo terminal to be had; says so where there is none.
+pub fn has_terminal() -> bool {
+    let found = ["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists());
+    if !found {
+        eprintln!("SKIPPED: there is no `script`, so there is no pseudo terminal");
+    }
+    found
+}
+
+/// Runs a command at a pseudo terminal, where somebody types.
+pub fn at_a_terminal(place: &Place, arguments: &str, answers: &str) -> Ran {
+    let typed = format!("(sleep 0.5; printf '{answers}') | script -qec '{} {arguments}' /dev/null", QUORATE);
+    let mut command = place.command(&[]);
+    let environment: Vec<_> =
+        command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    command = std::process::Command::new("sh");
+    command.args(["-c", &typed]).current_dir(place.root()).env_clear().envs(environment);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    finish(command.spawn().expect("it runs"))
 }

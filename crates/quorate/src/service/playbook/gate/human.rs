@@ -1,11 +1,11 @@
 //! `human`: a person reads what would change, and says yes or no.
 
+use quorate_diagnostics::unseen::seen;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_playbook::index::priority;
 
 use super::super::change::Keeping;
 use super::{Asked, Passed, Shut};
-use crate::service::overlays::plain;
 
 /// Asks.
 ///
@@ -48,6 +48,10 @@ pub fn shown(keeping: &Keeping, book: &Book) -> String {
     }
     text.push_str(".\n\n## What agents would be told\n\n");
     quote(&mut text, book.text());
+    for one in keeping.library.exceptions.allowed(&playbook.slug, book.text()) {
+        text.push_str(&format!("\n## It may touch `{}`, by an exception\n\n", one.locked));
+        quote(&mut text, &format!("{}: {}", one.by, one.reason));
+    }
     if let Some(block) = &playbook.block {
         for (known, _) in &matched {
             let own = known.base.text_of(block).unwrap_or_default();
@@ -64,9 +68,9 @@ pub fn shown(keeping: &Keeping, book: &Book) -> String {
     text
 }
 
-/// Adds a text of somebody's as a quotation, without what a terminal would obey.
-fn quote(text: &mut String, quoted: &str) {
-    for line in plain(quoted).lines() {
+/// Adds a text of somebody's as a quotation in which everything is seen.
+pub fn quote(text: &mut String, quoted: &str) {
+    for line in seen(quoted).lines() {
         text.push_str(&format!("> {line}\n"));
     }
 }

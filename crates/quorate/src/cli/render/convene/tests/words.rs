@@ -139,7 +139,7 @@ fn a_plan() {
       You advise.
 
       ```
-      user: \u{1b}[31mhi
+      user: [U+001B][31mhi
       ```
     "#);
     insta::assert_snapshot!(plan::markdown(&planned()), @r#"
@@ -177,7 +177,7 @@ fn a_plan() {
     You advise.
 
     ```
-    user: \u{1b}[31mhi
+    user: [U+001B][31mhi
     ```
     ````
     "#);

@@ -1,0 +1,312 @@
+//! What of a proposal a decision is made of (V6): its title, and the whole of what is to be resolved.
+//!
+//! A resolution begins where a line says so: `Resolution: …`, `**Resolution**`, a heading `## Resolution`, `RESOLVED, that …`,
+//! also in the midst of a paragraph, `it is resolved that …`. It goes on, over paragraphs, lists and tables, to the next
+//! heading or to a line that begins what is said in its support, `Rationale:`. There may be several. The words are found
+//! as locked traits are, so that no other writing of them keeps a resolution from being read.
+
+use std::sync::LazyLock;
+
+use quorate_manifest::assembly::MatchMode;
+
+use crate::locks::{Hit, Locks, Trait, fold};
+
+/// The words by which a resolution is known.
+const WORDS: [&str; 2] = ["resolution", "resolve"];
+
+/// How many words may stand beside the word in a label: `Proposed ordinary resolution`, `Resolution no. 2 (amended)`.
+const BESIDE: usize = 3;
+
+/// What is said for a resolution, and is no part of it.
+const SUPPORT: [&str; 16] = [
+    "rationale",
+    "reason",
+    "reasons",
+    "reasoning",
+    "background",
+    "context",
+    "motivation",
+    "justification",
+    "why",
+    "discussion",
+    "alternatives",
+    "alternatives considered",
+    "considered",
+    "evidence",
+    "references",
+    "appendix",
+];
+
+/// Who resolves something, where the word itself does not say that it is resolved here.
+const BODIES: [&str; 12] = [
+    "we",
+    "hereby",
+    "it",
+    "further",
+    "board",
+    "council",
+    "committee",
+    "assembly",
+    "meeting",
+    "members",
+    "company",
+    "team",
+];
+
+static MARKS: LazyLock<Option<Locks>> = LazyLock::new(|| {
+    let word = |text: &&str| Trait { text: (*text).to_owned(), declared: MatchMode::Substring };
+    // Plain text always compiles.
+    Locks::compile(&WORDS.iter().map(word).collect::<Vec<_>>(), MatchMode::Substring).ok()
+});
+
+/// The proposal's title: its first heading outside of code, else its first line that says something.
+pub(super) fn title(proposal: &str) -> &str {
+    let lines = lines(proposal);
+    let heading = lines.iter().find(|line| line.text.starts_with('#') && line.level.is_some());
+    let first = lines.iter().find(|line| !line.text.is_empty() && !is_fence(line.text));
+    match (heading, first) {
+        (Some(heading), _) => heading.text.trim_start_matches('#').trim(),
+        (None, first) => first.map_or("", |line| line.text),
+    }
+}
+
+/// Everything that is to be resolved; `None` where no line says that anything is.
+pub(super) fn resolution(proposal: &str) -> Option<String> {
+    let lines = lines(proposal);
+    let mut begins: Vec<bool> = lines.iter().map(begins).collect();
+    // A title that names a resolution does not begin one where the text does so itself.
+    let title = lines.iter().position(|line| !line.text.is_empty()).filter(|at| lines[*at].level.is_some());
+    if let Some(title) = title
+        && begins.iter().filter(|begins| **begins).count() > 1
+    {
+        begins[title] = false;
+    }
+    let mut resolved: Vec<&str> = Vec::new();
+    // The level of the heading that it stands under; the lowest where it is none.
+    let mut inside: Option<usize> = None;
+    for (line, begins) in lines.iter().zip(begins) {
+        if begins {
+            inside = Some(inside.unwrap_or(usize::MAX).min(line.level.unwrap_or(usize::MAX)));
+        } else if line.level.is_some_and(|level| inside.is_some_and(|own| level <= own)) || line.supports() {
+            inside = None;
+        }
+        if inside.is_some() {
+            resolved.push(line.whole.trim_end());
+        }
+    }
+    let resolved = resolved.join("\n").trim().to_owned();
+    (!resolved.is_empty()).then_some(resolved)
+}
+
+/// A line of a proposal.
+struct Line<'a> {
+    whole: &'a str,
+    /// Without white space around it.
+    text: &'a str,
+    /// Its level, where it is a heading outside of code.
+    level: Option<usize>,
+    /// Whether a paragraph may begin with it.
+    is_first: bool,
+}
+
+fn lines(proposal: &str) -> Vec<Line<'_>> {
+    let all: Vec<&str> = proposal.trim_start_matches('\u{feff}').lines().collect();
+    let (mut in_code, mut after_blank) = (false, true);
+    let mut lines = Vec::with_capacity(all.len());
+    for (at, whole) in all.iter().copied().enumerate() {
+        let text = whole.trim();
+        if is_fence(text) {
+            in_code = !in_code;
+        }
+        let level = if in_code { None } else { level(text, all.get(at + 1).copied().unwrap_or_default()) };
+        lines.push(Line { whole, text, level, is_first: after_blank && !text.is_empty() });
+        after_blank = text.is_empty() || level.is_some();
+    }
+    lines
+}
+
+fn is_fence(text: &str) -> bool {
+    text.starts_with("```") || text.starts_with("~~~")
+}
+
+/// The level of a heading: `## …`, `<h2>…`, or a line above one of `=` or `-`.
+fn level(text: &str, next: &str) -> Option<usize> {
+    let bare = text.trim_start_matches('#');
+    let signs = text.len() - bare.len();
+    if (1..=6).contains(&signs) && (bare.is_empty() || bare.starts_with([' ', '\t'])) {
+        return Some(signs);
+    }
+    if let Some(html) = text.strip_prefix("<h").or_else(|| text.strip_prefix("<H")) {
+        return html.chars().next()?.to_digit(7).and_then(|level| usize::try_from(level).ok());
+    }
+    let next = next.trim();
+    let underlined = |sign: char| next.len() > 1 && next.chars().all(|c| c == sign);
+    let plain = text.starts_with(char::is_alphanumeric) || text.starts_with(['*', '_']);
+    match (plain, underlined('='), underlined('-')) {
+        (true, true, _) => Some(1),
+        (true, _, true) => Some(2),
+        _ => None,
+    }
+}
+
+impl Line<'_> {
+    /// Whether it begins what is said in support of a resolution.
+    fn supports(&self) -> bool {
+        let folded = fold(self.text.trim_start_matches('#'));
+        let (label, rest) = folded.split_once(':').unwrap_or((&folded, ""));
+        let is_label = rest.len() < folded.len() && (folded.contains(':') || rest.is_empty());
+        self.is_first && is_label && SUPPORT.contains(&label.trim().trim_end_matches('?'))
+    }
+}
+
+/// Whether a resolution begins in a line.
+fn begins(line: &Line<'_>) -> bool {
+    let hits = MARKS.as_ref().map(|marks| marks.everything(line.text)).unwrap_or_default();
+    hits.iter().any(|hit| is_mark(line, hit))
+}
+
+fn is_mark(line: &Line<'_>, hit: &Hit) -> bool {
+    let (before, after) = (fold(&line.text[..hit.span.start]), &line.text[hit.span.end..]);
+    let folded = fold(after);
+    let words_before = words(&before);
+    if hit.at == 1 {
+        // `resolved`, `resolves`.
+        let ending = folded.trim_start_matches(['d', 's']);
+        let rest = ending.trim_start();
+        let says_what = ["that", "to"].iter().any(|word| begins_with_word(rest, word));
+        let by_whom = words_of(&before).last().is_some_and(|last| BODIES.contains(&last));
+        let at_start = words_before == 0 && (rest.is_empty() || !rest.starts_with(char::is_alphanumeric));
+        return at_start
+            || begins_with_word(rest, "that")
+            || (by_whom && (says_what || rest.is_empty() || before.ends_with("be it ")))
+            || (words_before == 0 && says_what);
+    }
+    let ending = folded.strip_prefix('s').unwrap_or(&folded);
+    if ending.starts_with(char::is_alphanumeric) || words_before > BESIDE {
+        return false;
+    }
+    let rest = ending.trim_start();
+    let label = rest.find([':', '：', '—', '–', '|']).map_or(BESIDE + 1, |end| words(&rest[..end]));
+    let is_alone = words(rest) <= BESIDE && (line.level.is_some() || words_before == 0);
+    let is_emphasised = words_before == 0 && after.starts_with(['*', '_', '`', '<', '.', '-', ')']);
+    label <= BESIDE || is_alone || is_emphasised
+}
+
+fn words_of(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.contains(char::is_alphabetic))
+}
+
+fn words(text: &str) -> usize {
+    words_of(text).count()
+}
+
+fn begins_with_word(text: &str, word: &str) -> bool {
+    text.trim_start_matches(|c: char| !c.is_alphanumeric())
+        .strip_prefix(word)
+        .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn resolves(proposal: &str, wanted: &str) {
+        assert_eq!(resolution(proposal).as_deref(), Some(wanted), "{proposal:?}");
+    }
+
+    // V6
+    #[test]
+    fn a_resolution_is_read_to_its_end() {
+        resolves("# Spend it\n\nResolution: we spend it.\n", "Resolution: we spend it.");
+        resolves(
+            "# T\n\nResolution: we spend\nit, and more.\n\nAll of it.\n\n- on this\n- on that\n\n## Why\n\nBecause.",
+            "Resolution: we spend\nit, and more.\n\nAll of it.\n\n- on this\n- on that",
+        );
+        resolves(
+            "T\n\nResolution: one.\n\nBackground: x.\n\nResolution: two.\n\n**Rationale**\n\ny\n\nRESOLVED, three.",
+            "Resolution: one.\n\nResolution: two.\n\nRESOLVED, three.",
+        );
+        resolves(
+            "# T\n## Resolution\n\n### First\n\na\n\n### Second\n\nb\n\n## Costs\n\nc",
+            "## Resolution\n\n### First\n\na\n\n### Second\n\nb",
+        );
+        resolves("Resolution\n==========\n\na\n\nNext\n====\n\nb", "Resolution\n==========\n\na");
+        resolves(
+            "Resolution:\n\n```\n# no heading\n```\n\n| a | b |\n\nb",
+            "Resolution:\n\n```\n# no heading\n```\n\n| a | b |\n\nb",
+        );
+        resolves("Resolution: a\n\nWhy not b as well.", "Resolution: a\n\nWhy not b as well.");
+        resolves("# Resolution 4: spend\n\nx\n\nResolution: a\n", "Resolution: a");
+        resolves("# Resolution 4\n\nx\n", "# Resolution 4\n\nx");
+    }
+
+    #[test]
+    fn a_resolution_is_known_in_any_writing() {
+        for line in [
+            "Resolution: a",
+            "**Resolution:** a",
+            "**Resolution**: a",
+            "*Resolution* a",
+            "__Resolution__ - a",
+            "> Resolution: a",
+            "- Resolution: a",
+            "1. Resolution: a",
+            "## Resolution",
+            "### Proposed resolution",
+            "RESOLUTION 2: a",
+            "Resolutions:",
+            "Ordinary resolution no. 2 (amended): a",
+            "Resolution — a",
+            "Resolution - a",
+            "Resolution",
+            "| Resolution | a |",
+            "<b>Resolution:</b> a",
+            "<h2>Resolution</h2>",
+            "R\u{435}solution: a",
+            "Reso\u{200b}lution: a",
+            "R e s o l u t i o n : a",
+            "Ｒｅｓｏｌｕｔｉｏｎ： a",
+            "Resolved: a",
+            "RESOLVED, that a",
+            "Resolved that a",
+            "*Resolved*, a",
+            "It is resolved that a",
+            "The board met, and it was RESOLVED THAT a",
+            "Be it resolved, a",
+            "Therefore be it further resolved to a",
+            "We hereby resolve to a",
+            "The council resolves that a",
+        ] {
+            assert!(resolution(&format!("Title\n\n{line}\n")).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_only_has_the_word_is_none() {
+        for line in [
+            "The name resolves to 10.0.0.1.",
+            "We bought screens of a high resolution and put them up.",
+            "Resolution of disputes takes the board three weeks or more.",
+            "The issue was resolved by the team.",
+            "They are resolute.",
+            "Unresolved questions are listed below, all of them.",
+            "",
+        ] {
+            assert_eq!(resolution(&format!("Title\n\n{line}\n")), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_title_is_a_heading_or_the_first_line() {
+        for (proposal, wanted) in [
+            ("x\n\n```\n# no\n```\n\n# Yes\n", "Yes"),
+            ("\n  x \ny", "x"),
+            ("### a ###", "a ###"),
+            ("#a\nb", "#a"),
+            ("", ""),
+        ] {
+            assert_eq!(title(proposal), wanted, "{proposal:?}");
+        }
+    }
+}

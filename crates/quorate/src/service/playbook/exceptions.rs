@@ -1,0 +1,186 @@
+//! Exceptions (B4): a person lets one text of one playbook touch one locked trait, and says why. The words by which a trait is
+//! told are few and texts are many, so that a harmless text may look like a touch; a person is asked at a terminal, and what
+//! they say stands in the ledger. Nothing that a playbook's file says is an exception.
+//!
+//! The text is named by its hash: another text of the same playbook is held against its locks as ever.
+
+use std::sync::{Arc, OnceLock};
+
+use quorate_diagnostics::unseen::first_unseen;
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent, Record};
+use quorate_ledger::Store;
+use quorate_ledger::store::address::Address;
+use quorate_manifest::workspace::Scope;
+use quorate_playbook::curate::Objection;
+use quorate_playbook::lock::Touch;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::change::{Happened, stream};
+use super::gate::Asked;
+use crate::service::workspace::Workspace;
+
+/// The key of a record that holds exceptions.
+const KEY: &str = "exceptions";
+
+/// A recorded exception.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exception {
+    /// The playbook's slug.
+    pub slug: String,
+    /// The id of the trait that it may touch.
+    pub locked: String,
+    /// SHA-256 of the text that may.
+    pub text: String,
+    /// Who said so.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The exceptions of a scope. They are read once, when a text touches a trait for the first time.
+#[derive(Debug, Clone, Default)]
+pub struct Exceptions {
+    of: Option<(Address, Name)>,
+    read: Arc<OnceLock<Vec<Exception>>>,
+}
+
+impl Exceptions {
+    /// Those that a workspace's ledger has of a scope.
+    pub fn of(workspace: &Workspace, scope: &Scope) -> Self {
+        Exceptions { of: Some((workspace.ledger.clone(), stream(scope))), read: Arc::default() }
+    }
+
+    /// Of touches of a text those that no exception allows.
+    pub fn without(&self, slug: &str, text: &str, mut touches: Vec<Touch>) -> Vec<Touch> {
+        if !touches.is_empty() {
+            let allowed = self.allowed(slug, text);
+            touches.retain(|touch| !allowed.iter().any(|one| one.locked == touch.id));
+        }
+        touches
+    }
+
+    /// The exceptions of a text.
+    pub fn allowed(&self, slug: &str, text: &str) -> Vec<&Exception> {
+        let hash = hash(text);
+        self.all().iter().filter(|one| one.slug == slug && one.text == hash).collect()
+    }
+
+    fn all(&self) -> &[Exception] {
+        // A ledger that cannot be read allows nothing.
+        self.read.get_or_init(|| {
+            let of = self.of.clone().filter(|(address, _)| address.may_be_there());
+            of.and_then(|(address, stream)| read(address, stream)).unwrap_or_default()
+        })
+    }
+}
+
+/// Reads a ledger from where nothing can wait for it: on a thread of its own.
+fn read(address: Address, stream: Name) -> Option<Vec<Exception>> {
+    let read = async move {
+        let store = Store::open_at(&address).await.ok()?.store;
+        let records = store.records(&stream).await;
+        store.close().await;
+        Some(records.ok()?.iter().flat_map(of_record).collect())
+    };
+    let run = move || tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?.block_on(read);
+    std::thread::spawn(run).join().ok()?
+}
+
+fn of_record(record: &Record) -> Vec<Exception> {
+    let one = |slug: &str, value: &Json| {
+        let text = |key: &str| value.get(key).and_then(Json::as_str).map(str::to_owned);
+        Some(Exception {
+            slug: slug.to_owned(),
+            locked: text("trait")?,
+            text: text("text")?,
+            by: text("by")?,
+            reason: text("reason")?,
+        })
+    };
+    let Some(data) = record.data.as_ref().filter(|_| record.is(Kind::Playbook(PlaybookEvent::Registered)))
+    else {
+        return Vec::new();
+    };
+    let slug = data.get("slug").and_then(Json::as_str).unwrap_or_default();
+    let all = data.get(KEY).and_then(Json::as_array).into_iter().flatten();
+    all.filter_map(|value| one(slug, value)).collect()
+}
+
+/// What somebody who proposes wants to be allowed, and the person who is asked for it.
+pub struct Excepting<'a> {
+    /// The traits, by id.
+    pub traits: &'a [String],
+    /// Why.
+    pub reason: &'a str,
+    /// The person.
+    pub person: &'a mut dyn Asked,
+}
+
+impl Excepting<'_> {
+    /// Takes out of objections to a text those that a person allows; what is recorded of that.
+    pub fn allow(
+        &mut self,
+        slug: &str,
+        text: &str,
+        objections: &mut Vec<Objection>,
+        report: &mut Report,
+    ) -> Option<Happened> {
+        let mut refuse = |message: String, help: String| {
+            report.refuse(codes::LOCK_VIOLATED, Body::new(message).help(help));
+        };
+        let is_meant = |objection: &Objection| matches!(objection, Objection::Locked { touch, .. } if self.traits.contains(&touch.id));
+        let touched = |id: &String| {
+            objections.iter().any(|one| matches!(one, Objection::Locked { touch, .. } if touch.id == *id))
+        };
+        if let Some(id) = self.traits.iter().find(|id| !touched(id)) {
+            refuse(
+                format!("an exception is asked for from `{id}`, which `{slug}` does not touch"),
+                "take that `--except-trait` out: what is not needed is not allowed".to_owned(),
+            );
+            return None;
+        }
+        if self.reason.trim().is_empty() || first_unseen(self.reason).is_some() {
+            refuse(
+                "the reason of an exception says nothing, or has a character that is not seen".to_owned(),
+                "say in `--reason` why the text does the trait no harm".to_owned(),
+            );
+            return None;
+        }
+        let mut shown = format!("# Let `{slug}` touch what is locked\n\n");
+        for objection in objections.iter().filter(|one| is_meant(one)) {
+            shown.push_str(&format!("- {objection}\n"));
+        }
+        shown.push_str(&format!("\nWhy: {}\n\n## What agents would be told\n\n", self.reason.trim()));
+        super::gate::human::quote(&mut shown, text);
+        let answer = match self.person.ask(&shown) {
+            Ok(answer) => answer,
+            Err(shut) => {
+                refuse(format!("no exception is made: {}", shut.message), shut.help);
+                return None;
+            }
+        };
+        if !answer.yes {
+            refuse(
+                format!("no exception is made: {} says no", answer.by),
+                "say it in other words".to_owned(),
+            );
+            return None;
+        }
+        objections.retain(|one| !is_meant(one));
+        let hash = hash(text);
+        let all: Vec<Json> = self
+            .traits
+            .iter()
+            .map(|id| json!({"trait": id, "text": hash, "by": answer.by, "reason": self.reason.trim()}))
+            .collect();
+        let words = format!("{} lets it touch {}: {}", answer.by, self.traits.join(", "), self.reason.trim());
+        Some(Happened::new(PlaybookEvent::Registered, slug, words, json!({KEY: all})))
+    }
+}
+
+fn hash(text: &str) -> String {
+    sha256_hex(text.trim().as_bytes())
+}
