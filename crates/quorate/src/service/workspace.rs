@@ -175,6 +175,7 @@ fn ledger(
         (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
     };
     match named.to_str() {
+        Some(text) if Address::is_mistyped(text) => Err(mistyped(text, chosen)),
         Some(url) if Address::is_postgres(url) => in_database(Address::Postgres { url: url.to_owned(), dir }),
         Some(url) if url.contains("://") => {
             let scheme = url.split("://").next().unwrap_or_default();
@@ -184,6 +185,19 @@ fn ledger(
         }
         _ => Ok(Address::File(absolute(base, &named))),
     }
+}
+
+/// An address that is none. Nothing but its scheme is shown, since a password may stand anywhere in it.
+fn mistyped(text: &str, chosen: Option<&Path>) -> Stop {
+    let scheme = text.split(':').next().filter(|scheme| scheme.to_ascii_lowercase().starts_with("postgres"));
+    let shown = if scheme.is_some() { "postgres:…" } else { "…@…" };
+    let body = Body::new(format!(
+        "cannot use the address `{shown}` of a ledger: it does not begin with `postgres://`"
+    ));
+    let body = body.help("write it as `postgres://user@host/database`; a file of such a name is `./NAME`");
+    // What a person has said now is a wrong command line; what a file says is a wrong file.
+    let class = if chosen.is_some() { Class::Usage } else { Class::Configuration };
+    Stop::new(class, codes::LEDGER_ADDRESS, body)
 }
 
 #[cfg(feature = "postgres")]
