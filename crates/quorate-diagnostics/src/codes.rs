@@ -218,6 +218,7 @@ codes! {
     warning EVENTS_KEPT_ASIDE = "quorate:events_kept_aside", "quorate/events_kept_aside.md";
     warning LOG_CORRUPT = "quorate:log_corrupt", "quorate/log_corrupt.md";
     warning LOG_TORN = "quorate:log_torn", "quorate/log_torn.md";
+    warning LOG_ELSEWHERE = "quorate:log_elsewhere", "quorate/log_elsewhere.md";
     warning LOG_BEHIND = "quorate:log_behind", "quorate/log_behind.md";
     warning LEDGER_SET_ASIDE = "quorate:ledger_set_aside", "quorate/ledger_set_aside.md";
     warning LEDGER_READ_ONLY = "quorate:ledger_read_only", "quorate/ledger_read_only.md";

@@ -18,6 +18,7 @@ pub(crate) mod merge;
 mod open;
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file is not waited for"))]
 mod patience;
+mod places;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
@@ -40,6 +41,7 @@ use address::Address;
 use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
 use patience::Patience;
+use places::Gap;
 use queue::Queue;
 use standing::Standing;
 
@@ -203,6 +205,9 @@ impl Store {
 }
 
 fn unanswered(address: &Address, error: sqlx::Error) -> Error {
+    if let Some(refused) = Gap::of(&error) {
+        return refused;
+    }
     unavailable(format!("the ledger {address} does not answer"), error)
 }
 

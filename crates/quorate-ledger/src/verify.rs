@@ -39,8 +39,8 @@ use crate::merkle::{Frontier, TreeHead};
 use crate::note::{Checkpoint, Cosigner, Note};
 use crate::signing::run::Authority;
 use crate::signing::{Keyring, PublicKey};
+use crate::store::Sealed;
 use crate::store::engine::{Column, Engine, sql};
-use crate::store::{STREAM, Sealed};
 use crate::witness::Witness;
 use read::{Page, Reader};
 use seals::Seals;
@@ -413,8 +413,7 @@ fn owned(walk: &mut Walk) -> u64 {
 }
 
 /// Holds against the rules of verifying what a checkpoint would newly be over: the records behind the last one that was
-/// signed. Gives the first of the ledger's own stream or of a signed run that does not hold. Tree and tables are not looked
-/// at, nor is what nobody signed.
+/// signed. Gives the first that does not hold. Tree, texts and tables are not looked at.
 pub(crate) async fn before_sealing(
     engine: &mut Engine,
     options: Options,
@@ -431,13 +430,13 @@ pub(crate) async fn before_sealing(
         Failed::Store(error) => error,
         Failed::Since(_) | Failed::Walk => sqlx::Error::WorkerCrashed,
     })?;
+    tables::bodies(&mut walk);
     walk.end_of_records(&[]);
     signatures::outsiders(&mut walk);
     owned(&mut walk);
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();
-    let signed = |run: &str| run == STREAM || walk.runs.get(run).is_some_and(|state| state.signed);
-    let counts = |one: &Divergence| one.part == Part::Signature || one.run.as_deref().is_some_and(signed);
-    Ok(found.into_iter().find(counts))
+    let looked_at = [Part::Record, Part::Signature, Part::Checkpoint];
+    Ok(found.into_iter().find(|one| looked_at.contains(&one.part)))
 }
 
 /// What a note says, whoever signed it.

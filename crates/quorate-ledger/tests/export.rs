@@ -290,9 +290,9 @@ async fn whoever_rewrites_a_file_with_care_is_found_out() {
 #[tokio::test]
 async fn a_run_cannot_speak_for_the_ledger() {
     let theirs = World::empty().await;
-    theirs.run(PLAIN, None, 1).await;
-    theirs.append(PLAIN, 4, vec![entry(Kind::Released, json!({"run": "r1"}))], vec![]).await;
     let opened = entry(Kind::RunOpened, json!({"subject": "x"}));
+    let released = entry(Kind::Released, json!({"run": "r1"}));
+    theirs.append(PLAIN, 0, vec![opened.clone(), released], vec![]).await;
     theirs.store.tell(opened, &theirs.ledger_key()).await.expect("told");
     theirs.seal().await;
     let ours = World::empty().await;

@@ -166,3 +166,78 @@ async fn a_ledger_of_a_newer_schema_is_read_and_not_written() {
     store.close().await;
     assert_eq!(heads(&path).await.len(), 3);
 }
+
+async fn change(path: &Path, statement: &'static str) {
+    let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    sqlx::raw_sql(statement).execute(&mut sqlite).await.unwrap();
+    sqlite.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unsigned_checkpoint_is_signed_over_by_who_has_the_key() {
+    // D2: nothing came since, but nobody has signed for what was there.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let store = open(&path).await;
+    let key = ledger_key(&path);
+    append(&store, "r1", 0, 3).await;
+    let unsigned = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
+    let again = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
+    assert_eq!((again.n, again.fresh), (unsigned.n, false), "without a key there is nothing to add");
+    let signed = store.seal(&[Arc::clone(&key)], 2_000, false, Durability::Synced).await.unwrap();
+    assert!(signed.fresh && signed.note.is_some());
+    assert_eq!(signed.tree.size, unsigned.tree.size + 1);
+    let again = store.seal(&[key], 2_000, false, Durability::Synced).await.unwrap();
+    assert!(!again.fresh);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_is_new_is_verified_before_it_is_sealed() {
+    // D2: of unsigned runs, too.
+    for statement in [
+        "UPDATE record SET data = NULL WHERE seq = 6",
+        "UPDATE record SET data = '{\"n\":9}' WHERE seq = 6",
+        "UPDATE record SET head = replace(head, 'rule', 'ruin') WHERE seq = 6",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger.db");
+        let store = open(&path).await;
+        let key = ledger_key(&path);
+        append(&store, "r1", 0, 3).await;
+        store.seal(&[Arc::clone(&key)], 2_000, false, Durability::Synced).await.unwrap();
+        append(&store, "r1", 3, 3).await;
+        change(&path, statement).await;
+        let refused = store.seal(&[key], 2_000, false, Durability::Synced).await.unwrap_err();
+        assert!(matches!(refused, Error::Corrupt { .. }), "{statement}: {refused}");
+        assert!(refused.to_string().contains("it cannot be sealed"), "{statement}: {refused}");
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_appended_behind_a_place_without_a_record() {
+    for statement in [
+        "INSERT INTO record VALUES (100000, 'x', 0, 'rule', '{}', '{}')",
+        "INSERT INTO record VALUES (9223372036854775807, 'x', 0, 'rule', '{}', '{}')",
+        "DELETE FROM record WHERE seq = 2",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger.db");
+        let store = open(&path).await;
+        append(&store, "r1", 0, 3).await;
+        change(&path, statement).await;
+        let late = open(&path).await;
+        let refused = late.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await;
+        assert!(matches!(refused, Err(Error::Corrupt { .. })), "{statement}: {refused:?}");
+        late.close().await;
+        if statement.starts_with("INSERT") {
+            // One statement, for a run whose end is known.
+            let refused = store.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await;
+            assert!(matches!(refused, Err(Error::Corrupt { .. })), "{statement}: {refused:?}");
+            change(&path, "DELETE FROM record WHERE run = 'x'").await;
+            append(&store, "r1", 3, 1).await;
+        }
+        store.close().await;
+    }
+}

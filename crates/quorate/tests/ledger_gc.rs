@@ -399,6 +399,9 @@ fn an_erasure_that_somebody_forged_erases_nothing() {
     place.write("other.md", "The meeting is off.\n");
     place.run(&["review", "other.md"]).says("quorate:checkpoint_missing");
     place.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
+    // Nor does a person who accepts what is unsigned without a look at what it says.
+    let accepted = place.run(&["ledger", "checkpoint", "--accept-unsigned"]);
+    accepted.expect(5).says("quorate:ledger_corrupt");
     assert_ne!(sealed, "");
     place.run(&["ledger", "verify"]).expect(1);
 }

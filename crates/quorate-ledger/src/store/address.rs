@@ -39,6 +39,16 @@ impl Address {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
+    /// Whether a text looks like the address of a server and is none: `postgres:` without `//`, or a user and a password
+    /// before a host. Taken for the name of a file, its password would be shown, and would stand in a directory's name.
+    pub fn is_mistyped(text: &str) -> bool {
+        let scheme = text.split(':').next().filter(|scheme| scheme.len() < text.len()).unwrap_or_default();
+        let is_ours = ["postgres", "postgresql"].iter().any(|ours| scheme.eq_ignore_ascii_case(ours));
+        let user_and_password = || text.split_once('@').is_some_and(|(before, _)| before.contains(':'));
+        let is_path = text.starts_with(['.', '/', '~']);
+        !text.contains("://") && !is_path && (is_ours || user_and_password())
+    }
+
     /// The file; `None` where it is none.
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -177,6 +187,35 @@ fn without_secrets(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_without_its_slashes_is_no_file() {
+        for text in [
+            "postgres:ada:s3cret@db/q",
+            "postgresql:ada:s3cret@db/q",
+            "postgres:/ada:s3cret@db/q",
+            "Postgres:ada@db/q",
+            "postgres:q",
+            "ada:s3cret@db/q",
+            "psql:ada:s3cret@db:5432/q",
+        ] {
+            assert!(Address::is_mistyped(text), "{text}");
+        }
+        for text in [
+            "postgres://ada:s3cret@db/q",
+            "mysql://ada:s3cret@db/q",
+            "ledger.db",
+            "postgres",
+            "postgres.db",
+            "./postgres:q",
+            "/var/lib/postgres:q@a",
+            "data/a@b.db",
+            "a@b:c.db",
+            "C:\\ledger.db",
+        ] {
+            assert!(!Address::is_mistyped(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_password_is_never_shown() {

@@ -14,6 +14,7 @@ use super::engine::Engine;
 use super::files;
 use super::lease::Leases;
 use super::patience::Patience;
+use super::places::Places;
 use super::standing::Standing;
 
 /// The connection.
@@ -37,6 +38,8 @@ pub(crate) struct Connection {
     pub(super) tails: Tails,
     /// The runs that this process drives, where others could.
     pub(super) leases: Leases,
+    /// Up to where records have their places without a gap.
+    places: Places,
 }
 
 /// The ends of runs.
@@ -71,6 +74,7 @@ impl Connection {
             passing_index: None,
             tails: BTreeMap::new(),
             leases: Leases::default(),
+            places: Places::default(),
         }
     }
 
@@ -179,6 +183,7 @@ impl Connection {
             }
         }
         self.durability = Some(durability);
+        self.places.hold(&mut self.engine).await?;
         Ok(Transaction { connection: self })
     }
 
@@ -191,6 +196,7 @@ impl Connection {
             return Ok(None);
         }
         self.stand_at(durability).await?;
+        self.places.hold(&mut self.engine).await?;
         Ok(Some(&mut self.engine))
     }
 
@@ -240,6 +246,9 @@ impl Connection {
                 // With a connection goes what was open on it.
                 _ => {}
             }
+        }
+        if !self.engine.is_connected() {
+            self.places.forget();
         }
         self.engine.revive().await
     }

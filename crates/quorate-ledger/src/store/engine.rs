@@ -425,7 +425,7 @@ impl Engine {
     }
 }
 
-fn swallowed(table: &str, added: u64, rows: usize) -> sqlx::Error {
+pub(super) fn swallowed(table: &str, added: u64, rows: usize) -> sqlx::Error {
     let what = format!(
         "the table `{table}` took {added} of {rows} rows: a rule or a trigger of the database keeps them from it"
     );

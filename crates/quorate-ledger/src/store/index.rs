@@ -153,7 +153,9 @@ impl Engine {
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
                 let row = sql(greatest).row(self, &[super::engine::Column::Int]).await?;
-                Ok(Value::from(row.map_or(0, |row| row.int(0)) + 1))
+                let next = row.map_or(0, |row| row.int(0)).checked_add(1);
+                let what = "a table has a row at the last of all places; see `quorate ledger verify`";
+                next.map(Value::from).ok_or_else(|| sqlx::Error::Configuration(what.into()))
             }
         }
     }

@@ -2,6 +2,7 @@
 //! their places in the order of the commits and no place is left out. The index of the log is in a file of this machine.
 
 mod options;
+mod said;
 
 use std::io;
 use std::path::Path;
@@ -95,9 +96,11 @@ impl Server {
         };
         let mut engine = Engine::Postgres(Box::new(server));
         let mut version = version(&mut engine).await?;
-        let is_new = version == 0;
+        let mut is_new = false;
         if version < SCHEMAS.len() {
-            version = bring_up_to_date(&mut engine).await?;
+            let before;
+            (before, version) = bring_up_to_date(&mut engine).await?;
+            is_new = before == 0;
         }
         let closed =
             if version > SCHEMAS.len() { Some(newer(version)) } else { read_only(&mut engine).await? };
@@ -209,10 +212,14 @@ impl Wait {
         answer: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, sqlx::Error> {
         let began = tokio::time::Instant::now();
-        self.patience.within(self.limit, answer).await.unwrap_or_else(|| {
-            let what = format!("the server did not answer within {:.0?}", began.elapsed());
-            Err(silent(io::ErrorKind::TimedOut, what))
-        })
+        self.patience
+            .within(self.limit, answer)
+            .await
+            .unwrap_or_else(|| {
+                let what = format!("the server did not answer within {:.0?}", began.elapsed());
+                Err(silent(io::ErrorKind::TimedOut, what))
+            })
+            .map_err(said::said)
     }
 }
 
@@ -245,36 +252,43 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether a connection finds a table of this name. The catalogue is asked and not `to_regclass`, which answers from what
+/// the session remembers: of a name that it has looked up before, it does not see that another one has made it since.
+const TABLE: &str = "SELECT CAST(pg_class.oid AS BIGINT) FROM pg_catalog.pg_class \
+    JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \
+    WHERE CAST(relname AS TEXT) = $1 AND nspname = ANY (current_schemas(false))";
+
+async fn has_table(engine: &mut Engine, name: &str) -> Result<bool, sqlx::Error> {
+    Ok(sql(TABLE).bind(name).row(engine, &[Column::Int]).await?.is_some())
+}
+
 /// The version of the tables; 0 where there are none.
 async fn version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
-    let table =
-        sql("SELECT CAST(to_regclass('quorate_schema') AS TEXT)").row(engine, &[Column::Text]).await?;
-    if table.is_none_or(|row| row.some_text(0).is_none()) {
+    if !has_table(engine, "quorate_schema").await? {
         return Ok(0);
     }
     let version = sql("SELECT MAX(version) FROM quorate_schema").row(engine, &[Column::Int]).await?;
     Ok(version.map_or(0, |row| usize::try_from(row.int(0)).unwrap_or(usize::MAX)))
 }
 
-/// Makes the tables, or those that are missing, unless another process was faster.
-async fn bring_up_to_date(engine: &mut Engine) -> Result<usize, sqlx::Error> {
+/// Makes the tables, or those that are missing, unless another process was faster. Gives the version that was there, and the
+/// one that is.
+async fn bring_up_to_date(engine: &mut Engine) -> Result<(usize, usize), sqlx::Error> {
     engine.raw("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     engine.raw(LOCK_TO_MAKE).await?;
     let version = version(engine).await?;
     if version >= SCHEMAS.len() {
         engine.roll_back().await?;
-        return Ok(version);
+        return Ok((version, version));
     }
     if version == 0 {
-        let there = sql("SELECT CAST(to_regclass('record') AS TEXT), current_setting('server_encoding')")
-            .row(engine, &[Column::Text; 2])
-            .await?;
-        if there.as_ref().is_some_and(|row| row.some_text(0).is_some()) {
+        if has_table(engine, "record").await? {
             return Err(unusable(
                 "it has a table `record` of something else; name a schema or database of its own",
             ));
         }
-        if there.is_some_and(|row| row.text(1) != "UTF8") {
+        let encoding = sql("SELECT current_setting('server_encoding')").row(engine, &[Column::Text]).await?;
+        if encoding.is_some_and(|row| row.text(0) != "UTF8") {
             return Err(unusable("its encoding is not UTF8; make a database with `ENCODING 'UTF8'`"));
         }
     }
@@ -284,7 +298,7 @@ async fn bring_up_to_date(engine: &mut Engine) -> Result<usize, sqlx::Error> {
     let update = sql("UPDATE quorate_schema SET version = $1").bind(SCHEMAS.len() as u64);
     update.execute(engine).await?;
     engine.commit().await?;
-    Ok(SCHEMAS.len())
+    Ok((version, SCHEMAS.len()))
 }
 
 fn unusable(why: &'static str) -> sqlx::Error {

@@ -9,7 +9,7 @@ use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
 use super::connection::Transaction;
-use super::engine::{Column, Engine, sql};
+use super::engine::{Column, Engine, Statement, sql};
 use super::tiles::{Broken, Growing};
 use super::{Store, queue};
 use crate::merkle::{self, TreeHead};
@@ -100,6 +100,15 @@ impl Store {
         Ok(signed.and_then(|sealed| sealed.verifiers()))
     }
 
+    /// The numbers of the records that are not signed in the ledger's own stream.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn unsigned_own(&self) -> Result<Vec<u64>, Error> {
+        let rows = self.rows(unsigned_own(), &[Column::Int, Column::Text]).await?;
+        Ok(rows.iter().map(|row| row.count(0)).collect())
+    }
+
     /// Signs with the ledger's key what is not signed in the ledger's own stream, since an older version wrote it: a person
     /// has looked at it and vouches for it. Gives the numbers of these records.
     ///
@@ -152,7 +161,7 @@ impl Store {
     }
 
     /// Makes a checkpoint over all records, signed by these keys, and records it. Where nothing came since the last one and
-    /// `again` is not asked for, that one is returned. Before anybody is shown a checkpoint it has to be synced, with
+    /// `again` is not asked for, that one is returned, unless it is unsigned and there are keys. Before anybody is shown a checkpoint it has to be synced, with
     /// everything that it is over: after a loss of power another one of the same size could contradict it.
     ///
     /// # Errors
@@ -285,14 +294,17 @@ async fn hold(
     }
 }
 
-async fn sign_own(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, Unsealed> {
-    let rows = sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
+/// Number and head of each record of the ledger's own stream that is not signed.
+fn unsigned_own() -> Statement {
+    sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
          ON signature.run = record.run AND signature.n = record.n \
          WHERE record.run = $1 AND record.kind <> $2 AND signature.n IS NULL ORDER BY record.n")
     .bind(STREAM)
     .bind(Kind::Checkpoint.as_str())
-    .rows(engine, &[Column::Int, Column::Text])
-    .await?;
+}
+
+async fn sign_own(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, Unsealed> {
+    let rows = unsigned_own().rows(engine, &[Column::Int, Column::Text]).await?;
     let signatures = rows.iter().map(|row| queue::signature(key, STREAM, row.count(0), row.text(1)));
     queue::insert_signatures(engine, signatures.collect()).await?;
     Ok(rows.iter().map(|row| row.count(0)).collect())
@@ -315,8 +327,10 @@ async fn seal(
 ) -> Result<Sealed, Unsealed> {
     let (engine, tails) = transaction.parts();
     let before = last(engine).await?;
+    // One that nobody could sign is signed by whoever can: over all of it, in a new one.
     if let Some(sealed) = &before
         && !again
+        && (sealed.note.is_some() || keys.is_empty())
         && waiting(engine, before.as_ref()).await? == 0
     {
         return Ok(sealed.clone());

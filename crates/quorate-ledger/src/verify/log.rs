@@ -65,8 +65,10 @@ struct Wanted {
     /// The number of the record that it was written after, and of the one that it was written before, where that is known.
     after: u64,
     before: Option<u64>,
-    /// It may just not be written yet.
+    /// It may just not be written yet, or stands in another log.
     pending: bool,
+    /// The log that it stands in; `None` for the one that its run names.
+    log: Option<String>,
 }
 
 /// A line that follows from its run's records, and between which places of the ledger it was written.
@@ -100,9 +102,9 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     loop {
         use Column::{Int, Text};
         let rows = sql(
-            "SELECT seq, run, log_path FROM run WHERE seq > $1 AND verdict IS NOT NULL ORDER BY seq LIMIT $2",
+            "SELECT seq, run, log_path, override FROM run WHERE seq > $1 AND verdict IS NOT NULL ORDER BY seq LIMIT $2",
         );
-        let rows = store.rows(rows.bind(after).bind(PAGE), &[Int, Text, Text]).await?;
+        let rows = store.rows(rows.bind(after).bind(PAGE), &[Int, Text, Text, Text]).await?;
         // A broken file may go round in circles, which is said of the table already.
         let Some(last) = rows.last().filter(|last| last.int(0) > after) else { break };
         after = last.int(0);
@@ -117,10 +119,16 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 logged.elsewhere += 1;
                 logged.first_elsewhere.get_or_insert_with(|| row.text(2).into());
             }
-            if ours && (belongs || !lines.is_empty()) {
+            // A decision is logged where it was taken, which can be here.
+            let decided = row.some_text(3).is_some();
+            if ours && (belongs || decided || !lines.is_empty()) {
                 let records = store.records(&run).await;
                 // What is wrong with the records themselves is said already.
-                if let Ok(wanted) = records.map_err(|_| ()).and_then(|records| wanted(&run, &records)) {
+                if let Ok(mut wanted) = records.map_err(|_| ()).and_then(|records| wanted(&run, &records)) {
+                    for one in &mut wanted {
+                        let is_here = one.log.as_deref().map_or(belongs, |log| logs.belongs(log));
+                        one.pending |= !is_here;
+                    }
                     let found = compare(&run, wanted, lines, &mut walk.findings);
                     written.extend(at_places(store, &run, found).await?);
                 }
@@ -292,8 +300,10 @@ fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
             outcome = Some((record.n, word("verdict")));
         } else if record.is(Word::RunEnded) {
             wanted.extend(outcome.take().and_then(|outcome| review(run, &records[..at], outcome, reopened)));
-            wanted.iter_mut().filter(|one| one.pending).for_each(|one| one.before = Some(record.n));
-            wanted.iter_mut().for_each(|one| one.pending = false);
+            let log = Some(word("log_path")).filter(|log| !log.is_empty());
+            for one in wanted.iter_mut().filter(|one| one.pending) {
+                (one.before, one.log, one.pending) = (Some(record.n), log.clone(), false);
+            }
         } else if record.is(Word::Override) {
             let history = History::of(run, records[..at].to_vec()).ok();
             let line =
@@ -305,6 +315,7 @@ fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
                 after: record.n,
                 before: None,
                 pending: data.is_some_and(is_unlogged),
+                log: None,
             });
         }
     }
@@ -322,7 +333,7 @@ fn review(run: &Name, records: &[Record], (n, verdict): (u64, String), reopened:
     };
     let history = History::of(run, records.to_vec()).ok();
     let hash = history.and_then(|history| view::review(&history, event)).as_ref().and_then(hash);
-    Some(Wanted { event, verdict, hash, after: n, before: None, pending: true })
+    Some(Wanted { event, verdict, hash, after: n, before: None, pending: true, log: None })
 }
 
 /// Says what is wrong with a run's lines. Gives those that are right, with what they are.

@@ -44,8 +44,7 @@ enum Decision {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (desk, run) = match runs::open_as_it_was(environment, arguments.places.places(), &arguments.run).await
-    {
+    let (desk, run) = match runs::open_to_add(environment, &arguments.places.places(), &arguments.run).await {
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, Format::Human, terminal),
     };

@@ -1,5 +1,6 @@
 //! The desk: an opened ledger and log, shared by everything that one command does.
 
+mod own;
 mod signing;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -14,7 +15,7 @@ use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::convene;
@@ -26,6 +27,7 @@ use super::reach;
 use super::signer::{Signer, Whose};
 use super::stop::{Stop, chain};
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
+use own::Own;
 
 /// An opened ledger and log.
 pub struct Desk {
@@ -73,7 +75,21 @@ impl Desk {
     ///
     /// # Errors
     /// When the ledger cannot be opened.
-    pub async fn open(environment: Environment, mut workspace: Workspace) -> Result<Desk, Stop> {
+    pub async fn open(environment: Environment, workspace: Workspace) -> Result<Desk, Stop> {
+        let own = Own::of(&environment, &workspace);
+        Box::pin(Desk::open_with(environment, own, workspace)).await
+    }
+
+    /// As [`Desk::open`], with the configuration of another workspace; ledger, keys, log and witness are those of `own`.
+    ///
+    /// # Errors
+    /// As [`Desk::open`].
+    pub async fn open_with(
+        environment: Environment,
+        own: Own,
+        configuration: Workspace,
+    ) -> Result<Desk, Stop> {
+        let mut workspace = own.with(configuration);
         reach::keep_from_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
@@ -97,7 +113,7 @@ impl Desk {
             );
         }
         let desk = Desk {
-            keys: Keys::of(&environment, &workspace),
+            keys: own.keys,
             environment,
             workspace,
             store: Arc::new(opened.store),
@@ -290,6 +306,13 @@ impl Desk {
         }
     }
 
+    /// Closes the ledger, and gives what is the workspace's own to who opens it again with another configuration.
+    pub async fn close_and_keep(self) -> Own {
+        let own = Own::of(&self.environment, &self.workspace);
+        self.close().await;
+        own
+    }
+
     async fn reconcile(&self) -> Result<(), Stop> {
         let unended = self.store.unended().await?;
         let driven = match unended.is_empty() {
@@ -297,7 +320,7 @@ impl Desk {
             false => self.store.driven_elsewhere().await?,
         };
         for run in unended {
-            if driven.contains(&run.run) || self.is_another_machines(&run) {
+            if driven.contains(&run.run) || self.is_anothers(&run) {
                 continue;
             }
             // One run whose records do not fit keeps nobody from the others.
@@ -318,10 +341,11 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether a run's line belongs to a log of another machine.
-    fn is_another_machines(&self, run: &Run) -> bool {
+    /// Whether a run's line belongs to a log of another workspace, which this one leaves alone. A file's log that is not where
+    /// it was went along with the ledger.
+    fn is_anothers(&self, run: &Run) -> bool {
         let log = Path::new(&run.log_path);
-        self.store.is_shared() && !run.log_path.is_empty() && log != self.workspace.log && !log.exists()
+        !run.log_path.is_empty() && !self.has_log(log) && (self.store.is_shared() || log.exists())
     }
 
     /// Does what follows from an outcome: the log line, then the record that all is done. Doing it again does
@@ -355,7 +379,9 @@ impl Desk {
 
     /// Records that all that follows from a run's outcome is done.
     pub(super) async fn end(&self, history: &History, logged: bool) -> Result<(), Stop> {
-        let data = Map::from_iter([("logged".to_owned(), json!(logged))]);
+        let mut data = Map::from_iter([("logged".to_owned(), json!(logged))]);
+        let elsewhere = self.logged_elsewhere(history).filter(|_| logged);
+        data.extend(elsewhere.map(|log| ("log_path".to_owned(), log)));
         let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
         match self.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
             // Another process made it good at the same time.
@@ -399,22 +425,7 @@ impl Desk {
 
     /// Appends a line to the run's log; `false` when that failed, which is said.
     async fn log(&self, history: &History, line: Json) -> bool {
-        let path = history.opened.get("log_path").and_then(Json::as_str).map(PathBuf::from);
-        // A run that began on another machine goes on with the log of this one.
-        let path = path.filter(|path| !self.store.is_shared() || path.exists());
-        // A ledger says anything: one that came with a checkout would have a file of the reader's appended to.
-        if let Some(path) = path.as_deref().filter(|path| !self.workspace.holds(&self.environment, path)) {
-            let log = shown(&self.environment, path);
-            let body = Body::new(format!(
-                "a line of run {} belongs to {log}, outside of this workspace",
-                history.run
-            ));
-            let help = "what was decided stands in the ledger; the line follows when a command runs where that log is configured";
-            self.warn(codes::LOG_BEHIND, body.help(help));
-            return false;
-        }
-        let since = history.opened.get("log_bytes").and_then(Json::as_u64).filter(|_| path.is_some());
-        let (path, since) = (path.unwrap_or_else(|| self.workspace.log.clone()), since.unwrap_or(0));
+        let (path, since) = self.log_of(history);
         let dir = self.store.dir().to_owned();
         let appended = {
             let path = path.clone();

@@ -74,6 +74,11 @@ impl Keys {
         self.settings.sign
     }
 
+    /// The workspace's root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The directory of secret keys.
     pub fn directory(&self) -> Directory {
         Directory::of(&self.ledger_dir)

@@ -69,23 +69,38 @@ pub async fn open_here(
     Ok((desk, run))
 }
 
-/// Opens the desk for a run with the configuration that the run was started with, unless another is named. Paths of another
-/// machine mean nothing here, so that an imported run is refused.
+/// Opens the desk of the working directory for one run that is added to. Only the ledger that a run was recorded in adds to
+/// it, so that an imported run is refused.
 ///
 /// # Errors
 /// As [`open_here`], and when the run was imported.
-pub async fn open_as_it_was(
+pub async fn open_to_add(
     environment: &Environment,
-    places: Places,
+    places: &Places,
     prefix: &str,
 ) -> Result<(Desk, Name), Stop> {
-    let (desk, run) = open_here(environment, &places, prefix).await?;
+    let (desk, run) = open_here(environment, places, prefix).await?;
     if desk.store.is_imported(&run).await? {
         desk.close().await;
         let body = Body::new(format!("run {run} was recorded in another ledger and imported from there"));
         let help = "only the ledger that it was recorded in can add to it; `quorate show` and `quorate replay` work here";
         return Err(Stop::configuration(codes::RUN_IMPORTED, body.help(help)));
     }
+    Ok((desk, run))
+}
+
+/// As [`open_to_add`], with the council and the executors that the run was started with, unless a configuration is named.
+/// Ledger, keys, log and witness are those of the working directory's workspace: what a record says of paths decides about
+/// none of them.
+///
+/// # Errors
+/// As [`open_to_add`], and when that configuration is unusable.
+pub async fn open_as_it_was(
+    environment: &Environment,
+    places: Places,
+    prefix: &str,
+) -> Result<(Desk, Name), Stop> {
+    let (desk, run) = Box::pin(open_to_add(environment, &places, prefix)).await?;
     let started = resume::start(&desk.history_left(&run).await?);
     let config = places.config.or(started.config);
     let places = Places { config, ledger: Some(desk.workspace.ledger.named()) };
@@ -98,8 +113,8 @@ pub async fn open_as_it_was(
     if same(&desk) {
         return Ok((desk, run));
     }
-    desk.close().await;
-    Ok((Desk::open(environment.clone(), workspace).await?, run))
+    let here = desk.close_and_keep().await;
+    Ok((Box::pin(Desk::open_with(environment.clone(), here, workspace)).await?, run))
 }
 
 /// A run as it is shown.

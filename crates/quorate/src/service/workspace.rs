@@ -93,19 +93,6 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
-impl Workspace {
-    /// Whether a place that a record names may be written to: the log in use, and what lies below the workspace or the ledger.
-    /// What a configuration names outside of these was held against trust; what a ledger says was not.
-    pub fn holds(&self, environment: &Environment, path: &Path) -> bool {
-        let root = self.host_path.as_deref().or(self.council_path.as_deref()).and_then(Path::parent);
-        let home = self.ledger.dir();
-        let home = if home.ends_with(".quorate") { home.parent().unwrap_or(home) } else { home };
-        let home = self.ledger.file().map(|_| home);
-        let roots = [Some(root.unwrap_or(&environment.directory)), home];
-        path == self.log || roots.into_iter().flatten().any(|root| reach::is_below(root, path))
-    }
-}
-
 /// Says a path the way a user in this directory would.
 pub fn shown(environment: &Environment, path: &Path) -> String {
     path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
@@ -187,6 +174,7 @@ fn ledger(
         (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
     };
     match named.to_str() {
+        Some(text) if Address::is_mistyped(text) => Err(mistyped(text, chosen)),
         Some(url) if Address::is_postgres(url) => in_database(Address::Postgres { url: url.to_owned(), dir }),
         Some(url) if url.contains("://") => {
             let scheme = url.split("://").next().unwrap_or_default();
@@ -196,6 +184,19 @@ fn ledger(
         }
         _ => Ok(Address::File(absolute(base, &named))),
     }
+}
+
+/// An address that is none. Nothing but its scheme is shown, since a password may stand anywhere in it.
+fn mistyped(text: &str, chosen: Option<&Path>) -> Stop {
+    let scheme = text.split(':').next().filter(|scheme| scheme.to_ascii_lowercase().starts_with("postgres"));
+    let shown = if scheme.is_some() { "postgres:…" } else { "…@…" };
+    let body = Body::new(format!(
+        "cannot use the address `{shown}` of a ledger: it does not begin with `postgres://`"
+    ));
+    let body = body.help("write it as `postgres://user@host/database`; a file of such a name is `./NAME`");
+    // What a person has said now is a wrong command line; what a file says is a wrong file.
+    let class = if chosen.is_some() { Class::Usage } else { Class::Configuration };
+    Stop::new(class, codes::LEDGER_ADDRESS, body)
 }
 
 #[cfg(feature = "postgres")]

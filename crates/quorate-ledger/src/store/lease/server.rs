@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, oneshot};
 use super::Leases;
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
-use crate::store::engine::{Column, Engine, sql};
+use crate::store::engine::{Column, Engine, sql, swallowed};
 use crate::store::postgres;
 
 /// How long a lease lasts, in milliseconds: how long it takes until a dead driver's run can be taken up elsewhere.
@@ -38,6 +38,8 @@ const TAKE: &str = concat!(
     now!()
 );
 const RENEW: &str = concat!("UPDATE lease SET until_ms = ", now!(), " + $3 WHERE run = $1 AND owner = $2");
+const OURS: &str = concat!("SELECT run FROM lease WHERE run = $1 AND owner = $2 AND until_ms > ", now!());
+const UNTIL: &str = concat!("SELECT until_ms FROM lease WHERE run = $1 AND until_ms > ", now!(), " - $2");
 const LIVE: &str = concat!("SELECT run, owner, CASE WHEN until_ms > ", now!(), " THEN run END FROM lease");
 
 /// The row of a run that this process drives. Dropping it takes the row away.
@@ -141,9 +143,13 @@ async fn take(
     let engine = transaction.engine();
     let taken = sql(TAKE).bind(&**run).bind(owner).bind(place).bind(LASTS_MS).execute(engine).await?;
     if taken == 0 {
-        let until = sql("SELECT until_ms FROM lease WHERE run = $1").bind(&**run);
-        return Ok(Err(until.row(engine, &[Column::Int]).await?.map_or(0, |row| row.int(0))));
+        // A row that kept this one out is another's, and its time was not over a moment ago.
+        let until = sql(UNTIL).bind(&**run).bind(LASTS_MS).row(engine, &[Column::Int]).await?;
+        return until.map(|row| Err(row.int(0))).ok_or_else(|| swallowed("lease", 0, 1));
     }
+    // A trigger can have put another's name into the row, or another time.
+    let ours = sql(OURS).bind(&**run).bind(owner).row(engine, &[Column::Text]).await?;
+    ours.ok_or_else(|| swallowed("lease", 0, 1))?;
     transaction.commit().await?;
     leases.insert(run, owner);
     Ok(Ok(leases.clone()))

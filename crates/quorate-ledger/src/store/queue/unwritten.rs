@@ -4,6 +4,7 @@ use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 
 use super::super::address::Address;
+use super::super::places::Gap;
 use super::Ready;
 
 /// Which records an append has.
@@ -30,6 +31,9 @@ impl std::fmt::Display for Place {
 }
 
 pub(super) fn unwritten(address: &Address, place: &Place, in_doubt: bool, error: &sqlx::Error) -> Error {
+    if let Some(refused) = Gap::of(error) {
+        return refused;
+    }
     match in_doubt {
         true => Error::InDoubt {
             run: place.run.clone(),

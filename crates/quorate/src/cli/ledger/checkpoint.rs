@@ -13,7 +13,8 @@ use crate::service::runs;
 
 /// Sign what the ledger holds now: how many records, and the root of their tree
 ///
-/// Each run is sealed so when it ends. Where nothing came since, the last checkpoint is shown.
+/// Each run is sealed so when it ends. The whole ledger is verified first; one that differs from what was recorded is not
+/// signed. Where nothing came since the last checkpoint, that one is shown.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger checkpoint > checkpoint.txt"
@@ -38,7 +39,7 @@ pub(in crate::cli) async fn run(
             let accepted = checkpoint::accept_unsigned(desk).await?;
             terminal.talk(&render::ledger::accepted_unsigned(&accepted));
         }
-        let sealed = checkpoint::checkpoint(desk).await?;
+        let sealed = checkpoint::verified(desk).await?;
         desk.absorb(sealed.report);
         let text = match arguments.shape.format {
             Tabular::Human => render::ledger::checkpoint(&sealed.sealed),

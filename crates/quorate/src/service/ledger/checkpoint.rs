@@ -9,10 +9,11 @@ use quorate_ledger::Store;
 use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::{self, Purpose};
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::Sealed;
+use quorate_ledger::store::{STREAM, Sealed};
+use quorate_ledger::verify::{Divergence, Part};
 use zeroize::Zeroizing;
 
-use super::kept;
+use super::{kept, verify};
 use crate::service::desk::Desk;
 use crate::service::environment::{self, Environment};
 use crate::service::stop::{Stop, chain};
@@ -45,7 +46,20 @@ pub struct Done {
     pub report: Report,
 }
 
-/// Makes a checkpoint where anything came since the last one, to be shown, and brings the witness up to date.
+/// Verifies the whole ledger, and makes a checkpoint as [`checkpoint`] does.
+///
+/// # Errors
+/// As [`checkpoint`], and when the ledger differs from what was recorded.
+pub async fn verified(desk: &Desk) -> Result<Done, Stop> {
+    let sealing = of(desk);
+    // What a rollback is answered with is another thing than what an altered ledger is.
+    sealing.goes_on().await?;
+    verify::sealable(desk, |_| true).await?;
+    sealing.seal().await
+}
+
+/// Makes a checkpoint where anything came since the last one, to be shown, and brings the witness up to date. What came
+/// since the last signed one is verified, and not what that one is over.
 ///
 /// # Errors
 /// When the ledger does not answer, or does not continue its last checkpoint.
@@ -79,9 +93,17 @@ pub async fn key_of(desk: &Desk) -> Result<SecretKey, Stop> {
 /// Signs what an older version left unsigned in the ledger's own stream, and gives the numbers of these records.
 ///
 /// # Errors
-/// As [`key_of`], and when the ledger does not answer.
+/// As [`key_of`], when the ledger does not answer, and when anything else differs from what was recorded: signed, what was
+/// forged would look true.
 pub async fn accept_unsigned(desk: &Desk) -> Result<Vec<u64>, Stop> {
     let key = key_of(desk).await?;
+    let unsigned = desk.store.unsigned_own().await?;
+    let is_unsigned = |one: &Divergence| {
+        one.part == Part::Signature
+            && one.run.as_deref() == Some(STREAM)
+            && one.n.is_some_and(|n| unsigned.contains(&n))
+    };
+    verify::sealable(desk, |one| !is_unsigned(one)).await?;
     Ok(desk.store.sign_own(&key).await?)
 }
 
@@ -250,8 +272,11 @@ impl Sealing<'_> {
             None => {
                 let directory = keys::Directory::of(self.store.dir());
                 let key = match directory.load(Purpose::Ledger) {
-                    // An older version made the ledger, and no key.
-                    Ok(None) if known.is_none() => directory.create(Purpose::Ledger).map(Some),
+                    // An older version made the ledger, and no key. That of a database is with the machine that made the
+                    // tables: one that was made here would keep it from signing.
+                    Ok(None) if known.is_none() && !self.store.is_shared() => {
+                        directory.create(Purpose::Ledger).map(Some)
+                    }
                     loaded => loaded,
                 };
                 let file = shown(self.environment, &directory.file(Purpose::Ledger));

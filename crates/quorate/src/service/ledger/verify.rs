@@ -9,12 +9,12 @@ use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::{Checkpoint, Verifier};
 use quorate_ledger::prove::Trusted;
-use quorate_ledger::signing::{Keyring, Outside, PublicKey};
+use quorate_ledger::signing::{Keyring, Outside, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{self, Divergence, Options, Part, Report, Since, Unverifiable};
 use quorate_ledger::witness::Witness;
 
-use super::trust;
+use super::{checkpoint, trust};
 use crate::service::desk::Desk;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
@@ -114,6 +114,25 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
 /// # Errors
 /// With the first divergence that concerns what leaves, and when the ledger cannot be verified.
 pub(super) async fn unaltered(desk: &Desk, concerns: impl Fn(&Divergence) -> bool) -> Result<(), Stop> {
+    let help = "nothing leaves an altered ledger; `quorate ledger verify` says what differs";
+    unaltered_or(desk, concerns, Class::Refused, help).await
+}
+
+/// As [`unaltered`], where what differs keeps a checkpoint from being made.
+///
+/// # Errors
+/// As [`unaltered`].
+pub(super) async fn sealable(desk: &Desk, concerns: impl Fn(&Divergence) -> bool) -> Result<(), Stop> {
+    let help = "no checkpoint is made over an altered ledger; `quorate ledger verify` says what differs";
+    unaltered_or(desk, concerns, Class::Configuration, help).await
+}
+
+async fn unaltered_or(
+    desk: &Desk,
+    concerns: impl Fn(&Divergence) -> bool,
+    class: Class,
+    help: &str,
+) -> Result<(), Stop> {
     let address = desk.store.address();
     let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
     let copies = Copies::of(address, desk.environment.state.as_deref());
@@ -139,8 +158,7 @@ pub(super) async fn unaltered(desk: &Desk, concerns: impl Fn(&Divergence) -> boo
     };
     let others = (found.len() as u64 + unlisted).saturating_sub(1);
     let body = Body::new(differs(&shown_ledger(&desk.environment, address), Some(first), others));
-    let help = "nothing leaves an altered ledger; `quorate ledger verify` says what differs";
-    Err(Stop::new(Class::Refused, codes::LEDGER_CORRUPT, body.help(help)))
+    Err(Stop::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
 /// What is to be said of a ledger that differs.
@@ -188,12 +206,17 @@ fn public(key: &Trusted) -> PublicKey {
 /// The ledger's own keys. Who may not read them verifies against what else there is, and is told.
 fn own(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
-    let now = directory.load(Purpose::Ledger).map(|key| key.map(|key| key.public()));
-    let gone = directory.retired(Purpose::Ledger);
+    // The variable comes before the file here, as it does where a checkpoint is signed.
+    let now = match checkpoint::handed() {
+        Some(text) => SecretKey::from_text(&text).map(Some).map_err(|error| chain(&error)),
+        None => directory.load(Purpose::Ledger).map_err(|error| chain(&error)),
+    };
+    let now = now.map(|key| key.map(|key| key.public()));
+    let gone = directory.retired(Purpose::Ledger).map_err(|error| chain(&error));
     match (now, gone) {
         (Ok(now), Ok(gone)) => now.into_iter().chain(gone).collect(),
         (Err(error), _) | (_, Err(error)) => {
-            let body = Body::new(format!("the ledger's own key cannot be read: {}", chain(&error)));
+            let body = Body::new(format!("the ledger's own key cannot be read: {error}"));
             let help = "its checkpoints are held against the keys that they name themselves, and those given with `--key`";
             warnings.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             Vec::new()

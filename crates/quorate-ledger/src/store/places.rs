@@ -1,0 +1,76 @@
+//! The places of records: every record has the next one. Whoever can write the tables can put a row anywhere, and what is
+//! appended behind it would be acknowledged and stand behind a gap, so a gap is looked for before anything is appended.
+
+use quorate_kernel::ports::ledger::Error;
+
+use super::engine::{Column, Engine, sql};
+
+/// Up to which place there was no gap when somebody looked. Before that was done it is the last checkpoint's.
+#[derive(Debug, Default)]
+pub(super) struct Places(Option<u64>);
+
+/// Records behind a place that has none.
+#[derive(Debug, thiserror::Error)]
+#[error("there are {before} records before the last one ({run}/{n}), which stands at place {place}")]
+pub(super) struct Gap {
+    run: String,
+    n: u64,
+    place: u64,
+    before: u64,
+}
+
+impl Places {
+    /// Refuses to go on behind a gap.
+    ///
+    /// # Errors
+    /// Where there is one ([`Gap::of`] tells), and where the store does not answer.
+    pub(super) async fn hold(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
+        let since = match self.0 {
+            Some(since) => since,
+            None => sealed(engine).await?,
+        };
+        let behind = sql("SELECT COUNT(*), COALESCE(MAX(seq), $1) FROM record WHERE seq > $2");
+        let behind = behind.bind(since).bind(since).row(engine, &[Column::Int; 2]).await?;
+        let (count, last) = behind.map_or((0, since), |row| (row.count(0), row.count(1)));
+        if last - since == count {
+            self.0 = Some(last);
+            return Ok(());
+        }
+        let last = sql("SELECT run, n, seq FROM record ORDER BY seq DESC LIMIT 1");
+        let last = last.row(engine, &[Column::Text, Column::Int, Column::Int]).await?;
+        let before = since + count.saturating_sub(1);
+        Err(match last {
+            Some(row) => {
+                let gap = Gap { run: row.text(0).to_owned(), n: row.count(1), place: row.count(2), before };
+                sqlx::Error::Configuration(Box::new(gap))
+            }
+            None => sqlx::Error::RowNotFound,
+        })
+    }
+
+    /// Nothing is known any more: what was seen may be gone with the connection.
+    pub(super) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Gap {
+    /// The refusal of an append, where that is why it failed.
+    pub(super) fn of(error: &sqlx::Error) -> Option<Error> {
+        let sqlx::Error::Configuration(error) = error else { return None };
+        let gap = error.downcast_ref::<Gap>()?;
+        let what = format!(
+            "it stands at place {}, and there are {} records before it, so nothing is appended; `quorate ledger verify` says \
+             what differs",
+            gap.place, gap.before
+        );
+        Some(Error::Corrupt { run: gap.run.as_str().into(), n: gap.n, what })
+    }
+}
+
+/// How many records the last checkpoint is over that there are so many for.
+async fn sealed(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+    let row =
+        sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");
+    Ok(row.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))
+}
