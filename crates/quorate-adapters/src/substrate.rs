@@ -9,7 +9,7 @@ pub mod sqlite;
 pub(crate) mod watch;
 
 use quorate_kernel::clock;
-use quorate_kernel::conversation::NewTurn;
+use quorate_kernel::conversation::{LONGEST_TURN, NewTurn};
 use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::ports::substrate::Error;
 use quorate_kernel::registry::Build;
@@ -49,6 +49,13 @@ fn admit(turn: &NewTurn) -> Result<(), Error> {
     }
     if turn.content.is_empty() {
         return Err(Error::Refused(format!("the turn of `{participant}` is empty; a turn says something")));
+    }
+    let (bytes, most) = (turn.content.len(), LONGEST_TURN);
+    if bytes > most {
+        return Err(Error::Refused(format!(
+            "the turn of `{participant}` has {bytes} bytes; a turn has at most {most}: keep what is longer in a file, \
+             and name it in the turn"
+        )));
     }
     let state = turn.stamp.as_ref().and_then(|stamp| stamp.state.as_ref());
     for (what, object) in [("metadata", Some(&turn.meta)), ("state", state)] {

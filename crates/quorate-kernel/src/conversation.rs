@@ -7,6 +7,9 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
+/// The longest turn, in bytes of what is said: a conversation carries every turn on, and shows it to everybody.
+pub const LONGEST_TURN: usize = 256 * 1024;
+
 /// One turn, as a substrate has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {

@@ -10,6 +10,7 @@ mod recorder;
 mod recover;
 mod speak;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,12 +23,12 @@ use tokio::time::Instant;
 use crate::budget::Calls;
 use crate::call::Table;
 use crate::clock::{Clock, rfc3339};
-use crate::conversation::{NewTurn, Participant, Stamp, Turn};
+use crate::conversation::{LONGEST_TURN, NewTurn, Participant, Stamp, Turn};
 use crate::entropy;
 use crate::observe::Nobody;
 use crate::ports::dispatcher::Dispatcher;
 use crate::ports::ledger::{self, Ledger};
-use crate::ports::lifecycle::Lifecycle;
+use crate::ports::lifecycle::{DEADLINE, Lifecycle};
 use crate::ports::state::State;
 use crate::ports::substrate::{self, Substrate};
 use crate::ports::telemetry::{Event, Telemetry, What};
@@ -314,6 +315,11 @@ impl Runner {
         Ok(self.swarm.substrate.changed().await?)
     }
 
+    /// Waits for the hooks that are under way, each as long as it may take.
+    pub async fn settle_hooks(&mut self) {
+        self.hooks.settle(DEADLINE).await;
+    }
+
     /// Appends and writes what is still to be, and waits for hooks, at most for `limit` each, and for the ledger at most
     /// for five times as long. Gives what a cycle that was interrupted has left.
     ///
@@ -375,7 +381,7 @@ impl Runner {
             content: &'a str,
         }
         let clean = (!self.swarm.redactor.is_empty()).then(|| self.swarm.redactor.redact(&turn.content).0);
-        let content = clean.as_deref().unwrap_or(&turn.content);
+        let content = &*cut(clean.as_deref().unwrap_or(&turn.content));
         let shown = Shown { id: &turn.id, participant: &turn.participant, at: &turn.timestamp, content };
         serde_json::to_string(&shown).unwrap_or_default()
     }
@@ -387,6 +393,17 @@ impl Runner {
         self.behind.push_back(Settled { line: self.shown(&turn), turn });
         while self.behind.len() >= self.swarm.policy.window.max(1) {
             self.behind.pop_front();
+        }
+    }
+}
+
+/// As much of what was said as a turn may have: whoever writes into the conversation by other means may have said more.
+fn cut(content: &str) -> Cow<'_, str> {
+    match content.len() <= LONGEST_TURN {
+        true => content.into(),
+        false => {
+            let kept = &content[..content.floor_char_boundary(LONGEST_TURN)];
+            format!("{kept}\n[the rest is left out: the turn has {} bytes]", content.len()).into()
         }
     }
 }

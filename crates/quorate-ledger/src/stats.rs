@@ -1,6 +1,6 @@
 //! What a ledger holds, in numbers.
 
-use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::ports::ledger::Error;
 
 use crate::Store;
@@ -22,7 +22,11 @@ pub struct Stats {
     pub runs: u64,
     /// How many of them are not ended.
     pub open: u64,
-    /// How many of them have signed records.
+    /// How many conversations of runtimes.
+    pub conversations: u64,
+    /// How many of the records are of these.
+    pub conversation_records: u64,
+    /// How many of the runs have signed records.
     pub signed: u64,
     /// How many nothing may be erased of.
     pub held: u64,
@@ -40,7 +44,7 @@ pub struct Stats {
     pub unsealed: u64,
 }
 
-/// What came since some time, runs that are no councils' and no assemblies' counted from the first of these on.
+/// What came since some time, of runs, conversations and everything else that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recent {
     /// How many runs.
@@ -63,15 +67,16 @@ const COUNTS: &str = "SELECT \
     (SELECT COUNT(*) FROM imported), \
     (SELECT COUNT(*) FROM body), \
     (SELECT CAST(COALESCE(SUM(LENGTH(text)), 0) AS BIGINT) FROM body), \
-    (SELECT CAST(COALESCE(SUM(LENGTH(data)), 0) AS BIGINT) FROM record)";
+    (SELECT CAST(COALESCE(SUM(LENGTH(data)), 0) AS BIGINT) FROM record), \
+    (SELECT COUNT(DISTINCT run) FROM record WHERE run LIKE 'turns/%'), \
+    (SELECT COUNT(*) FROM record WHERE run LIKE 'turns/%')";
 
-/// What came since a time.
+/// What came since a time. A head is canonical JSON, so that it begins with `{"at":"` and a time of one form.
 const RECENT: &str = "SELECT \
     (SELECT COUNT(*) FROM run WHERE opened_ms >= $1), \
     COUNT(*), \
     CAST(COALESCE(SUM(LENGTH(head) + COALESCE(LENGTH(data), 0)), 0) AS BIGINT) \
-    FROM record WHERE seq >= (SELECT MIN(record.seq) FROM record JOIN run ON run.run = record.run \
-                              WHERE record.n = 0 AND run.opened_ms >= $1)";
+    FROM record WHERE SUBSTR(head, 8, 24) >= $2";
 
 impl Store {
     /// Counts what there is, and what came since a time (in milliseconds since the Unix epoch).
@@ -79,8 +84,8 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn stats(&self, since_ms: i64) -> Result<Stats, Error> {
-        let rows = self.rows(sql(COUNTS), &[Column::Int; 11]).await?;
-        let recent = self.rows(sql(RECENT).bind(since_ms), &[Column::Int; 3]).await?;
+        let rows = self.rows(sql(COUNTS), &[Column::Int; 13]).await?;
+        let recent = self.rows(sql(RECENT).bind(since_ms).bind(rfc3339(since_ms)), &[Column::Int; 3]).await?;
         let count = |at| rows.first().map_or(0, |row| row.count(at));
         let came = |at| recent.first().map_or(0, |row| row.count(at));
         let sealed = match self.last_sealed().await? {
@@ -96,6 +101,8 @@ impl Store {
             erased: count(2),
             runs: count(3),
             open: count(4),
+            conversations: count(11),
+            conversation_records: count(12),
             signed: count(5),
             held: count(6),
             imported: count(7),

@@ -53,7 +53,7 @@ pub enum Error {
     #[error("no such file")]
     Missing,
     /// It leads out of its scope.
-    #[error("it leads out of its scope")]
+    #[error("it leads out of its workspace or tenant; `--root` names a wider workspace")]
     Outside,
     /// It is longer than what is read.
     #[error("it is longer than the {} bytes that are read", crate::tree::BYTES)]

@@ -58,6 +58,9 @@ const ENDING: Duration = Duration::from_millis(2_500);
 /// How long tasks get to be dropped; only one that waits for standard input needs it.
 const DROPPING: Duration = Duration::from_millis(100);
 
+/// How many threads may compute and wait apart: 16 jobs of 64 reviews each, and what these have read.
+const THREADS: usize = 2_048;
+
 /// Councils of agents whose decisions you can audit.
 #[derive(Debug, Parser)]
 #[command(
@@ -128,6 +131,8 @@ pub fn run() -> ExitCode {
         Command::Sweep(_) | Command::Mcp(_) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
+    // Each review of a sweep is on a thread of its own and waits there for others: there has to be one more at any time.
+    builder.max_blocking_threads(THREADS);
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),

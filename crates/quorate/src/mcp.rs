@@ -3,7 +3,7 @@
 //!
 //! `tool` says what a tool is and `tools/` has one file for each; `jobs` keeps what takes longer than a call;
 //! `conversations` are the manifests that were given; `root` confines paths; `stdio` and `http` are the transports. The
-//! library that speaks the protocol is named here, in `tool`, `caller`, `failure` and the transports alone.
+//! library that speaks the protocol is named here, in `tool`, `caller`, `failure`, `screen` and the transports alone.
 
 mod caller;
 mod conversation;
@@ -11,8 +11,11 @@ mod conversations;
 mod failure;
 pub mod http;
 mod jobs;
+mod parameters;
 mod progress;
 mod root;
+mod schema;
+mod screen;
 pub mod stdio;
 mod tool;
 mod tools;
@@ -22,12 +25,14 @@ use std::sync::Arc;
 
 use quorate_diagnostics::Report;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool as About,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as About,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::Semaphore;
 
+use crate::service::apart::apart;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::root_of;
@@ -40,12 +45,15 @@ use jobs::Jobs;
 use root::Root;
 use tool::{Effect, Entry};
 
+/// How many calls compute at once that are no jobs. The others wait.
+const LOOKING: usize = 16;
+
 /// A manifest whose conversation is offered.
 #[derive(Debug, Clone, Default)]
 pub struct Manifest {
     /// The id that its conversation goes by, beside the manifest's own and its substrate's.
     pub id: Option<String>,
-    /// Where it is.
+    /// Where it is: from the root where one is said, else from the working directory.
     pub path: PathBuf,
 }
 
@@ -70,6 +78,8 @@ pub struct Served {
     jobs: Jobs,
     conversations: Conversations,
     tools: Vec<Entry>,
+    /// Tools that compute and are no jobs.
+    looking: Semaphore,
     read_only: bool,
 }
 
@@ -81,10 +91,13 @@ impl Served {
     pub async fn open(environment: &Environment, request: &Request) -> Result<(Arc<Served>, Report), Stop> {
         let places = Places::default();
         let host = Host::new();
-        let (conversations, report) = Conversations::open(environment, &places, &host, request)?;
         let dir = root_of(environment, request.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
-        let environment = Environment { directory: root.dir().to_owned(), ..environment.clone() };
+        let within = Environment { directory: root.dir().to_owned(), ..environment.clone() };
+        // What is said together with a root is said from there.
+        let from = if request.root.is_some() { &within } else { environment };
+        let (conversations, report) = Conversations::open(from, &places, &host, request)?;
+        let environment = within;
         let mut tools = tools::all();
         tools.retain(|tool| !request.read_only || tool.effect == Effect::Reads);
         if conversations.is_empty() {
@@ -92,13 +105,21 @@ impl Served {
         }
         let jobs = Jobs::default();
         let read_only = request.read_only;
-        let served = Served { environment, places, host, root, jobs, conversations, tools, read_only };
+        let looking = Semaphore::new(LOOKING);
+        let served =
+            Served { environment, places, host, root, jobs, conversations, tools, looking, read_only };
         Ok((Arc::new(served), report))
     }
 
     /// Ends all jobs, and with them the members that they have asked.
     pub fn close(&self) {
         self.jobs.end();
+    }
+
+    /// Does what computes on a thread of its own.
+    async fn apart<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let _looking = self.looking.acquire().await;
+        apart(work).await
     }
 
     /// Why there is no tool of a name.
@@ -148,9 +169,32 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let served = &self.0;
         let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
-            return Ok(served.no_tool(&request.name).result(&served.environment.redacted).into());
+            return Err(served.no_tool(&request.name).error(&served.environment.redacted));
         };
         let caller = Caller::of(context);
-        Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await.into())
+        Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await?.into())
+    }
+
+    /// The library gives a request whose parameters it cannot read as one that it does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, .. } = request;
+        Err(match method.as_str() {
+            "tools/call" => ErrorData::invalid_params(
+                "tools/call takes `name`, a string, and `arguments`, an object of what the tool takes",
+                None,
+            ),
+            "tools/list" | "initialize" | "ping" => {
+                ErrorData::invalid_params(format!("the parameters of {method} cannot be read"), None)
+            }
+            _ => ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("there is no method `{method}` here"),
+                None,
+            ),
+        })
     }
 }

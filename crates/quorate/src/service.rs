@@ -1,6 +1,7 @@
 //! Use cases, one module each, and what they share. A front end parses, calls one of these, and renders; it decides
 //! nothing.
 
+pub mod apart;
 pub mod artifact;
 pub mod audit;
 pub mod check;

@@ -92,7 +92,7 @@ async fn talk(place: &Place) -> Value {
                 asked.push((trigger, failed));
             }
         };
-        drive(runner, Until::Idle, told).await.expect("a talk");
+        drive(runner, Until::Idle, None, told).await.expect("a talk");
     }
     let (runner, _hold) = runner.unwrap();
     runner.close(Duration::from_secs(5)).await.expect("records");

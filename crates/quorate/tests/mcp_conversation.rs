@@ -84,7 +84,7 @@ async fn a_conversation_is_read_from_any_side() {
     let wrong = client.refused("get_messages", json!({"conversationId": "other"})).await;
     assert_eq!(wrong["code"], "quorate:conversation_unknown");
     assert!(wrong["help"].as_str().unwrap().contains("talk"));
-    let wrong = client.refused("get_messages", json!({"conversationId": "talk", "limit": 0})).await;
+    let wrong = client.malformed("get_messages", json!({"conversationId": "talk", "limit": 0})).await;
     assert!(wrong["message"].as_str().unwrap().contains("`limit`"));
 }
 
@@ -253,7 +253,7 @@ async fn state_is_read_and_replaced() {
     client.call("kv_set", json!({"key": key, "value": {"n": 1}})).await;
     assert_eq!(client.call("kv_get", json!({"key": key})).await["value"]["n"], 1);
     assert!(place.run(&["state", "swarm.yaml", "ada"]).expect(0).stdout.contains("calm"));
-    let refused = client.refused("kv_set", json!({"key": "ada", "value": 7})).await;
+    let refused = client.malformed("kv_set", json!({"key": "ada", "value": 7})).await;
     assert!(refused["message"].as_str().unwrap().contains("`value`"), "{refused}");
 }
 

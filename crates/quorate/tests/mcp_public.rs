@@ -135,7 +135,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
         say(&ready.runtime, text, "eve").await.expect("a server that listens");
         let (mut runner, _hold) =
             ready.runner(Begin::First, Arc::new(Fan::default())).await.expect("a start");
-        drive(&mut runner, Until::Once, |_| {}).await.expect("a talk");
+        drive(&mut runner, Until::Once, None, |_| {}).await.expect("a talk");
         runner.close(Duration::from_secs(5)).await.expect("records");
         assert!(!Reading::new(&ready.runtime).last(None).await.expect("turns").is_empty());
     }

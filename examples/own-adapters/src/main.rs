@@ -32,7 +32,7 @@ async fn main() {
     let ready = runtime.ready().await.expect("a ledger");
     say(&ready.runtime, "Is anybody there?", "user").await.expect("a wall to write on");
     let (mut runner, _hold) = ready.runner(Begin::First, Arc::new(Fan::default())).await.expect("a start");
-    drive(&mut runner, Until::Idle, |_| {}).await.expect("a talk");
+    drive(&mut runner, Until::Idle, ready.runtime.wall, |_| {}).await.expect("a talk");
     runner.close(Duration::from_secs(1)).await.expect("records");
     for turn in Reading::new(&ready.runtime).last(None).await.expect("turns") {
         println!("{}: {}", turn.participant, turn.content);

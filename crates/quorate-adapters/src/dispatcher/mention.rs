@@ -4,6 +4,7 @@
 //! `boundary: word` in the block asks of every mention that no word goes on behind it, so that `@Reviewer` does not
 //! select a `Rev`.
 
+mod near;
 pub mod parser;
 
 use std::sync::Arc;
@@ -58,6 +59,10 @@ impl Dispatcher for Mention {
         }
         let mentioned = |one: &&Participant| mentions(&trigger.content, &one.display_name, self.boundary);
         Ok(candidates(&input, self.reentry).filter(mentioned).map(|one| one.id.clone()).collect())
+    }
+
+    fn misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
+        near::misses(text, participants, self.boundary)
     }
 
     /// Names that cannot be written without selecting somebody else too.

@@ -91,6 +91,12 @@ pub trait Dispatcher: Send + Sync {
     /// Who speaks next, in order, each once.
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error>;
 
+    /// Who was probably meant where a text names nobody: a sentence for each, for the one who wrote it.
+    fn misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
+        let _ = (text, participants);
+        Vec::new()
+    }
+
     /// What a person should know about this roster before it runs: names that select each other, nobody who could
     /// ever be named. Shown by `check` as warnings.
     fn cautions(&self, participants: &[Participant]) -> Vec<String> {

@@ -103,6 +103,17 @@ impl Dest {
         }
     }
 
+    /// Whether it lies in a folder of Git's own: what is put there, hooks first of all, runs without anybody's doing. Some
+    /// file systems take other names for `.git`, too.
+    pub fn is_gits(&self) -> bool {
+        let ignored = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        self.0.split('/').any(|name| {
+            let name: String = name.chars().filter(ignored).collect();
+            let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_lowercase();
+            matches!(name.as_str(), ".git" | "git~1")
+        })
+    }
+
     /// The path.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -191,6 +202,9 @@ pub enum Unfit {
         /// Why they cannot both be.
         why: &'static str,
     },
+    /// A file lies in Git's own folder.
+    #[error("{0} lies in .git, which is Git's own: what is put there runs by itself")]
+    Gits(Dest),
     /// It is larger than a package may be.
     #[error("{0}")]
     TooLarge(String),
@@ -200,7 +214,7 @@ impl Package {
     /// A package that can be installed.
     ///
     /// # Errors
-    /// When its slug is none, two files clash, or it is too large.
+    /// When its slug is none, two files clash, one lies in Git's own folder, or it is too large.
     pub fn new(
         slug: impl Into<String>,
         version: impl Into<String>,
@@ -219,6 +233,9 @@ impl Package {
         }
         if pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() > TOTAL {
             return Err(Unfit::TooLarge(format!("its files have more than {} MiB together", TOTAL >> 20)));
+        }
+        if let Some(piece) = pieces.iter().find(|piece| piece.dest.is_gits()) {
+            return Err(Unfit::Gits(piece.dest.clone()));
         }
         for (at, second) in pieces.iter().enumerate() {
             for first in &pieces[..at] {
@@ -306,6 +323,25 @@ mod tests {
         ];
         for text in out {
             assert!(Dest::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_installed_into_gits_own_folder() {
+        let gits = |text: &str| Dest::parse(text).expect(text).is_gits();
+        for text in [
+            ".git/hooks/post-checkout",
+            ".GIT/config",
+            "sub/.git/hooks/x",
+            "git~1/x",
+            ".git./x",
+            ".g\u{200c}it/x",
+            ".git::$INDEX/x",
+        ] {
+            assert!(gits(text), "{text}");
+        }
+        for text in [".gitignore", ".github/workflows/x.yml", ".gitattributes", "git/x", "x.git/y"] {
+            assert!(!gits(text), "{text}");
         }
     }
 

@@ -56,7 +56,9 @@ impl Runner {
                 if self.swarm.flags.on_idle {
                     self.hooks.idle(cycle);
                 }
-                return self.nobody(trigger, None, cost, started).await;
+                let misses = self.swarm.dispatcher.misses(&trigger.content, &self.roster);
+                let why = (!misses.is_empty()).then(|| misses.join(" "));
+                return self.nobody(trigger, why, cost, started).await;
             }
             Selected::Named(selected, _) => selected,
             Selected::Undecided(why, cost) => {

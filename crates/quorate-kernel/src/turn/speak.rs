@@ -11,12 +11,9 @@ use tokio::time::Instant;
 use super::{Prompt, Runner, Said, Scene, Speaker, Spoken};
 use crate::call;
 use crate::consultation::{Ended, object};
-use crate::conversation::{Speaking, key};
+use crate::conversation::{LONGEST_TURN, Speaking, key};
 use crate::ports::ledger;
 use crate::ports::telemetry::What;
-
-/// The longest turn, in bytes. Whoever says more has failed: a conversation would carry it on for ever.
-const LONGEST: usize = 1 << 20;
 
 impl Runner {
     /// Asks one participant.
@@ -121,12 +118,13 @@ fn said(ended: Ended) -> Result<Said, (&'static str, String)> {
     let status = ended.status();
     match ended.result {
         Consultation::Answered(answer) => match Answer::read(&answer) {
-            Some(turn) if turn.content.len() <= LONGEST => {
+            Some(turn) if turn.content.len() <= LONGEST_TURN => {
                 Ok(Said { content: turn.content, meta: turn.meta, state: turn.state, posted: ended.posted })
             }
-            Some(turn) => {
-                Err(("failed", format!("it said {} bytes; a turn has at most {LONGEST}", turn.content.len())))
-            }
+            Some(turn) => Err((
+                "failed",
+                format!("it said {} bytes; a turn has at most {LONGEST_TURN}", turn.content.len()),
+            )),
             None => Err(("failed", "it said nothing".to_owned())),
         },
         Consultation::Absent(why) => Err((status, ended.message.unwrap_or_else(|| absent(why).to_owned()))),

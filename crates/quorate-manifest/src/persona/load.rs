@@ -144,7 +144,11 @@ impl Round<'_> {
         let layer = match self.read(spot, Doctype::Persona) {
             Read::Layer(layer) => layer,
             Read::Missing => return Err(unmet("it is not there".to_owned())),
-            Read::Outside => return Err(unmet("it leads out of its scope".to_owned())),
+            Read::Outside => {
+                return Err(unmet(
+                    "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
+                ));
+            }
             Read::Unreadable(why) => {
                 return Err(unmet(format!("`{}` cannot be read: {why}", self.shown(spot))));
             }

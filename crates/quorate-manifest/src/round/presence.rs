@@ -58,7 +58,7 @@ impl Round<'_> {
                 Some(EntryKind::Directory) => Presence::Folder,
                 Some(EntryKind::Other) => {
                     return Presence::Absent(format!(
-                        "`{}` leads out of its scope, or nowhere",
+                        "`{}` leads out of its workspace or tenant, or nowhere",
                         self.shown(&here)
                     ));
                 }

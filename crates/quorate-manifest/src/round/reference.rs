@@ -31,7 +31,11 @@ impl Unresolved {
     }
 
     fn outside() -> Self {
-        Unresolved { why: "it leads out of its scope".to_owned(), outside: true, near: None }
+        Unresolved {
+            why: "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
+            outside: true,
+            near: None,
+        }
     }
 }
 

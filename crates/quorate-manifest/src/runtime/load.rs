@@ -51,7 +51,12 @@ fn participants<'l>(round: &Round<'_>, layer: &'l Layer, report: &mut Report) ->
 
 /// Whether a role is the path of a file, relative to the manifest; else it is the text itself (K9).
 pub fn is_role_file(role: &str) -> bool {
-    !role.contains('\n') && ROLE_FILES.iter().any(|end| role.ends_with(end))
+    // An ending has no other bytes than ASCII, so that what is cut off of the role is a text.
+    let ends = |end: &&str| {
+        let at = role.len().checked_sub(end.len());
+        at.and_then(|at| role.get(at..)).is_some_and(|found| found.eq_ignore_ascii_case(end))
+    };
+    !role.contains('\n') && ROLE_FILES.iter().any(|end| ends(&end))
 }
 
 /// A role that is a file has to be there.
@@ -62,7 +67,7 @@ fn role(round: &Round<'_>, layer: &Layer, participant: &Node, at: usize, report:
         return;
     }
     let why = match layer.spot.beside(path) {
-        Err(_) => "it leads out of its scope".to_owned(),
+        Err(_) => "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
         Ok(spot) => match round.presence(&spot) {
             Presence::File => return,
             Presence::Folder => "it is a folder".to_owned(),

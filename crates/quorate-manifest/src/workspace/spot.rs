@@ -24,7 +24,7 @@ pub struct Spot {
 
 /// A path that leads out of its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it leads out of its scope")]
+#[error("it leads out of its workspace or tenant; `--root` names a wider workspace")]
 pub struct Escape;
 
 impl Scope {

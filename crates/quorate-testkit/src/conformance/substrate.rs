@@ -16,7 +16,8 @@ use serde_json::json;
 
 use super::state::nested;
 pub use talk::{
-    keeps_what_is_said, refuses_or_keeps_odd_authors, shows_windows, tells_what_is_newer, tells_who_it_is,
+    keeps_what_is_said, refuses_or_keeps_odd_authors, refuses_what_is_too_long, shows_windows,
+    tells_what_is_newer, tells_who_it_is,
 };
 pub use waiting::tells_when_something_changed;
 pub use writers::{takes_a_key_once, takes_many_writers};
@@ -33,6 +34,7 @@ pub async fn all(new: impl Fn() -> Box<Open>) {
     keeps_what_is_said(&*new()).await;
     refuses_or_keeps_odd_authors(&*new()).await;
     refuses_what_nests_too_deep(&*new()).await;
+    refuses_what_is_too_long(&*new()).await;
     tells_what_is_newer(&*new()).await;
     shows_windows(&*new()).await;
     takes_a_key_once(&*new()).await;

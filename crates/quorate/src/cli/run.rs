@@ -139,26 +139,30 @@ async fn drive_it(
     }
     let mut went = Went::new(if arguments.watch { Keeps::Last } else { Keeps::All });
     let watching = &sinks.watching;
-    let driven = or_interrupted(drive(&mut runner, arguments.until(), |step| match step {
-        Step::Cycled(cycled) => {
-            watching.clear();
-            if let (true, Cycled::Asked { appended, .. }) = (human, &cycled) {
-                for turn in appended {
-                    terminal.data(&conversation::turn(turn, terminal.stdout));
+    let driven =
+        or_interrupted(drive(&mut runner, arguments.until(), ready.runtime.wall, |step| match step {
+            Step::Cycled(cycled) => {
+                watching.clear();
+                if let (true, Cycled::Asked { appended, .. }) = (human, &cycled) {
+                    for turn in appended {
+                        terminal.data(&conversation::turn(turn, terminal.stdout));
+                    }
                 }
+                went.take(cycled);
             }
-            went.take(cycled);
-        }
-        Step::Waiting => watching.waiting(),
-        Step::Trouble(stop, pause) => {
-            watching.clear();
-            terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
-            terminal.talk(&format!("trying again in {} s", pause.as_secs()));
-        }
-    }))
-    .await;
+            Step::Waiting => watching.waiting(),
+            Step::Over => went.over = true,
+            Step::Trouble(stop, pause) => {
+                watching.clear();
+                terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+                terminal.talk(&format!("trying again in {} s", pause.as_secs()));
+            }
+        }))
+        .await;
     watching.clear();
     let interrupted = matches!(driven, Err(Interrupted));
+    // Nobody waits any more, unless somebody interrupts that, too: then hooks have as long as everything else.
+    let interrupted = interrupted || or_interrupted(runner.settle_hooks()).await.is_err();
     if interrupted {
         ready.store.hurry();
     }

@@ -81,6 +81,7 @@ async fn said(arguments: Arguments, environment: &Environment, terminal: &Termin
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
     let turn = talk::say(&runtime, &text, &arguments.by).await?;
+    runtime.misses(&turn.content).iter().for_each(|miss| terminal.talk(miss));
     terminal.data(&match format {
         Tabular::Human => format!("{}\n", turn.id),
         Tabular::Json => format!("{:#}\n", conversation::turn_json(&turn)),

@@ -1,16 +1,23 @@
-//! Why a tool gave nothing: a code and what it says, as a tool's error and not as one of the protocol, since clients
-//! show the former to whoever asked.
+//! Why a tool gave nothing, with a code. What a call asks for and cannot have is the tool's error, which clients show to
+//! whoever asked; a call that does not fit its tool is one of the protocol.
+//!
+//! The text says everything. What programs read stands beside it, in `_meta` and `data`: clients hold the structured
+//! content of a result against the tool's output schema, of errors, too.
 
 use std::sync::Arc;
 
 use quorate_diagnostics::render::{concise, json};
 use quorate_diagnostics::{Body, RefusalCode, codes};
 use quorate_kernel::ports::{state, substrate};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
+use super::parameters::{told, told_json};
 use crate::service::redaction::InForce;
 use crate::service::stop::{Stop, chain};
+
+/// The key of a result's `_meta` that has `{code, message, help}`.
+const META: &str = "quorate/error";
 
 /// Why a tool gave nothing. A job keeps it for everybody who asks later.
 #[derive(Debug, Clone)]
@@ -22,6 +29,8 @@ pub(super) struct Failure {
     diagnostics: Option<Arc<Value>>,
     /// For people.
     text: String,
+    /// Whether the call does not fit what `tools/list` says of the tool.
+    pub(super) malformed: bool,
 }
 
 impl Failure {
@@ -35,15 +44,36 @@ impl Failure {
         Failure::new(codes::USAGE, Body::new(message).help(help))
     }
 
-    /// As a tool's result: the text for people, and `{code, message, help}` for programs, both without secrets.
+    /// The call does not fit what `tools/list` says of the tool.
+    pub(super) fn malformed(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure { malformed: true, ..Failure::usage(message, help) }
+    }
+
+    /// As a tool's result, without secrets.
     pub(super) fn result(&self, redacted: &InForce) -> CallToolResult {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.shown(&self.text))]);
+        let mut meta = MetaObject::new();
+        meta.insert(META.to_owned(), self.object(redacted));
+        result.meta = Some(meta);
+        result
+    }
+
+    /// As an error of the protocol, without secrets.
+    pub(super) fn error(&self, redacted: &InForce) -> ErrorData {
+        let text = match &self.help {
+            Some(help) => format!("{} ({help})", self.message),
+            None => self.message.clone(),
+        };
+        ErrorData::invalid_params(redacted.shown(&text), Some(self.object(redacted)))
+    }
+
+    /// `{code, message, help}`, for programs.
+    fn object(&self, redacted: &InForce) -> Value {
         let mut object = json!({"code": self.code, "message": self.message, "help": self.help});
         if let Some(all) = &self.diagnostics {
             object["diagnostics"] = (**all).clone();
         }
-        let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.shown(&self.text))]);
-        result.structured_content = Some(redacted.shown_json(object));
-        result
+        redacted.shown_json(object)
     }
 }
 
@@ -53,12 +83,18 @@ impl From<Stop> for Failure {
         let first = report.refusals.first();
         let said = report.refusals.len() + report.warnings.len();
         let places = report.refusals.iter().any(|one| one.body.place.is_some());
+        let diagnostics = (said > 1 || places).then(|| {
+            let mut all = json::diagnostics(report);
+            told_json(&mut all);
+            Arc::new(all)
+        });
         Failure {
             code: first.map_or(codes::USAGE.as_str(), |one| one.code.as_str()),
-            message: stop.first(),
-            help: first.and_then(|one| one.body.help.clone()),
-            diagnostics: (said > 1 || places).then(|| Arc::new(json::diagnostics(report))),
-            text: concise(report).trim_end().to_owned(),
+            message: told(&stop.first()),
+            help: first.and_then(|one| one.body.help.as_deref().map(told)),
+            diagnostics,
+            text: told(concise(report).trim_end()),
+            malformed: false,
         }
     }
 }

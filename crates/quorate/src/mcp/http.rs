@@ -1,5 +1,6 @@
 //! MCP over streamable HTTP, on the loopback interface unless said. `guard` looks at who asks before anything is read.
 
+mod body;
 mod guard;
 mod sessions;
 
@@ -14,6 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
+use super::screen::LONGEST;
 use super::{Served, Server};
 use crate::service::stop::{Class, Stop};
 use guard::Guard;
@@ -76,7 +78,8 @@ impl Listening {
     pub async fn serve(self, served: &Arc<Served>) -> Result<(), Stop> {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
-        let config = StreamableHttpServerConfig::default();
+        let mut config = StreamableHttpServerConfig::default();
+        config.max_request_body_bytes = LONGEST;
         // When this future is dropped, connections that are open end with it.
         let ends = config.cancellation_token.clone().drop_guard();
         // `guard` knows more of Host than the library, so that it alone decides; Origin is held twice.
@@ -90,6 +93,7 @@ impl Listening {
         let guard = Arc::new(Guard::new(self.address, self.request.token.as_deref(), self.request.origins));
         let router = Router::new()
             .route_service(PATH, service)
+            .layer(middleware::from_fn(body::screened))
             .layer(middleware::from_fn_with_state(guard, guard::guarded));
         let ended = axum::serve(self.listener, router).await;
         drop(ends);

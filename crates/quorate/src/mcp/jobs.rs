@@ -18,14 +18,15 @@ use tokio::time::Instant;
 use super::caller::Caller;
 use super::failure::Failure;
 use super::progress::{Progress, Reporter};
+use crate::service::apart::apart;
 
 /// How many jobs are at work at once. Each may ask several members.
 const RUNNING: usize = 16;
 /// How many jobs that have ended are remembered; the oldest are forgotten.
 const ENDED: usize = 256;
 
-/// How long a cancellation waits for a job's end: members have two seconds to end.
-const ENDING: Duration = Duration::from_secs(5);
+/// How long a cancellation waits until the work is dropped. It is dropped when it next waits for something.
+const DROPPING: Duration = Duration::from_millis(500);
 
 /// How a job stands.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +70,7 @@ pub(super) enum Leaves {
 
 struct Job {
     id: String,
-    leaves: Leaves,
+    ending: Arc<Ending>,
     state: watch::Receiver<State>,
     task: AbortHandle,
 }
@@ -77,6 +78,11 @@ struct Job {
 impl Job {
     fn running(&self) -> bool {
         self.state.borrow().outcome.is_none()
+    }
+
+    /// Whether its work is not dropped yet: what was cancelled may still compute.
+    fn works(&self) -> bool {
+        Arc::strong_count(&self.ending) > 1
     }
 }
 
@@ -118,8 +124,8 @@ impl Jobs {
         standing(&job, waited)
     }
 
-    /// Ends a job, and returns when its work is dropped; false where it had ended by itself. An error where the work is
-    /// not dropped soon: it is, when it next waits for something.
+    /// Ends a job; false where it had ended by itself. Where the work computes something it is dropped after that, and
+    /// nobody waits for it.
     pub(super) async fn cancel(&self, id: &str) -> Result<bool, Failure> {
         let job = self.find(id)?;
         if !job.running() {
@@ -127,18 +133,10 @@ impl Jobs {
         }
         job.task.abort();
         let mut state = job.state.clone();
-        // Work is dropped where it waits for something; what it computes until then is not bounded.
-        let ended = tokio::time::timeout(ENDING, state.wait_for(|state| state.outcome.is_some())).await;
-        let Ok(ended) = ended else {
-            let body = Body::new(format!(
-                "cannot end job `{id}` within {} s: it computes something",
-                ENDING.as_secs()
-            ));
-            let help = "it ends when that is done; ask with `job_poll`";
-            return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
-        };
-        let outcome = ended.map(|state| state.outcome.clone());
-        Ok(!matches!(outcome, Ok(Some(Ok(_)))))
+        let _ = tokio::time::timeout(DROPPING, state.wait_for(|state| state.outcome.is_some())).await;
+        job.ending.with(Err(ended(CANCELLED, job.ending.leaves)));
+        let outcome = job.state.borrow().outcome.clone();
+        Ok(!matches!(outcome, Some(Ok(_))))
     }
 
     /// Ends all jobs.
@@ -151,24 +149,25 @@ impl Jobs {
         W: Future<Output = Result<Json, Failure>> + Send + 'static,
     {
         let mut all = self.locked();
-        if all.values().filter(|job| job.running()).count() >= RUNNING {
+        if all.values().filter(|job| job.works()).count() >= RUNNING {
             let body = Body::new(format!("{RUNNING} jobs are at work already"));
             let help = "wait until one has ended (`job_poll`), or cancel one (`job_cancel`)";
             return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
         }
         while all.len() >= ENDED {
-            let Some(oldest) = all.iter().find(|(_, job)| !job.running()).map(|(at, _)| *at) else { break };
+            let Some(oldest) = all.iter().find(|(_, job)| !job.works()).map(|(at, _)| *at) else { break };
             all.remove(&oldest);
         }
         let (sender, state) = watch::channel(State::default());
-        let ending = Ending { state: sender.clone(), leaves };
+        let ending = Arc::new(Ending { state: sender.clone(), leaves });
+        let ends = Ends(ending.clone());
         let work = work(Arc::new(Reporter::new(sender)));
-        let task = tokio::spawn(async move {
+        let task = tokio::spawn(apart(async move {
             let outcome = work.await;
-            ending.with(outcome);
-        });
+            ends.0.with(outcome);
+        }));
         let id = format!("j{}", &entropy::run_id()[1..]);
-        let job = Arc::new(Job { id, leaves, state, task: task.abort_handle() });
+        let job = Arc::new(Job { id, ending, state, task: task.abort_handle() });
         let at = all.keys().next_back().map_or(0, |last| last + 1);
         all.insert(at, job.clone());
         Ok(job)
@@ -228,7 +227,7 @@ fn standing(job: &Job, waited: Waited) -> Result<Standing, Failure> {
     match waited {
         Waited::Ended(outcome) => Ok(standing(Some(outcome?), None)),
         Waited::NotYet(progress) => Ok(standing(None, Some(progress))),
-        Waited::Deserted => Err(ended("the request was taken back", job.leaves)),
+        Waited::Deserted => Err(ended("the request was taken back", job.ending.leaves)),
     }
 }
 
@@ -243,7 +242,10 @@ fn ended(why: &str, leaves: Leaves) -> Failure {
     Failure::new(codes::JOB_ENDED, body.help(help))
 }
 
-/// Sees to it that whoever waits learns of a job's end, however it ends.
+/// Why a job has no result that was ended early.
+const CANCELLED: &str = "it was cancelled";
+
+/// Tells whoever waits of a job's end.
 struct Ending {
     state: watch::Sender<State>,
     leaves: Leaves,
@@ -257,10 +259,13 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+/// Sees to it that whoever waits learns of a job's end, however it ends. The work has it.
+struct Ends(Arc<Ending>);
+
+impl Drop for Ends {
     fn drop(&mut self) {
-        let why = if std::thread::panicking() { "a bug of Quorate stopped it" } else { "it was cancelled" };
-        self.with(Err(ended(why, self.leaves)));
+        let why = if std::thread::panicking() { "a bug of Quorate stopped it" } else { CANCELLED };
+        self.0.with(Err(ended(why, self.0.leaves)));
     }
 }
 
@@ -324,21 +329,27 @@ mod tests {
         assert!(jobs.poll("j1", Duration::ZERO, &caller).await.is_err());
     }
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_job_that_computes_and_does_not_end_keeps_a_cancellation_for_a_bounded_time() {
+    #[tokio::test]
+    async fn a_job_that_computes_keeps_nobody_and_is_cancelled_at_once() {
+        // One thread for everything.
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let job = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
-            // The thread that it runs on is not given back.
             let _ = gone.recv();
-            std::future::pending().await
+            Ok(json!(1))
         });
         let job = job.await.unwrap().job;
-        let busy = tokio::time::timeout(ENDING * 3, jobs.cancel(&job)).await.expect("it is bounded");
-        assert!(format!("{:?}", busy.unwrap_err()).contains("cannot end job"));
-        drop(go);
-        assert!(jobs.cancel(&job).await.is_ok());
-        assert!(jobs.poll(&job, Duration::from_secs(60), &caller).await.is_err());
+        assert!(tokio::time::timeout(DROPPING * 4, jobs.cancel(&job)).await.expect("it is bounded").unwrap());
+        let why = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &caller).await.unwrap_err());
+        assert!(why.contains(CANCELLED), "{why}");
+        // It computes still, and counts as one of those that do.
+        assert!(jobs.locked().values().all(|job| job.works()));
+        go.send(()).unwrap();
+        while jobs.locked().values().any(|job| job.works()) {
+            tokio::task::yield_now().await;
+        }
+        // What it came to in the end makes no difference.
+        assert!(jobs.poll(&job, Duration::ZERO, &caller).await.is_err());
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! MCP over standard input and output: one client, and when it goes everything that it started ends.
 
+mod lines;
+
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
@@ -9,13 +11,15 @@ use rmcp::transport::stdio_pipes;
 
 use super::{Served, Server};
 use crate::service::stop::{Stop, chain};
+use lines::Lines;
 
 /// Serves until standard input ends. Answers that are on their way then get a few seconds.
 ///
 /// # Errors
 /// When what comes in is not MCP.
 pub async fn serve(served: &Arc<Served>) -> Result<(), Stop> {
-    match Server(served.clone()).serve(stdio_pipes()).await {
+    let (reader, writer) = stdio_pipes();
+    match Server(served.clone()).serve(Lines::new(reader, writer)).await {
         Ok(running) => {
             // How it came to an end makes no difference: it is one.
             let _ = running.waiting().await;

@@ -5,16 +5,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use rmcp::model::{self, CallToolResult, JsonObject, ToolAnnotations};
+use rmcp::model::{self, CallToolResult, ErrorData, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Served;
 use super::caller::Caller;
 use super::failure::Failure;
+use super::schema::{self, Side};
 
 /// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,10 @@ pub(super) trait Tool: 'static {
     ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
 }
 
-type Calling<'a> = Pin<Box<dyn Future<Output = CallToolResult> + Send + 'a>>;
+/// What comes of a call: an error where it does not fit the tool.
+type Called = Result<CallToolResult, ErrorData>;
+
+type Calling<'a> = Pin<Box<dyn Future<Output = Called> + Send + 'a>>;
 
 /// A tool, whatever it takes and gives.
 pub(super) struct Entry {
@@ -66,32 +69,29 @@ impl Entry {
         let annotations = ToolAnnotations::with_title(T::TITLE)
             .read_only(T::EFFECT == Effect::Reads)
             .destructive(T::EFFECT == Effect::Replaces);
-        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema::<T::Arguments>(Side::Taken)))
+        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema::of::<T::Arguments>(Side::Taken)))
             .with_title(T::TITLE)
-            .with_raw_output_schema(Arc::new(schema::<T::Output>(Side::Given)))
+            .with_raw_output_schema(Arc::new(schema::of::<T::Output>(Side::Given)))
             .with_annotations(annotations);
         Entry { name: T::NAME, effect: T::EFFECT, about, call: called::<T> }
     }
 
-    pub(super) async fn call(
-        &self,
-        served: &Arc<Served>,
-        arguments: JsonObject,
-        caller: &Caller,
-    ) -> CallToolResult {
+    pub(super) async fn call(&self, served: &Arc<Served>, arguments: JsonObject, caller: &Caller) -> Called {
         (self.call)(served, arguments, caller).await
     }
 }
 
 fn called<'a, T: Tool>(served: &'a Arc<Served>, arguments: JsonObject, caller: &'a Caller) -> Calling<'a> {
     Box::pin(async move {
-        let given = match read::<T::Arguments>(T::NAME, arguments) {
+        let redacted = &served.environment.redacted;
+        let given = match read(T::NAME, arguments) {
             Ok(arguments) => T::call(served, arguments, caller).await,
             Err(failure) => Err(failure),
         };
         match given.map(|given| serde_json::to_value(&given).expect("what tools give are plain objects")) {
-            Ok(given) => CallToolResult::structured(served.environment.redacted.shown_json(given)),
-            Err(failure) => failure.result(&served.environment.redacted),
+            Ok(given) => Ok(CallToolResult::structured(redacted.shown_json(given))),
+            Err(failure) if failure.malformed => Err(failure.error(redacted)),
+            Err(failure) => Ok(failure.result(redacted)),
         }
     })
 }
@@ -105,25 +105,6 @@ fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Fai
             "." => format!("`{tool}`: {why}"),
             path => format!("`{tool}`: the argument `{path}`: {why}"),
         };
-        Failure::usage(message, format!("`tools/list` shows the schema of what `{tool}` takes"))
+        Failure::malformed(message, format!("`tools/list` shows the schema of what `{tool}` takes"))
     })
-}
-
-#[derive(Clone, Copy)]
-enum Side {
-    Taken,
-    Given,
-}
-
-/// The schema of a type, all in one piece: not every client follows refs.
-fn schema<T: JsonSchema>(side: Side) -> Map<String, Value> {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.inline_subschemas = true;
-    if matches!(side, Side::Given) {
-        settings = settings.for_serialize();
-    }
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    let object = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
-    debug_assert_eq!(object.get("type").and_then(Value::as_str), Some("object"), "{object:?}");
-    object
 }

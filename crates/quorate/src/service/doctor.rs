@@ -87,11 +87,12 @@ async fn ledger(environment: &Environment, desk: &Desk) -> Vec<Check> {
         Ok(counted) => counted,
         Err(stop) => return vec![bad("ledger", said(&stop))],
     };
-    let Stats { records, runs, open, signed, recent, sealed, unsealed, .. } = &counted.stats;
+    let Stats { records, runs, open, conversations, signed, recent, sealed, unsealed, .. } = &counted.stats;
     checks.push(good(
         "ledger's size",
         format!(
-            "{records} records of {runs} runs ({open} open) in {} KiB; {} records in the last {} days",
+            "{records} records of {runs} runs ({open} open) and {conversations} {} in {} KiB; {} records in the last {} days",
+            if *conversations == 1 { "conversation" } else { "conversations" },
             counted.file_bytes.div_ceil(1024),
             recent.records,
             stats::DAYS

@@ -78,8 +78,13 @@ impl Manifests {
 /// # Errors
 /// When it is not.
 pub fn spot(root: &Path, file: &Path) -> Result<Spot, Stop> {
-    let below = file.strip_prefix(root).ok().and_then(|path| Spot::new(path.to_str()?).ok());
-    below.ok_or_else(|| {
+    let below = |root: &Path, file: &Path| Spot::new(file.strip_prefix(root).ok()?.to_str()?).ok();
+    // The root may be written with `..`, or be reached by a link; the file itself may be a link that is to be seen as one.
+    let really = || {
+        let folder = file.parent()?.canonicalize().ok()?;
+        below(&root.canonicalize().ok()?, &folder.join(file.file_name()?))
+    };
+    below(root, file).or_else(really).ok_or_else(|| {
         let message = format!("{} is not in the workspace {}", file.display(), root.display());
         Stop::new(Class::Usage, codes::USAGE, Body::new(message).help("say another --root"))
     })

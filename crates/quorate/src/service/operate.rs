@@ -100,12 +100,21 @@ pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemet
         Stop::configuration(codes::OPERATOR_FAILED, body.help(help))
     };
     let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
-    let failed = loop {
-        match runner.cycle().await? {
-            Cycled::Asked { failed, .. } => break failed,
-            Cycled::Idle { .. } | Cycled::Undecided { .. } => {}
-            Cycled::Spent { .. } => return Err(not("the calls of this run are spent")),
-            Cycled::Nothing => break Vec::new(),
+    let mut asked = async || -> Result<_, Stop> {
+        loop {
+            match runner.cycle().await? {
+                Cycled::Asked { failed, .. } => break Ok(failed),
+                Cycled::Idle { .. } | Cycled::Undecided { .. } => {}
+                Cycled::Spent { .. } => break Err(not("the calls of this run are spent")),
+                Cycled::Nothing => break Ok(Vec::new()),
+            }
+        }
+    };
+    let failed = match ready.runtime.wall {
+        None => asked().await?,
+        Some(wall) => {
+            let spent = |_| not("the time of this run is spent (`[budget] wall`)");
+            tokio::time::timeout(wall, asked()).await.map_err(spent)??
         }
     };
     runner.close(ENDING).await?;

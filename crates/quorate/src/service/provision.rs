@@ -1,6 +1,7 @@
 //! Provisioning: a package's files into a folder, and out of it again. This file owns what a caller says and gets;
 //! `install.rs`, `uninstall.rs` and `status.rs` are the use cases, `plan.rs` and `out.rs` say what becomes of one file,
-//! `carry.rs` does it in an order that a crash cannot hurt, and `setup.rs` owns what is remembered.
+//! `share.rs` what becomes of one that others share, `carry.rs` does it in an order that a crash cannot hurt, and `setup.rs`
+//! owns what is remembered.
 //!
 //! What is installed comes from any adapter of the provisioning port; how it is installed is the same for all.
 
@@ -13,6 +14,7 @@ pub mod merge;
 pub mod out;
 pub mod plan;
 pub mod setup;
+pub mod share;
 pub mod standing;
 pub mod status;
 pub mod uninstall;

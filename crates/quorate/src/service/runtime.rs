@@ -82,6 +82,8 @@ pub struct Runtime {
     ports: Ports,
     redactor: Redactor,
     max_calls: Option<u32>,
+    /// How long a run may take.
+    pub wall: Option<Duration>,
 }
 
 /// Reads a manifest and fills its ports. Nobody is asked and nothing is connected.
@@ -118,6 +120,7 @@ pub fn open(
         environment: environment.clone(),
         redactor: workspace.redaction.redactor,
         max_calls: request.max_calls.or(workspace.host.budget.calls),
+        wall: workspace.host.budget.wall,
         ports,
     })
 }

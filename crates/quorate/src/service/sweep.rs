@@ -12,6 +12,7 @@ use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name};
 use tokio::task::JoinSet;
 
+use super::apart::apart;
 use super::artifact::{self, Subject};
 use super::desk::Desk;
 use super::disk::{self, Found};
@@ -158,14 +159,14 @@ pub async fn sweep(
     let (desk, options) = (Arc::clone(desk), request.options.clone());
     let work = Arc::new(Work { desk, sitting, options, undecided, judged, watcher });
     let mut due = due.into_iter();
-    // One task each, so that the reviews share the processors; dropping the set drops them.
+    // A thread each, so that the reviews share the processors and keep nobody else; dropping the set drops them.
     let mut reviews = JoinSet::new();
     loop {
         while reviews.len() < request.jobs.max(1)
             && let Some((swept, draft)) = due.next()
         {
             let work = Arc::clone(&work);
-            reviews.spawn(async move { work.one(swept, draft).await });
+            reviews.spawn(apart(async move { work.one(swept, draft).await }));
         }
         match reviews.join_next().await {
             None => break,

@@ -6,11 +6,11 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ErrorCode};
 use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt as _};
+use rmcp::{RoleClient, ServiceError, ServiceExt as _};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -68,17 +68,42 @@ impl Client {
         }
     }
 
-    /// What a tool refuses with: `{code, message, help}`.
+    /// What a tool refuses with: `{code, message, help}`. What programs read stands beside the content: clients hold
+    /// structured content against the tool's output schema.
     #[track_caller]
     pub fn refused(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
         let at = std::panic::Location::caller();
         async move {
             let result = self.result(tool, arguments).await;
             assert_eq!(result.is_error, Some(true), "{at}: {result:?}");
-            let said =
-                result.structured_content.unwrap_or_else(|| panic!("{at}: it has no structured content"));
+            assert_eq!(result.structured_content, None, "{at}");
+            let meta = result.meta.unwrap_or_else(|| panic!("{at}: it has no _meta"));
+            let said = meta.0["quorate/error"].clone();
             let text = result.content[0].as_text().map(|text| text.text.clone()).unwrap_or_default();
             assert!(text.contains(said["code"].as_str().unwrap_or("no code")), "{at}: {text}");
+            said
+        }
+    }
+
+    /// What a call that does not fit its tool is refused with, as an error of the protocol.
+    #[track_caller]
+    pub fn malformed(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
+        let at = std::panic::Location::caller();
+        let request = CallToolRequestParams::new(tool.to_owned())
+            .with_arguments(arguments.as_object().cloned().expect("arguments are an object"));
+        async move {
+            let called = tokio::time::timeout(HANGS, self.service.call_tool(request)).await;
+            let Err(ServiceError::McpError(error)) = called.expect("it answers") else {
+                panic!("{at}: it is called")
+            };
+            assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{at}: {error:?}");
+            let said = error.data.clone().unwrap_or_else(|| panic!("{at}: it has no data"));
+            assert_eq!(said["code"], "quorate:usage", "{at}");
+            assert!(
+                error.message.contains(said["message"].as_str().unwrap_or("no message")),
+                "{at}: {error:?}"
+            );
+            assert!(error.message.contains(said["help"].as_str().unwrap_or("no help")), "{at}: {error:?}");
             said
         }
     }

@@ -170,6 +170,16 @@ impl Reading<'_> {
             }
         });
         let dest = dest.and_then(|dest| match Dest::parse(&dest) {
+            Ok(dest) if dest.is_gits() => {
+                let span = item.key("dest").map_or(0..0, |node| node.span.clone());
+                let body = Body::new(format!(
+                    "dest `{dest}` lies in .git, which is Git's own: what is put there runs by itself"
+                ));
+                let help =
+                    "install a script elsewhere, and have people set `core.hooksPath` or a hook of theirs";
+                self.refuse(span, &format!("{path}.dest"), body.help(help));
+                None
+            }
             Ok(dest) => Some(dest),
             Err(why) => {
                 let span = item.key("dest").map_or(0..0, |node| node.span.clone());

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use quorate_kernel::conversation::LONGEST_TURN;
+use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 
 use super::{Open, answer, append, assert_kept, everything, ids, is_unknown, keeps_stamps, said};
@@ -56,7 +58,7 @@ pub async fn keeps_what_is_said(open: &Open) {
     let nothing = substrate.read(None, 10).await.expect("an empty conversation can be read");
     assert!(nothing.turns.is_empty() && nothing.known);
     let (mut given, mut kept) = (Vec::new(), Vec::new());
-    let long = "0123456789abcde\n".repeat(20_000);
+    let long = "0123456789abcde\n".repeat(LONGEST_TURN / 16);
     for (at, content) in CONTENTS.into_iter().chain([&*long]).enumerate() {
         let mut turn = match kept.last() {
             Some(trigger) if at % 2 == 1 => answer(["bea", "José", "a/b:c"][at % 3], content, trigger),
@@ -83,6 +85,17 @@ pub async fn keeps_what_is_said(open: &Open) {
             turns.iter().zip(&given).for_each(|(turn, given)| assert_kept(turn, given, stamps));
         }
     }
+}
+
+/// A turn that is longer than a turn may be is refused, and nothing of it is there.
+///
+/// # Panics
+/// When it is taken.
+pub async fn refuses_what_is_too_long(open: &Open) {
+    let substrate = open();
+    let refused = substrate.append(said("ann", &"x".repeat(LONGEST_TURN + 1))).await;
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    assert!(everything(&*open(), 100).await.is_empty());
 }
 
 /// An author that a store cannot hold is refused, and nothing of the turn is there; every other one comes back.

@@ -87,6 +87,8 @@ pub struct Went {
     pub undecided: Last<(String, String)>,
     /// The turn for which no calls were left.
     pub spent: Option<String>,
+    /// Whether the time that it had was over.
+    pub over: bool,
     /// The turn that was being answered when it was interrupted, and who had not answered.
     pub unheard: Option<(String, Vec<String>)>,
 }
@@ -106,6 +108,7 @@ impl Went {
             passed: Last::new(most),
             undecided: Last::new(most),
             spent: None,
+            over: false,
             unheard: None,
         }
     }
@@ -139,7 +142,7 @@ impl Went {
 
     /// Whether whoever was to answer has answered.
     pub fn is_whole(&self) -> bool {
-        self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none()
+        self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none() && !self.over
     }
 }
 
@@ -257,6 +260,9 @@ pub fn went(went: &Went, told: bool) -> String {
     if let Some(trigger) = &went.spent {
         text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
     }
+    if went.over {
+        text.push_str("the time of this run is spent (`[budget] wall`); the next run goes on\n");
+    }
     if let Some((trigger, unheard)) = &went.unheard {
         let unheard = line(&unheard.join(", "));
         text.push_str(&format!("interrupted: the next run asks {unheard} again to answer {trigger}\n"));
@@ -299,6 +305,7 @@ pub fn went_json(runtime: &Runtime, went: &Went) -> String {
         "passed": turns(&went.passed),
         "undecided": turns(&went.undecided),
         "spent": went.spent,
+        "over": went.over,
         "interrupted": unheard,
     });
     if !omitted.is_empty() {

@@ -93,6 +93,10 @@ pub fn stats(counted: &Counted, look: Look) -> String {
         row("records", format!("{}, {} of heads and bodies", stats.records, size(stats.record_bytes))),
         row("texts", format!("{}, {}", stats.bodies, size(stats.body_bytes))),
         row("runs", format!("{}, {} of them open, {} signed", stats.runs, stats.open, stats.signed)),
+        row(
+            "conversations",
+            format!("{}, {} of the records", stats.conversations, stats.conversation_records),
+        ),
         row("kept or erased", format!("{} runs on hold, {} records erased", stats.held, stats.erased)),
         row("from elsewhere", format!("{} runs", stats.imported)),
         row(
@@ -110,8 +114,8 @@ pub fn stats(counted: &Counted, look: Look) -> String {
     finish(&table(&["what", "how much"], rows, 0, look.width), look)
 }
 
-/// `{ledger, file_bytes, records, record_bytes, erased, runs, open, signed, held, imported, bodies, body_bytes,
-/// recent: {days, runs, records, bytes}, checkpoint, checkpoint_at, unsealed}`.
+/// `{ledger, file_bytes, records, record_bytes, erased, runs, open, conversations, conversation_records, signed, held,
+/// imported, bodies, body_bytes, recent: {days, runs, records, bytes}, checkpoint, checkpoint_at, unsealed}`.
 pub fn stats_json(counted: &Counted) -> String {
     let Counted { ledger, file_bytes, stats } = counted;
     let object = json!({
@@ -122,6 +126,8 @@ pub fn stats_json(counted: &Counted) -> String {
         "erased": stats.erased,
         "runs": stats.runs,
         "open": stats.open,
+        "conversations": stats.conversations,
+        "conversation_records": stats.conversation_records,
         "signed": stats.signed,
         "held": stats.held,
         "imported": stats.imported,

@@ -138,7 +138,11 @@ pub(in crate::cli) fn status(standings: &[Standing], report: &Report, format: Ta
                     let (word, paint) = stands(file);
                     let word = paint.on(&format!("{word:<8}"));
                     let strategy = Paint::Faint.on(&format!("({})", file.strategy));
-                    let _ = writeln!(out, "  {word}  {}  {strategy}", line(&file.dest));
+                    let shared = match file.shared.as_slice() {
+                        [] => String::new(),
+                        others => format!(", shared with {}", line(&others.join(" and "))),
+                    };
+                    let _ = writeln!(out, "  {word}  {}  {strategy}{shared}", line(&file.dest));
                     out.push_str(&diff(&file.diff));
                 }
             }

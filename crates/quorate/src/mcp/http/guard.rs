@@ -1,5 +1,6 @@
 //! Who may ask: the Host has to be this server's, so that no name can be rebound to it; an Origin, which only browsers
-//! send, has to be allowed; and who has a token asks for it.
+//! send, has to be allowed; and who has a token asks for it. A page that is allowed is answered so that its browser shows
+//! it the answer, and a preflight is answered here.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -7,9 +8,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, ORIGIN, VARY, WWW_AUTHENTICATE,
+};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use quorate_kernel::entropy::sha256_hex;
@@ -56,6 +61,13 @@ impl fmt::Display for Origin {
     }
 }
 
+/// What a page asks a server of its own machine for, and what it is told. Browsers have no name for it in the library.
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// What a page may read of an answer beside what it always may.
+const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate";
+
 /// What is asked of every request.
 pub(super) struct Guard {
     address: SocketAddr,
@@ -70,7 +82,7 @@ impl Guard {
     }
 
     /// What is answered in place of what was asked for.
-    fn refuse(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+    fn refuse(&self, method: &Method, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
         let said = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
         if !self.is_ours(headers, uri) {
             return said("Host is not this server's: ask for it by the address that it listens on\n");
@@ -81,6 +93,9 @@ impl Guard {
         };
         if headers.get_all(ORIGIN).iter().any(foreign) {
             return said("Origin is not allowed: start the server with --allow-origin\n");
+        }
+        if let Some(answer) = preflight(method, headers) {
+            return Some(answer);
         }
         if self.token.as_ref().is_some_and(|token| !knows(headers, token)) {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
@@ -113,10 +128,42 @@ impl Guard {
 
 /// Lets through what may pass.
 pub(super) async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    match guard.refuse(request.headers(), request.uri()) {
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut answer = match guard.refuse(request.method(), request.headers(), request.uri()) {
+        Some(refused) if refused.status() == StatusCode::FORBIDDEN => return refused,
         Some(refused) => refused,
         None => next.run(request).await,
+    };
+    if let Some(origin) = origin {
+        let headers = answer.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.append(VARY, HeaderValue::from_static("Origin"));
     }
+    answer
+}
+
+/// The answer to a browser that asks whether a page may ask; its origin is allowed. It never sends a token.
+fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
+    let asks = method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if !asks {
+        return None;
+    }
+    let mut answer = StatusCode::NO_CONTENT.into_response();
+    let told = answer.headers_mut();
+    told.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    told.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    told.insert(VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
+    // A page that may ask may say with it what the protocol, this version or a later one, has it say.
+    if let Some(names) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        told.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    if headers.contains_key(REQUEST_PRIVATE_NETWORK) {
+        told.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    Some(answer)
 }
 
 /// Whether the token is known, in a time that does not tell how much of it is.
@@ -148,7 +195,9 @@ mod tests {
         for (name, value) in headers {
             all.append(name, HeaderValue::from_str(value).unwrap());
         }
-        guard.refuse(&all, &Uri::from_static("/mcp")).map(|response| response.status().as_u16())
+        guard
+            .refuse(&Method::POST, &all, &Uri::from_static("/mcp"))
+            .map(|response| response.status().as_u16())
     }
 
     #[test]
@@ -202,7 +251,7 @@ mod tests {
         let said = async |headers: &[(HeaderName, &'static str)]| {
             let headers =
                 headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-            let refused = guard.refuse(&headers, &Uri::from_static("/mcp")).unwrap();
+            let refused = guard.refuse(&Method::POST, &headers, &Uri::from_static("/mcp")).unwrap();
             let body = axum::body::to_bytes(refused.into_body(), 1_000).await.unwrap();
             String::from_utf8(body.to_vec()).unwrap()
         };

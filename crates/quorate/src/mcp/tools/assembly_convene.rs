@@ -125,7 +125,10 @@ impl Tool for AssemblyConvene {
 
     async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         if given.rounds.is_some_and(|rounds| !(1..=100).contains(&rounds)) {
-            return Err(Failure::usage("`rounds` is 1 to 100", "leave it out for what the manifest says"));
+            return Err(Failure::malformed(
+                "`rounds` is 1 to 100",
+                "leave it out for what the manifest says",
+            ));
         }
         let (wait, within) = (given.wait_ms.duration(), served.clone());
         let options = Options {

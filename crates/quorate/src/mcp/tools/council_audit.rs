@@ -60,17 +60,22 @@ impl Tool for CouncilAudit {
     type Output = Object;
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let (environment, places) = (&served.environment, &served.places);
-        let since_ms = since(given.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
-        let verdict = given.verdict.map(|verdict| verdict.word().to_owned());
-        let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
-        let request = Request { filter, reindex: false };
-        if let Some(empty) = audit::empty(environment, places, &request)? {
-            return Ok(Object::printed(&render::audit::json(&empty)));
-        }
-        let desk = runs::desk(environment, places).await?;
-        let audited = audit::audit(&desk, request).await;
-        desk.close().await;
-        Ok(Object::printed(&render::audit::json(&audited?)))
+        let within = served.clone();
+        served.apart(async move { audited(&within, given).await }).await
     }
+}
+
+async fn audited(served: &Served, given: Arguments) -> Result<Object, Failure> {
+    let (environment, places) = (&served.environment, &served.places);
+    let since_ms = since(given.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
+    let verdict = given.verdict.map(|verdict| verdict.word().to_owned());
+    let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
+    let request = Request { filter, reindex: false };
+    if let Some(empty) = audit::empty(environment, places, &request)? {
+        return Ok(Object::printed(&render::audit::json(&empty)));
+    }
+    let desk = runs::desk(environment, places).await?;
+    let audited = audit::audit(&desk, request).await;
+    desk.close().await;
+    Ok(Object::printed(&render::audit::json(&audited?)))
 }

@@ -67,7 +67,7 @@ impl Tool for CouncilReview {
     async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         let artifact = artifact(served, &given)?;
         let tier = given.tier.map(|number| {
-            Tier::from_number(number).ok_or_else(|| Failure::usage("`tier` is 1, 2 or 3", "leave it out"))
+            Tier::from_number(number).ok_or_else(|| Failure::malformed("`tier` is 1, 2 or 3", "leave it out"))
         });
         let request = Request {
             // It was read already.
@@ -107,7 +107,7 @@ fn artifact(served: &Served, given: &Arguments) -> Result<Artifact, Failure> {
             let name = given.name.clone().unwrap_or_else(|| "-".to_owned());
             Ok(artifact::of(name, None, Ok(text.clone().into_bytes()))?)
         }
-        (Some(_), Some(_)) => Err(Failure::usage("there are both `path` and `text`", "leave one out")),
-        (None, None) => Err(Failure::usage("there is nothing to review", "say `path` or `text`")),
+        (Some(_), Some(_)) => Err(Failure::malformed("there are both `path` and `text`", "leave one out")),
+        (None, None) => Err(Failure::malformed("there is nothing to review", "say `path` or `text`")),
     }
 }

@@ -71,7 +71,7 @@ impl Tool for CouncilSweep {
         });
         let jobs = given.jobs.unwrap_or(JOBS);
         if !(1..=MOST_JOBS).contains(&jobs) {
-            return Err(Failure::usage(format!("`jobs` is {jobs}"), format!("say 1 to {MOST_JOBS}")));
+            return Err(Failure::malformed(format!("`jobs` is {jobs}"), format!("say 1 to {MOST_JOBS}")));
         }
         let now_ms = served.environment.clock.now_ms();
         let request = Request {

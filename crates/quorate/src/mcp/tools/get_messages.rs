@@ -83,13 +83,13 @@ impl Tool for GetMessages {
         let offered = served.conversations.find(&given.conversation_id)?;
         let limit = given.limit.unwrap_or(LIMIT);
         if !(1..=MOST).contains(&limit) {
-            return Err(Failure::usage(format!("`limit` is {limit}"), format!("say 1 to {MOST}")));
+            return Err(Failure::malformed(format!("`limit` is {limit}"), format!("say 1 to {MOST}")));
         }
         let wait = Duration::from_millis(given.wait_ms.unwrap_or(0).min(LONGEST_WAIT));
         let conversation = &offered.conversation;
         let found = match (given.after, given.before) {
             (Some(_), Some(_)) => {
-                return Err(Failure::usage("there are both `after` and `before`", "leave one out"));
+                return Err(Failure::malformed("there are both `after` and `before`", "leave one out"));
             }
             (None, Some(before)) => conversation.before(&Name::from(before), limit).await?,
             (after, None) => {

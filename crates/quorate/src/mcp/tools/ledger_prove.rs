@@ -32,10 +32,15 @@ impl Tool for LedgerProve {
     type Output = Object;
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let desk = runs::desk_to_look(&served.environment, &served.places).await?;
-        let proved = prove::prove(&desk, &given.what).await;
-        desk.close().await;
-        let text = serde_json::to_string(&proved?).expect("a proof is JSON");
-        Ok(Object::printed(&text))
+        let within = served.clone();
+        served.apart(async move { proved(&within, given).await }).await
     }
+}
+
+async fn proved(served: &Served, given: Arguments) -> Result<Object, Failure> {
+    let desk = runs::desk_to_look(&served.environment, &served.places).await?;
+    let proved = prove::prove(&desk, &given.what).await;
+    desk.close().await;
+    let text = serde_json::to_string(&proved?).expect("a proof is JSON");
+    Ok(Object::printed(&text))
 }

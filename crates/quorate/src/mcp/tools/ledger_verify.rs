@@ -40,22 +40,27 @@ impl Tool for LedgerVerify {
     type Output = Object;
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let keys = given.keys.unwrap_or_default();
-        // On the command line a key may be a file; here nothing outside the root can be named.
-        if let Some(odd) = keys.iter().find(|key| !is_key(key)) {
-            return Err(Failure::usage(
-                format!("`keys` has `{odd}`, which is no key"),
-                "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
-            ));
-        }
-        let request = Request {
-            since: given.since.map(|size| size.to_string()),
-            witness: None,
-            keys,
-            strict: false,
-            places: served.places.clone(),
-        };
-        let verified = verify::verify(&served.environment, &request).await?;
-        Ok(Object::printed(&render::verified::json(&verified)))
+        let within = served.clone();
+        served.apart(async move { verified(&within, given).await }).await
     }
+}
+
+async fn verified(served: &Served, given: Arguments) -> Result<Object, Failure> {
+    let keys = given.keys.unwrap_or_default();
+    // On the command line a key may be a file; here nothing outside the root can be named.
+    if let Some(odd) = keys.iter().find(|key| !is_key(key)) {
+        return Err(Failure::usage(
+            format!("`keys` has `{odd}`, which is no key"),
+            "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
+        ));
+    }
+    let request = Request {
+        since: given.since.map(|size| size.to_string()),
+        witness: None,
+        keys,
+        strict: false,
+        places: served.places.clone(),
+    };
+    let verified = verify::verify(&served.environment, &request).await?;
+    Ok(Object::printed(&render::verified::json(&verified)))
 }

@@ -31,16 +31,21 @@ impl Tool for RunShow {
     type Output = Object;
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let (desk, run) = runs::open_here(&served.environment, &served.places, &given.run).await?;
-        let shown = runs::shown(&desk, &run).await;
-        desk.close().await;
-        let json = match shown? {
-            Shown::Review(report) => report.json(),
-            Shown::Assembly(report) => report.json(),
-        };
-        match json {
-            Value::Object(object) => Ok(Object(object)),
-            other => unreachable!("a report is an object: {other}"),
-        }
+        let within = served.clone();
+        served.apart(async move { shown(&within, given).await }).await
+    }
+}
+
+async fn shown(served: &Served, given: Arguments) -> Result<Object, Failure> {
+    let (desk, run) = runs::open_here(&served.environment, &served.places, &given.run).await?;
+    let shown = runs::shown(&desk, &run).await;
+    desk.close().await;
+    let json = match shown? {
+        Shown::Review(report) => report.json(),
+        Shown::Assembly(report) => report.json(),
+    };
+    match json {
+        Value::Object(object) => Ok(Object(object)),
+        other => unreachable!("a report is an object: {other}"),
     }
 }

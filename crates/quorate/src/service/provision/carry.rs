@@ -1,11 +1,14 @@
 //! Carrying out: contents are kept, the setup says what is intended, files are written, the setup says that it is done.
 //! Whatever of it a process that dies has done, the next one finds out what and goes on ([`Setup::settle`]).
 
+use std::collections::BTreeSet;
+
 use quorate_diagnostics::{Body, codes};
 
 use super::change::{Change, Write};
 use super::files::{Access, Files, Trouble};
-use super::setup::{OWN, Setup, Store};
+use super::setup::{self, Error, OWN, Setup, Store};
+use super::share::Others;
 use crate::service::stop::{Class, Stop};
 
 /// Installs: `begun` is written before the files, `done` after them.
@@ -18,6 +21,7 @@ pub fn out(
     mut begun: Setup,
     mut done: Setup,
     changes: &[Change],
+    others: &Others<'_>,
 ) -> Result<(), Stop> {
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
     let mut made = Vec::new();
@@ -30,7 +34,6 @@ pub fn out(
         }
     }
     writable(files, changes)?;
-    sweep(files, &begun);
     for setup in [&mut begun, &mut done] {
         setup.folders.extend(made.iter().cloned());
         setup.folders.sort();
@@ -40,10 +43,12 @@ pub fn out(
     keep(files, store, changes)?;
     let own = |trouble| stopped(".quorate/provisioned", trouble);
     store.save(&begun).map_err(own)?;
+    others.begin().map_err(own)?;
     for folder in made.iter().filter(|folder| *folder != OWN) {
         files.make_folder(folder, Access::Program).map_err(|trouble| stopped(folder, trouble))?;
     }
     write(files, changes)?;
+    others.end().map_err(own)?;
     remove_folders(files, &mut done.folders, Own::Stays)?;
     store.save(&done).map_err(own)?;
     store.tidy(&done).map_err(own)
@@ -53,19 +58,26 @@ pub fn out(
 ///
 /// # Errors
 /// When the disk refuses. What was done until then is known to the setup.
-pub fn back(files: &dyn Files, store: &Store<'_>, mut begun: Setup, changes: &[Change]) -> Result<(), Stop> {
+pub fn back(
+    files: &dyn Files,
+    store: &Store<'_>,
+    mut begun: Setup,
+    changes: &[Change],
+    others: &Others<'_>,
+) -> Result<(), Stop> {
     writable(files, changes)?;
-    sweep(files, &begun);
     let own = |trouble| stopped(".quorate/provisioned", trouble);
     store.make().map_err(own)?;
     keep(files, store, changes)?;
     store.save(&begun).map_err(own)?;
+    others.begin().map_err(own)?;
     // A folder that somebody has removed with a file that comes back.
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
     for folder in writes.flat_map(|change| above(&change.dest)) {
         files.make_folder(folder, Access::Program).map_err(|trouble| stopped(folder, trouble))?;
     }
     write(files, changes)?;
+    others.end().map_err(own)?;
     let ours = begun.folders.clone();
     remove_folders(files, &mut begun.folders, Own::Stays)?;
     store.forget().map_err(own)?;
@@ -99,13 +111,22 @@ fn writable(files: &dyn Files, changes: &[Change]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Removes what a process that died has left of its writing.
-fn sweep(files: &dyn Files, setup: &Setup) {
-    for dest in &setup.unsettled {
-        let folder = dest.rsplit_once('/').map_or("", |(folder, _)| folder);
-        // Asking whether it can be written does it; where it cannot, there is nothing to remove.
-        let _ = files.can_write(folder);
+/// Removes what a process that died has left of its writing, in every folder that any profile or this one's files lie in.
+///
+/// # Errors
+/// When a setup cannot be read. What cannot be removed is in nobody's way.
+pub fn sweep<'d>(files: &dyn Files, dests: impl Iterator<Item = &'d str>) -> Result<(), Error> {
+    let setups = setup::all(files)?;
+    let mut folders: BTreeSet<String> = setup::folders(files)?.into_iter().collect();
+    folders.extend(dests.flat_map(above).map(str::to_owned));
+    for dest in setups.iter().flat_map(|setup| setup.files.keys()) {
+        folders.extend(above(dest).map(str::to_owned));
     }
+    folders.insert(String::new());
+    for folder in folders {
+        let _ = files.remove_part(&folder);
+    }
+    Ok(())
 }
 
 /// Keeps what the setup names, and what would be lost.

@@ -91,6 +91,12 @@ pub trait Files {
     /// When it is empty and cannot be removed.
     fn remove_folder(&self, path: &str) -> Result<(), Trouble>;
 
+    /// Removes what a process that died while writing has left in a folder.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    fn remove_part(&self, folder: &str) -> Result<(), Trouble>;
+
     /// Whether files can be written into a folder that is there. What a process that died while writing has left there
     /// is gone afterwards.
     ///
@@ -266,6 +272,14 @@ impl Files for Beneath {
         match folder.entries()?.next() {
             Some(_) => Ok(()),
             None => Ok(dir.remove_dir(name)?),
+        }
+    }
+
+    fn remove_part(&self, folder: &str) -> Result<(), Trouble> {
+        let Some(dir) = self.folder(folder)? else { return Ok(()) };
+        match dir.remove_file(PART) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
         }
     }
 

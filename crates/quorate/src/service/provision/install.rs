@@ -7,7 +7,8 @@ use quorate_kernel::ports::provisioning::{Package, Piece, Strategy};
 use super::change::{Action, Change};
 use super::files::Files;
 use super::setup::{self, Entry, Intent, Setup, State, Store, look};
-use super::{Force, How, Outcome, Run, Told, carry, out, plan, refuse, refuse_edited};
+use super::share::Others;
+use super::{Force, How, Outcome, Run, Told, carry, plan, refuse, refuse_edited};
 use crate::service::stop::Stop;
 
 /// Where a package comes from, and when.
@@ -30,8 +31,12 @@ pub fn install(
     origin: &Origin,
     how: How,
 ) -> Result<Outcome, Stop> {
+    if how.run == Run::Real {
+        carry::sweep(files, package.pieces().iter().map(|piece| piece.dest.as_str()))?;
+    }
     let store = Store::new(files, &package.slug);
     let others = setup::all(files)?;
+    let mut sharing = Others::of(files, &package.slug)?;
     let mut setup = store.load()?.unwrap_or_else(|| Setup::new(&package.slug));
     let resumed = setup.state != State::Installed;
     let previous = Some(setup.version.clone()).filter(|old| !old.is_empty() && *old != package.version);
@@ -50,7 +55,8 @@ pub fn install(
             Err(cannot) => refuse(&mut report, cannot)?,
         }
     }
-    changes.extend(dropped(files, &store, package, &setup, how.force, &mut report)?);
+    let mut dropping = Dropping { files, store: &store, setup: &setup, others: &mut sharing };
+    changes.extend(dropping.dropped(package, how.force, &mut report)?);
     refuse_edited(
         &mut report,
         &changes,
@@ -61,7 +67,7 @@ pub fn install(
     let done = installed(&begun, &changes);
     let idle = !resumed && unchanged(&setup, &done, &changes);
     if how.run == Run::Real && !report.refused() && !idle {
-        carry::out(files, &store, begun, done, &changes)?;
+        carry::out(files, &store, begun, done, &changes, &sharing)?;
     }
     Ok(Outcome {
         slug: package.slug.clone(),
@@ -93,32 +99,30 @@ fn taken(others: &[Setup], package: &Package, piece: &Piece) -> Option<Body> {
     })
 }
 
-/// What becomes of files that this version does not bring any more: they go as they would when uninstalled.
-fn dropped(
-    files: &dyn Files,
-    store: &Store<'_>,
-    package: &Package,
-    setup: &Setup,
-    force: Force,
-    report: &mut Report,
-) -> Result<Vec<Change>, Stop> {
-    let mut changes = Vec::new();
-    for (dest, entry) in &setup.files {
-        let brought = package.pieces().iter().any(|piece| piece.dest.as_str() == dest);
-        let Some(fact) = entry.installed.as_ref().filter(|_| !brought) else { continue };
-        let found = match look(files, dest) {
-            Ok(found) => found,
-            Err(error) => {
-                refuse(report, error.into())?;
-                continue;
+/// What dropping files needs.
+struct Dropping<'d, 'f> {
+    files: &'d dyn Files,
+    store: &'d Store<'f>,
+    setup: &'d Setup,
+    others: &'d mut Others<'f>,
+}
+
+impl Dropping<'_, '_> {
+    /// What becomes of files that this version does not bring any more: they go as they would when uninstalled.
+    fn dropped(&mut self, package: &Package, force: Force, report: &mut Report) -> Result<Vec<Change>, Stop> {
+        let mut changes = Vec::new();
+        for (dest, entry) in &self.setup.files {
+            let brought = package.pieces().iter().any(|piece| piece.dest.as_str() == dest);
+            let Some(fact) = entry.installed.as_ref().filter(|_| !brought) else { continue };
+            let taken = look(self.files, dest).map_err(Into::into);
+            let take = |found| self.others.take(self.store, &self.setup.at, dest, fact, found, force);
+            match taken.and_then(take) {
+                Ok(change) => changes.push(change.note("this version does not bring it any more")),
+                Err(cannot) => refuse(report, cannot)?,
             }
-        };
-        match out::take(store, dest, fact, found, force) {
-            Ok(change) => changes.push(change.note("this version does not bring it any more")),
-            Err(cannot) => refuse(report, cannot)?,
         }
+        Ok(changes)
     }
-    Ok(changes)
 }
 
 /// The setup that is written before anything is done.

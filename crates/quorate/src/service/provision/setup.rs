@@ -45,9 +45,6 @@ pub struct Setup {
     pub folders: Vec<String>,
     /// Its files, by where they are.
     pub files: BTreeMap<String, Entry>,
-    /// Files of which it was not known whether they had been written. Never written down.
-    #[serde(skip)]
-    pub unsettled: Vec<String>,
 }
 
 /// Whether what was begun is done.
@@ -154,7 +151,6 @@ impl Setup {
             state: State::Installed,
             folders: Vec::new(),
             files: BTreeMap::new(),
-            unsettled: Vec::new(),
         }
     }
 
@@ -163,8 +159,8 @@ impl Setup {
         self.files.get(dest).and_then(|entry| entry.installed.as_ref())
     }
 
-    /// Finds out what a process that died has done of what it had begun. Afterwards every entry is installed, and
-    /// `unsettled` names those that had been in doubt.
+    /// Finds out what a process that died has done of what it had begun. Afterwards every entry is
+    /// installed.
     ///
     /// A file that is neither as it was nor as it was to be has been edited meanwhile: it counts as installed, so that
     /// nothing of it is taken for granted.
@@ -178,7 +174,6 @@ impl Setup {
             let installed = match intent {
                 None => installed,
                 Some(intent) => {
-                    self.unsettled.push(dest.clone());
                     let now = look(files, &dest)?.map(|found| sha256_hex(&found.bytes));
                     match intent {
                         Intent::Put { fact, .. } if now.as_ref() == Some(&fact.text) => Some(fact),
@@ -383,6 +378,24 @@ impl<'f> Store<'f> {
         self.files.remove(&self.path())?;
         self.files.remove_folder(KEPT)
     }
+}
+
+/// The folders that setups are kept in.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn folders(files: &dyn Files) -> Result<Vec<String>, Error> {
+    let names = files.names(KEPT).map_err(|trouble| Error::Trouble { path: KEPT.to_owned(), trouble })?;
+    let mut folders = vec![OWN.to_owned(), KEPT.to_owned(), format!("{OWN}/aside")];
+    for name in names.iter().filter(|name| !name.ends_with(".json")) {
+        let store = Store { files, name: name.clone() };
+        folders.extend([
+            format!("{KEPT}/{name}"),
+            store.contents(Part::Before),
+            store.contents(Part::Installed),
+        ]);
+    }
+    Ok(folders)
 }
 
 /// The setups of a folder, by slug.

@@ -5,6 +5,7 @@ use quorate_diagnostics::{Report, codes};
 use super::files::{Files, Found, Trouble};
 use super::not_installed;
 use super::setup::{self, Error, Fact, Part, Setup, State, Store, look};
+use super::share::Others;
 use super::standing::Standing as Stands;
 use crate::service::diff;
 use crate::service::stop::Stop;
@@ -35,6 +36,8 @@ pub struct File {
     pub strategy: &'static str,
     /// How it stands.
     pub stands: Stands,
+    /// The other profiles that have a part in it.
+    pub shared: Vec<String>,
     /// Why it cannot be read, where it cannot.
     pub note: Option<String>,
     /// From what was installed to what is there.
@@ -94,19 +97,24 @@ pub fn status(files: &dyn Files, target: &str, slug: Option<&str>) -> Result<Vec
 fn of(files: &dyn Files, mut setup: Setup) -> Result<Standing, Error> {
     let store = Store::new(files, &setup.slug);
     let state = setup.state;
-    if state != State::Installed {
-        setup.settle(files)?;
-    }
+    setup.settle(files)?;
+    let others = Others::of(files, &setup.slug)?;
     let mut told = Vec::new();
     for (dest, entry) in &setup.files {
         let Some(fact) = &entry.installed else { continue };
-        told.push(file(files, &store, dest, fact)?);
+        told.push(file(files, &store, &others, (dest, &setup.at), fact)?);
     }
     let Setup { slug, version, from, at, .. } = setup;
     Ok(Standing { slug, version, from, at, state, files: told })
 }
 
-fn file(files: &dyn Files, store: &Store<'_>, dest: &str, fact: &Fact) -> Result<File, Error> {
+fn file(
+    files: &dyn Files,
+    store: &Store<'_>,
+    others: &Others<'_>,
+    (dest, at): (&str, &str),
+    fact: &Fact,
+) -> Result<File, Error> {
     let (found, note) = match look(files, dest) {
         Ok(found) => (found, None),
         Err(Error::Trouble { trouble: Trouble::Place(why), .. }) => (None, Some(why.to_owned())),
@@ -116,11 +124,24 @@ fn file(files: &dyn Files, store: &Store<'_>, dest: &str, fact: &Fact) -> Result
         Some(_) => Stands::Edited,
         None => Stands::of(store, fact, found.as_ref())?,
     };
+    let shared = others.sharing(dest);
+    // What another profile has set since is no edit.
+    let below = match (stands, &found) {
+        (Stands::Edited, Some(found)) if !shared.is_empty() => others.below(store, at, dest, fact, found)?,
+        _ => None,
+    };
+    let stands = match below {
+        Some(below) => match Stands::of(store, fact, Some(&below))? {
+            Stands::InPlace => Stands::Beside,
+            other => other,
+        },
+        None => stands,
+    };
     let diff = match (stands, &found) {
         (Stands::Edited | Stands::Beside, Some(Found { bytes, .. })) => {
             diff::unified(dest, Some(&store.content(Part::Installed, &fact.text)?), Some(bytes))
         }
         _ => String::new(),
     };
-    Ok(File { dest: dest.to_owned(), strategy: fact.strategy.word(), stands, note, diff })
+    Ok(File { dest: dest.to_owned(), strategy: fact.strategy.word(), stands, shared, note, diff })
 }

@@ -15,6 +15,7 @@ use super::install::Origin;
 use super::{Action, Force, How, Outcome, Run, Stop, codes, install, uninstall};
 
 mod forced;
+mod share;
 
 const REAL: How = How { run: Run::Real, force: Force::No };
 const FORCED: How = How { run: Run::Real, force: Force::Yes };
@@ -75,6 +76,10 @@ impl Files for Dying<'_> {
     fn remove_folder(&self, path: &str) -> Result<(), Trouble> {
         self.live()?;
         self.files.remove_folder(path)
+    }
+
+    fn remove_part(&self, folder: &str) -> Result<(), Trouble> {
+        self.files.remove_part(folder)
     }
 
     fn can_write(&self, folder: &str) -> Result<(), Trouble> {

@@ -4,7 +4,8 @@ use quorate_diagnostics::Report;
 
 use super::files::Files;
 use super::setup::{self, Intent, State, Store, look};
-use super::{How, Outcome, Run, Told, carry, not_installed, out, refuse, refuse_edited};
+use super::share::Others;
+use super::{How, Outcome, Run, Told, carry, not_installed, refuse, refuse_edited};
 use crate::service::stop::Stop;
 
 /// Takes a profile out.
@@ -12,6 +13,9 @@ use crate::service::stop::Stop;
 /// # Errors
 /// When it is not installed, what is there or what is kept cannot be read, or the disk refuses.
 pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Result<Outcome, Stop> {
+    if how.run == Run::Real {
+        carry::sweep(files, std::iter::empty())?;
+    }
     let store = Store::new(files, slug);
     let Some(mut setup) = store.load()? else {
         let installed: Vec<String> = setup::all(files)?.into_iter().map(|setup| setup.slug).collect();
@@ -19,13 +23,14 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Resul
     };
     let resumed = setup.state != State::Installed;
     setup.settle(files)?;
+    let mut others = Others::of(files, slug)?;
 
     let mut report = Report::new();
     let mut changes = Vec::new();
     for (dest, entry) in &setup.files {
         let Some(fact) = &entry.installed else { continue };
         let taken = look(files, dest).map_err(Into::into);
-        match taken.and_then(|found| out::take(&store, dest, fact, found, how.force)) {
+        match taken.and_then(|found| others.take(&store, &setup.at, dest, fact, found, how.force)) {
             Ok(change) => changes.push(change),
             Err(cannot) => refuse(&mut report, cannot)?,
         }
@@ -44,7 +49,7 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Resul
                 entry.intent = Some(Intent::Out { leaves: change.leaves() });
             }
         }
-        carry::back(files, &store, begun, &changes)?;
+        carry::back(files, &store, begun, &changes, &others)?;
     }
     Ok(Outcome {
         slug: setup.slug,

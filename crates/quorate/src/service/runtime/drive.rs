@@ -29,15 +29,34 @@ pub enum Step {
     Cycled(Cycled),
     /// Nothing is pending; the loop waits.
     Waiting,
+    /// The time that it had is over. Who was being asked is asked again by the next run.
+    Over,
     /// Something failed; the loop tries again after the pause.
     Trouble(Stop, Duration),
 }
 
-/// Runs the loop.
+/// Runs the loop, at most until `wall` is over.
 ///
 /// # Errors
 /// When substrate or ledger fail, unless it is to go on for ever: then only when it cannot be said where to go on.
-pub async fn drive(runner: &mut Runner, until: Until, mut told: impl FnMut(Step)) -> Result<(), Stop> {
+pub async fn drive(
+    runner: &mut Runner,
+    until: Until,
+    wall: Option<Duration>,
+    mut told: impl FnMut(Step),
+) -> Result<(), Stop> {
+    let Some(wall) = wall else { return on_and_on(runner, until, &mut told).await };
+    match tokio::time::timeout(wall, on_and_on(runner, until, &mut told)).await {
+        Ok(driven) => driven,
+        // A cycle that is dropped is broken off, as one that is interrupted.
+        Err(_) => {
+            told(Step::Over);
+            Ok(())
+        }
+    }
+}
+
+async fn on_and_on(runner: &mut Runner, until: Until, told: &mut impl FnMut(Step)) -> Result<(), Stop> {
     let mut pause = PAUSE;
     loop {
         let cycled = match runner.cycle().await {

@@ -54,6 +54,13 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> 
     Ok(runtime.substrate.append(turn).await?.turn)
 }
 
+impl Runtime {
+    /// Who was probably meant where a text mentions nobody.
+    pub fn misses(&self, text: &str) -> Vec<String> {
+        self.ports.dispatcher.misses(text, &self.participants)
+    }
+}
+
 /// A reading of a conversation that goes on where it left off.
 pub struct Reading {
     substrate: Arc<dyn Substrate>,

@@ -234,10 +234,13 @@ fn role_text(round: &Round<'_>, spot: &Spot, role: &str) -> Result<String, Strin
     if !manifest::load::is_role_file(role) {
         return Ok(role.to_owned());
     }
-    let at = spot.beside(role).map_err(|_| "it leads out of its scope".to_owned())?;
+    let at = spot.beside(role).map_err(|_| {
+        "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned()
+    })?;
     let bytes = round.bytes(&at).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    let body = match frontmatter::split(&text) {
+    let text = text.trim_start_matches('\u{feff}');
+    let body = match frontmatter::split(text) {
         Ok(parts) => text[parts.body].trim(),
         Err(_) => text.trim(),
     };

@@ -1,0 +1,198 @@
+//! What comes in, before it is a message: a line or a body that is none gets an answer, and never silence. A client that
+//! can be told for which of its requests is told so by the request's id.
+
+use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::service::{RoleServer, RxJsonRpcMessage};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// The longest message, in bytes: a line, or the body of a request.
+pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+
+/// What a client sends.
+pub(super) type Message = RxJsonRpcMessage<RoleServer>;
+
+/// Why something is no message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Refused {
+    error: ErrorData,
+    id: Option<RequestId>,
+}
+
+impl Refused {
+    /// It is longer than [`LONGEST`].
+    pub(super) fn too_long(id: Option<RequestId>) -> Refused {
+        let why = format!("Invalid Request: the message is longer than {LONGEST} bytes");
+        Refused { error: ErrorData::invalid_request(why, None), id }
+    }
+
+    /// The answer to it.
+    pub(super) fn answer(&self) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::error(self.error.clone(), self.id.clone())
+    }
+}
+
+/// The parts of a message that say what it is, however deep the rest goes.
+#[derive(Deserialize)]
+struct Outline {
+    id: Option<Value>,
+    method: Option<String>,
+}
+
+/// Reads a message. `None` where there is nothing to answer: white space, and notifications that are not known here.
+///
+/// # Errors
+/// When it is no message, with the answer that says so.
+pub(super) fn read(bytes: &[u8]) -> Result<Option<Message>, Refused> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii();
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let error = match serde_json::from_slice::<Message>(bytes) {
+        Ok(message) => return Ok(Some(message)),
+        Err(error) => error,
+    };
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
+        let error = ErrorData::parse_error(format!("Parse error: {error}"), None);
+        return Err(Refused { error, id: None });
+    }
+    let outline = serde_json::from_slice::<Outline>(bytes).ok();
+    let id = outline.as_ref().and_then(|outline| {
+        outline.id.as_ref().and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok())
+    });
+    let why = match (error.is_syntax(), bytes.first(), &outline) {
+        (true, ..) => "it is nested too deeply: 128 levels at most".to_owned(),
+        (false, Some(b'['), _) => "batches are not served: send one message at a time".to_owned(),
+        (false, _, Some(Outline { id: None, method: Some(_) })) => return Ok(None),
+        _ => "it is no JSON-RPC 2.0 message".to_owned(),
+    };
+    Err(Refused { error: ErrorData::invalid_request(format!("Invalid Request: {why}"), None), id })
+}
+
+/// Finds the id of a message that is too long to keep: the value of the key `id` of the outermost object.
+#[derive(Debug, Default)]
+pub(super) struct IdFinder {
+    depth: usize,
+    /// Within a string.
+    quoted: bool,
+    escaped: bool,
+    /// The last string of the outermost object, as it is written.
+    last: Vec<u8>,
+    /// The value of `id` as far as it was read.
+    value: Option<Vec<u8>>,
+    found: Option<RequestId>,
+}
+
+/// A key or an id that is longer is none.
+const SHORT: usize = 128;
+
+impl IdFinder {
+    /// Reads on.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.one(*byte));
+    }
+
+    /// The id, if there was one.
+    pub(super) fn found(self) -> Option<RequestId> {
+        self.found
+    }
+
+    fn one(&mut self, byte: u8) {
+        if self.depth == 1
+            && !self.quoted
+            && matches!(byte, b',' | b'}')
+            && let Some(value) = self.value.take()
+        {
+            self.found = serde_json::from_slice(&value).ok();
+        }
+        if let Some(value) = &mut self.value {
+            match value.len() < SHORT {
+                true => value.push(byte),
+                false => self.value = None,
+            }
+        }
+        match (self.quoted, self.escaped, byte) {
+            (true, true, _) => self.escaped = false,
+            (true, false, b'\\') => self.escaped = true,
+            (true, false, b'"') => self.quoted = false,
+            (true, false, _) if self.depth == 1 && self.last.len() < SHORT => self.last.push(byte),
+            (false, _, b'"') => {
+                self.quoted = true;
+                self.last.clear();
+            }
+            (false, _, b'{' | b'[') => self.depth += 1,
+            (false, _, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
+            (false, _, b':') if self.depth == 1 && self.last == b"id" => self.value = Some(Vec::new()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(text: &str) -> Value {
+        serde_json::to_value(read(text.as_bytes()).unwrap_err().answer()).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered() {
+        let deep = |id: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"ping","params":{}1{}{id}}}"#,
+                "[".repeat(5000),
+                "]".repeat(5000)
+            )
+        };
+        let with_id = deep(r#","id":"a""#);
+        for (text, code, id) in [
+            ("nonsense", -32700, Value::Null),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping""#, -32700, Value::Null),
+            ("\"\u{0}\"", -32700, Value::Null),
+            (&"[".repeat(100_000), -32700, Value::Null),
+            (&with_id, -32600, json!("a")),
+            (r#"{"id":7,"method":"ping"}"#, -32600, json!(7)),
+            (r#"{"jsonrpc":"2.0","id":7}"#, -32600, json!(7)),
+            (r#"{"jsonrpc":"2.0","id":[7],"method":"ping"}"#, -32600, Value::Null),
+            (r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#, -32600, Value::Null),
+            ("7", -32600, Value::Null),
+            ("{}", -32600, Value::Null),
+        ] {
+            let said = said(text);
+            let short: String = text.chars().take(60).collect();
+            assert_eq!((&said["error"]["code"], &said["id"]), (&json!(code), &id), "{short}: {said}");
+        }
+    }
+
+    #[test]
+    fn messages_are_read_and_what_asks_for_no_answer_gets_none() {
+        assert!(
+            read(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\r\n").unwrap().is_some()
+        );
+        assert!(read(b" \r\n").unwrap().is_none());
+        assert!(read(br#"{"method":"window/logMessage","params":{}}"#).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_id_of_what_is_too_long_is_found_wherever_it_stands() {
+        for (text, id) in [
+            (r#"{"jsonrpc":"2.0","id":12,"method":"x","params":{"id":3}}"#, Some(json!(12))),
+            (
+                r#"{"method":"x","params":{"id":3,"a":"\"id\":4,"},"jsonrpc":"2.0", "id" : "b\"c" }"#,
+                Some(json!("b\"c")),
+            ),
+            (r#"{"method":"id","params":["id",{"id":3}]}"#, None),
+            (r#"{"id":{"a":1},"method":"x"}"#, None),
+            (r#"{"id":12"#, None),
+        ] {
+            let mut finder = IdFinder::default();
+            text.as_bytes().chunks(3).for_each(|chunk| finder.feed(chunk));
+            let found = finder.found().map(|id| serde_json::to_value(id).unwrap());
+            assert_eq!(found, id, "{text}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Work on a thread of its own. What computes for seconds must not keep the threads of the async runtime from everything
+//! else that waits there; the work may wait, ask and spawn as anywhere.
+
+use std::convert::Infallible;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// Runs work on a thread of its own. Where this future is dropped, the work is dropped when it next waits for something;
+/// nothing waits for that.
+pub async fn apart<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let (held, dropped) = oneshot::channel::<Infallible>();
+    let runtime = Handle::current();
+    let thread = tokio::task::spawn_blocking(move || {
+        runtime.block_on(async move {
+            tokio::select! {
+                biased;
+                _ = dropped => None,
+                done = work => Some(done),
+            }
+        })
+    });
+    let done = thread.await;
+    drop(held);
+    match done {
+        Ok(Some(done)) => done,
+        Ok(None) => unreachable!("the sender is held until the work is done"),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and with it whoever waits here.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_computes_keeps_nobody() {
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        // One thread for everything: it would never get to the second line.
+        let work = tokio::spawn(apart(async move { gone.recv().is_ok() }));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        go.send(()).unwrap();
+        assert!(work.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_is_dropped() {
+        let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
+        let work = apart(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(20), work).await.is_err());
+        assert_eq!(dropped.recv().await, None);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "a bug")]
+    async fn a_panic_is_passed_on() {
+        apart(async { panic!("a bug") }).await
+    }
+}
