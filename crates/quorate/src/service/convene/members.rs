@@ -32,6 +32,7 @@ use super::super::stop::Stop;
 use super::super::trust::Admitted;
 use super::super::weave;
 use super::{Called, Options};
+use crate::service::workspace::Workspace;
 
 /// A member, ready to be asked.
 pub struct Seated {
@@ -90,12 +91,13 @@ type Prompted = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
 /// When a persona has gone since the assembly was resolved, or an executor is refused.
 pub fn seat(
     environment: &Environment,
-    configuration: &Configuration,
+    workspace: &Workspace,
     called: &Called,
     options: &Options,
     host: &Host,
     report: &mut Report,
 ) -> Result<Vec<Seated>, Stop> {
+    let (configuration, ledger) = (&workspace.host, &workspace.ledger);
     let manifests = Manifests::open(environment, &called.view.root, Refs::Followed)?;
     let round = manifests.round(host);
     let resolved = &called.view.resolved;
@@ -121,8 +123,9 @@ pub fn seat(
             let known = weave::operators(&round, &scope, reference, configuration);
             let mut composed = None;
             if !known.is_empty() {
-                let catalogue =
-                    catalogues.entry(scope.clone()).or_insert_with(|| Catalogue::open(&round, &scope));
+                let catalogue = catalogues
+                    .entry(scope.clone())
+                    .or_insert_with(|| Catalogue::open(&round, &scope, ledger));
                 let (known, base) = (known.iter().collect::<Vec<_>>(), Base::persona(&persona));
                 let root = &called.view.root;
                 let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);

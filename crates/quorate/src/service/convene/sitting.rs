@@ -71,7 +71,7 @@ impl Sitting {
         let mut report = Report::new();
         let (setup, in_setup) =
             clean_setup(&Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
-        let members = members::seat(environment, configuration, called, options, host, &mut report)?;
+        let members = members::seat(environment, workspace, called, options, host, &mut report)?;
         redaction.check_ids(members.iter().map(|member| &*member.id))?;
         Ok(Sitting {
             setup,
@@ -246,7 +246,7 @@ impl Sitting {
             "config": path(desk.workspace.council_path.as_deref()),
             "host": path(desk.workspace.host_path.as_deref()),
             "files": files,
-            "producer": self.producer.as_ref().map(Producer::json),
+            "producer": self.producer.as_ref().map(|one| one.json(&input.text)),
         })))
     }
 
