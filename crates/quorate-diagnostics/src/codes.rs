@@ -207,6 +207,7 @@ codes! {
     refusal USAGE = "quorate:usage", "quorate/usage.md";
     warning PLAYBOOK_INDEX_STALE = "quorate:playbook_index_stale", "quorate/playbook_index_stale.md";
     warning WEAVE_UNRECORDED = "quorate:weave_unrecorded", "quorate/weave_unrecorded.md";
+    warning SUPERSEDES_WITHOUT_EFFECT = "quorate:supersedes_without_effect", "quorate/supersedes_without_effect.md";
     warning PLAYBOOKS_MANY = "quorate:playbooks_many", "quorate/playbooks_many.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";

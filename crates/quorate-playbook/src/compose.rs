@@ -5,6 +5,7 @@ use quorate_manifest::playbook::Status;
 
 use crate::base::Base;
 use crate::lock::{Locks, Touch};
+use crate::supersede::Claims;
 use crate::weave::{Overlay, Skipped, Why, Woven, weave};
 
 /// A playbook that is for an agent, held against its locked traits.
@@ -47,42 +48,66 @@ pub fn compose(
     locks: &Locks,
     now_ms: i64,
 ) -> Composed {
-    let mut barred = Vec::new();
-    let mut overlays = Vec::new();
+    let (mut barred, mut advised) = (Vec::new(), Vec::new());
     for advice in advice {
         match locks.check(&advice.text).into_iter().next() {
             Some(touch) => barred.push(skipped(advice, touch)),
-            None => overlays.push(advice.clone()),
+            None => advised.push(advice.clone()),
         }
     }
-    for one in candidates.iter().filter(|one| one.status == Status::Active) {
-        match one.touches.first() {
-            Some(touch) => barred.push(skipped(&one.overlay, touch.clone())),
-            None => overlays.push(one.overlay.clone()),
-        }
-    }
-    let mut woven = weave(base, &overlays, now_ms);
+    let active: Vec<&Candidate> = candidates.iter().filter(|one| one.status == Status::Active).collect();
+    let (told, kept_out) = told(&active, now_ms);
+    barred.extend(kept_out);
+    let mut woven = weave(base, &[advised.as_slice(), &told].concat(), now_ms);
     woven.skipped.splice(0..0, barred);
     let shadows = candidates.iter().filter(|one| one.status == Status::Shadow);
     let shadows = shadows.map(|one| Shadow {
         id: one.overlay.id.clone(),
-        prompt: counterfactual(base, one, &overlays, now_ms),
+        prompt: counterfactual(base, one, &active, &advised, now_ms),
     });
     Composed { shadows: shadows.collect(), woven }
 }
 
-/// The prompt as it would be if a playbook held, and what it takes the place of did not.
-fn counterfactual(base: &Base, one: &Candidate, overlays: &[Overlay], now_ms: i64) -> Result<String, Why> {
-    if let Some(touch) = one.touches.first() {
-        return Err(Why::Locked(Box::new(touch.clone())));
+/// Of playbooks that are active what is woven, and what is not because it touches a lock or another one has taken its
+/// place.
+pub fn told(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<Skipped>) {
+    let holds = |one: &&&Candidate| {
+        one.touches.is_empty()
+            && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+            && !one.overlay.text.trim().is_empty()
+    };
+    // What is not woven itself takes no other's place.
+    let claims = active.iter().filter(holds);
+    let gone =
+        Claims::of(claims.map(|one| (&*one.overlay.id, one.overlay.priority, &*one.supersedes))).settled();
+    let (mut woven, mut barred) = (Vec::new(), Vec::new());
+    for one in active {
+        match (one.touches.first(), gone.get(&*one.overlay.id)) {
+            (Some(touch), _) => barred.push(skipped(&one.overlay, touch.clone())),
+            (None, Some(by)) => {
+                barred.push(Skipped { id: one.overlay.id.clone(), why: Why::Superseded((*by).to_owned()) });
+            }
+            (None, None) => woven.push(one.overlay.clone()),
+        }
     }
-    let stays = |other: &&Overlay| !one.supersedes.contains(&other.id);
-    let mut overlays: Vec<Overlay> = overlays.iter().filter(stays).cloned().collect();
-    overlays.push(one.overlay.clone());
-    let with = weave(base, &overlays, now_ms);
-    match with.skipped.into_iter().find(|other| other.id == one.overlay.id) {
+    (woven, barred)
+}
+
+/// The prompt as it would be if a playbook held, and what it takes the place of were archived.
+fn counterfactual(
+    base: &Base,
+    one: &Candidate,
+    active: &[&Candidate],
+    advised: &[Overlay],
+    now_ms: i64,
+) -> Result<String, Why> {
+    let stays = |other: &&Candidate| !one.supersedes.contains(&other.overlay.id);
+    let with: Vec<&Candidate> = active.iter().copied().filter(stays).chain([one]).collect();
+    let (told, barred) = told(&with, now_ms);
+    let woven = weave(base, &[advised, &told].concat(), now_ms);
+    match barred.into_iter().chain(woven.skipped).find(|other| other.id == one.overlay.id) {
         Some(skipped) => Err(skipped.why),
-        None => Ok(with.prompt),
+        None => Ok(woven.prompt),
     }
 }
 

@@ -9,9 +9,9 @@ use quorate_manifest::playbook::Status;
 use quorate_protocol::locks::fold;
 
 use crate::base::Base;
-use crate::compose::Candidate;
+use crate::compose::{Candidate, told};
 use crate::lock::Touch;
-use crate::weave::{Overlay, Place, weave};
+use crate::weave::{Place, weave};
 
 /// What is added may be longer than the persona itself up to this many characters.
 const SHORT: usize = 1_200;
@@ -182,24 +182,17 @@ pub fn curate(affected: &[Affected<'_>], now_ms: i64) -> Vec<Objection> {
     objections
 }
 
-/// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes. What is active
-/// already stands beside whatever else is: somebody may have made that active again by hand.
+/// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes.
 fn lengths(one: &Affected<'_>, now_ms: i64) -> (usize, usize) {
     let id = &one.proposed.overlay.id;
-    let is_active = one.proposed.status == Status::Active;
-    let active = |other: &&Candidate| other.status == Status::Active && other.touches.is_empty();
-    let others: Vec<&Overlay> = one
-        .standing
-        .iter()
-        .filter(active)
-        .map(|other| &other.overlay)
-        .filter(|other| other.id != *id)
-        .collect();
-    let goes = |other: &&Overlay| !is_active && one.proposed.supersedes.contains(&other.id);
-    let before: Vec<Overlay> = others.iter().copied().cloned().collect();
-    let mut after: Vec<Overlay> = others.into_iter().filter(|other| !goes(other)).cloned().collect();
-    after.push(one.proposed.overlay.clone());
-    let length = |overlays: &[Overlay]| weave(one.base, overlays, now_ms).prompt.chars().count();
+    let active = |other: &&Candidate| other.status == Status::Active && other.overlay.id != *id;
+    let before: Vec<&Candidate> = one.standing.iter().filter(active).collect();
+    let goes = |other: &&Candidate| {
+        one.proposed.status != Status::Active && one.proposed.supersedes.contains(&other.overlay.id)
+    };
+    let after: Vec<&Candidate> =
+        before.iter().copied().filter(|other| !goes(other)).chain([&one.proposed]).collect();
+    let length = |all: &[&Candidate]| weave(one.base, &told(all, now_ms).0, now_ms).prompt.chars().count();
     (length(&before), length(&after))
 }
 

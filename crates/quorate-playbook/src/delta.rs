@@ -1,7 +1,8 @@
 //! Deltas: what reflection proposes and people write by hand, as typed JSON. One that adds is a whole playbook; one that
 //! revises gives a playbook in shadow another text.
 
-use schemars::JsonSchema;
+use quorate_manifest::tree::reader::nearest;
+use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -78,6 +79,43 @@ pub struct Revise {
     pub evidence: Option<Value>,
 }
 
+/// Why something is no delta.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misread {
+    /// What is wrong.
+    pub why: String,
+    /// What to do, where that is known.
+    pub help: Option<String>,
+}
+
+impl Delta {
+    /// Reads a delta. A key that it does not have is refused: what somebody has misspelt would be left out unseen.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn read(value: Value) -> Result<Self, Misread> {
+        let misread = |why: String| Misread { why, help: None };
+        let Value::Object(mut object) = value else { return Err(misread("it is no object".to_owned())) };
+        // A key without a value is absent (M3).
+        object.retain(|_, value| !value.is_null());
+        let schema = match object.get("op").and_then(Value::as_str) {
+            Some("add") => schema_for!(Add),
+            Some("revise") => schema_for!(Revise),
+            _ => return Err(misread("its `op` is neither `add` nor `revise`".to_owned())),
+        };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let known: Vec<&str> = properties.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        if let Some(key) = object.keys().find(|key| *key != "op" && !known.contains(&key.as_str())) {
+            let help = match nearest(key, &known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its keys are op, {}", known.join(", ")),
+            };
+            return Err(Misread { why: format!("unknown key `{key}`"), help: Some(help) });
+        }
+        serde_json::from_value(Value::Object(object)).map_err(|error| misread(error.to_string()))
+    }
+}
+
 /// The keys of the manifest that are a text of their own or decided by the host.
 const OURS: [&str; 3] = ["body", "block", "status"];
 
@@ -96,5 +134,35 @@ impl Add {
         fields.insert("created_at".to_owned(), json!(at));
         fields.insert("updated_at".to_owned(), json!(at));
         fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_a_delta_does_not_have_is_refused() {
+        // B5
+        let add =
+            json!({"op": "add", "slug": "a-b", "title": "A.", "body": "B.", "ttl": null, "lock_check": null});
+        let with = |key: &str, mut of: Value| {
+            of[key] = json!("x");
+            Delta::read(of)
+        };
+        assert!(matches!(Delta::read(add.clone()), Ok(Delta::Add(_))));
+        let said = |key: &str, of: &Value| with(key, of.clone()).expect_err("refused");
+        for (key, near) in
+            [("titel", "title"), ("lock-check", "lock_check"), ("target", "targets"), ("TTL", "ttl")]
+        {
+            let misread = said(key, &add);
+            assert_eq!(misread.why, format!("unknown key `{key}`"));
+            assert_eq!(misread.help, Some(format!("did you mean `{near}`?")));
+        }
+        assert!(said("status", &add).help.is_some());
+        let revise = json!({"op": "revise", "slug": "a-b", "body": "B.", "summary": "S."});
+        assert!(Delta::read(revise.clone()).is_ok());
+        assert_eq!(said("title", &revise).why, "unknown key `title`");
+        assert!(Delta::read(json!({"op": "ad"})).is_err() && Delta::read(json!([])).is_err());
     }
 }

@@ -11,10 +11,17 @@
 //! on the strengths of [`STRENGTHS`]: it starts at 1, and if nothing is better, it ever reaches 1/e with a probability of
 //! at most e (Ville's inequality), however often one looks. The gate opens at `1 / error_rate`, and not before each side
 //! has its minimum of outcomes.
+//!
+//! What is nearly the same text as one that counts already on its side counts no more ([`Once`]), whoever judged it: pairs
+//! have to be of things that were made, not of one thing that was handed in often.
+
+pub mod likeness;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+
+use likeness::Sketch;
 
 /// The probabilities of a win that are bet on.
 pub const STRENGTHS: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
@@ -86,6 +93,27 @@ pub enum Side {
     With,
     /// It was not.
     Without,
+}
+
+/// What counts already, so that nothing counts twice.
+#[derive(Debug, Clone, Default)]
+pub struct Once {
+    hashes: BTreeSet<(Side, String)>,
+    sketches: Vec<(Side, Sketch)>,
+}
+
+impl Once {
+    /// Whether a text, by its hash and its sketch where there is one, counts on a side: none that counts there already is
+    /// the same or nearly so. Texts are taken in the order in which their runs ended, so that a later one takes nothing
+    /// away from an earlier look.
+    pub fn counts(&mut self, side: Side, sha256: &str, sketch: Option<Sketch>) -> bool {
+        let near = |one: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_like(one));
+        if sketch.as_ref().is_some_and(near) || !self.hashes.insert((side, sha256.to_owned())) {
+            return false;
+        }
+        self.sketches.extend(sketch.map(|sketch| (side, sketch)));
+        true
+    }
 }
 
 /// Compares outcomes, given in the order in which they ended. What is no number is a tie.
@@ -224,6 +252,23 @@ mod tests {
             outcome("a", Side::Without, 6.0),
         ];
         assert_eq!(pairs(&crossed), [(4.0, 2.0), (1.0, 5.0), (3.0, 6.0)]);
+    }
+
+    #[test]
+    fn what_was_made_counts_once_on_its_side() {
+        // B6: handed in again with a digit more, or to another council, it is no second outcome.
+        let mut once = Once::default();
+        let mut counts = |side, text: &str| once.counts(side, text, Some(Sketch::of(text)));
+        let letter = "The pressure washer is due on Tuesday, and another member waits for it.";
+        assert!(counts(Side::With, letter));
+        for n in 0..9 {
+            assert!(!counts(Side::With, &format!("{letter} {n}")));
+        }
+        assert!(counts(Side::Without, letter) && !counts(Side::Without, letter));
+        assert!(counts(Side::With, "The tile saw is yours until Friday, and nobody waits for it."));
+        // Without a sketch the hash alone tells.
+        assert!(once.counts(Side::With, "a", None) && !once.counts(Side::With, "a", None));
+        assert!(once.counts(Side::With, "b", None));
     }
 
     #[test]

@@ -14,4 +14,5 @@ pub mod index;
 pub mod lock;
 pub mod log;
 pub mod persona;
+pub mod supersede;
 pub mod weave;

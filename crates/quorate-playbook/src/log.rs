@@ -1,7 +1,9 @@
 //! `_log.md` (B5, B10): one line for everything that happened to playbooks, the oldest first. Lines are only added.
 
-use quorate_diagnostics::unseen::seen_but;
+use std::collections::BTreeSet;
 use std::fmt;
+
+use quorate_diagnostics::unseen::seen_but;
 
 /// The log's name in `playbooks/`.
 pub const FILE: &str = "_log.md";
@@ -60,6 +62,26 @@ pub fn append(existing: &str, lines: &[String]) -> String {
     out
 }
 
+/// The log with all of these lines, in the order of their times; `None` where each of them stands there already. Lines
+/// that it has beside them stay: they may be of another ledger. What is no line of it goes.
+pub fn rebuilt(existing: &str, lines: &[String]) -> Option<(String, usize)> {
+    let there: BTreeSet<&str> = existing.lines().map(|one| one.trim_end_matches('\r')).collect();
+    let missing: BTreeSet<&str> =
+        lines.iter().map(String::as_str).filter(|one| !there.contains(one)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let is_entry = |line: &&str| line.starts_with("- ") && line.contains(" · playbook");
+    let mut seen = BTreeSet::new();
+    let known = existing.lines().map(|one| one.trim_end_matches('\r')).filter(is_entry);
+    let all = lines.iter().map(String::as_str).chain(known);
+    let mut all: Vec<&str> = all.filter(|one| seen.insert(*one)).collect();
+    // A stable sort: what happened at one time stays in the ledger's order.
+    all.sort_by_key(|line| line.split(" · ").next());
+    let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
+    Some((append("", &all), missing.len()))
+}
+
 /// A text in one line, in which everything is seen: control characters and white space are blanks, one at a time.
 pub(crate) fn one_line(text: &str) -> String {
     let text = seen_but(text, char::is_control);
@@ -114,5 +136,23 @@ mod tests {
         assert_eq!(append("a\r\nb\r", std::slice::from_ref(&two)), format!("a\r\nb\r\n{two}\r\n"));
         assert_eq!(append(&log, &[]), log);
         assert_eq!(append("x", &["a\nb".to_owned()]), "x\na b\n");
+    }
+
+    #[test]
+    fn a_log_is_rebuilt_from_its_lines() {
+        // B5
+        let at = |second: u32, words: &str| {
+            let at = format!("2026-11-21T10:00:0{second}.000Z");
+            Line { at: &at, event: "playbook.promoted", slug: "a-b", words }.to_string()
+        };
+        let lines = [at(1, "one"), at(3, "three"), at(3, "also three")];
+        let whole = append("", &lines);
+        assert_eq!(rebuilt(&whole, &lines), None);
+        assert_eq!(rebuilt(&whole.replace('\n', "\r\n"), &lines), None);
+        assert_eq!(rebuilt("", &lines), Some((whole.clone(), 3)));
+        let others = at(2, "of another ledger");
+        let cut = append("", &[lines[0].clone(), others.clone(), "torn".to_owned()]);
+        let expected = append("", &[lines[0].clone(), others, lines[1].clone(), lines[2].clone()]);
+        assert_eq!(rebuilt(&cut, &lines), Some((expected, 2)));
     }
 }

@@ -94,6 +94,8 @@ pub enum Why {
     NoBlock(String),
     /// Another overlay, whose id this is, stands in place of the same block.
     Replaced(String),
+    /// Another playbook, whose slug this is, takes its place.
+    Superseded(String),
     /// It touches a locked trait.
     Locked(Box<Touch>),
 }
@@ -106,6 +108,7 @@ impl fmt::Display for Why {
             Why::Repeats(id) => write!(f, "`{id}` says the same"),
             Why::NoBlock(block) => write!(f, "the prompt has no block `{block}`"),
             Why::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
+            Why::Superseded(slug) => write!(f, "`{slug}` takes its place"),
             Why::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.by),
         }
     }

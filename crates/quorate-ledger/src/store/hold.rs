@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Result;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::files;
 
@@ -15,8 +16,8 @@ pub struct Hold {
 }
 
 /// How long [`Hold::wait`] waits, and how often it looks.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(600);
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(15);
+const PATIENCE: Duration = Duration::from_millis(600);
+const PAUSE: Duration = Duration::from_millis(15);
 
 impl Hold {
     /// As [`Hold::take`], and waits a moment for who has it: a process that was killed is gone at once, but what it was
@@ -25,7 +26,15 @@ impl Hold {
     /// # Errors
     /// As [`Hold::take`].
     pub async fn wait(dir: &Path, run: &str) -> Result<Option<Hold>> {
-        let until = tokio::time::Instant::now() + PATIENCE;
+        Hold::wait_for(dir, run, PATIENCE).await
+    }
+
+    /// As [`Hold::take`], and waits for who has it, for as long as is said.
+    ///
+    /// # Errors
+    /// As [`Hold::take`].
+    pub async fn wait_for(dir: &Path, run: &str, patience: Duration) -> Result<Option<Hold>> {
+        let until = tokio::time::Instant::now() + patience;
         loop {
             match Hold::take(dir, run)? {
                 None if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,

@@ -262,6 +262,9 @@ async fn change(
                 reflect::reflect(keeping, &one.operator, &one.from, one.executor.as_deref()).await?;
             terminal.talk(&render::playbook::reflected(&reflected));
             if one.dry_run {
+                for unusable in reflected.proposals.iter().filter_map(render::playbook::unusable) {
+                    terminal.talk(&unusable);
+                }
                 return Ok((render::playbook::proposals(&reflected.proposals), Exit::DONE));
             }
             let proposer = Proposer { by: reflected.by.clone(), operator: Some(one.operator) };

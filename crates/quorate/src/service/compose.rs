@@ -4,17 +4,18 @@
 //! Playbooks are read once for a command, as the seed has it; overlays of advisory runs and times count anew whenever
 //! somebody is asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use quorate_diagnostics::Report;
+use quorate_diagnostics::{Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{self, PlaybookEvent};
 use quorate_ledger::Store;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::base::Base;
+use quorate_playbook::bind::Bound;
 use quorate_playbook::compose::{Candidate, Composed, Shadow, compose};
 use quorate_playbook::lock::Trait;
 use quorate_playbook::weave::{Origin, Overlay, Place, Why};
@@ -27,13 +28,22 @@ use super::follow::Followed;
 use super::playbook::catalogue::Catalogue;
 use super::playbook::change::{self, Happened};
 use super::playbook::library::Known;
+use super::playbook::superseding;
 use super::playbook::traits::ready;
-use super::playbook::versions::Record;
 use super::redaction::InForce;
 use super::stop::Stop;
 
-/// What is recorded of compositions: the last one, as far as the stream was read.
-type Recorded = Arc<Mutex<Followed<Option<Map<String, Json>>>>>;
+/// What is recorded of compositions, as far as the stream was read.
+type Recorded = Arc<Mutex<Followed<Noted>>>;
+
+/// What a stream says of an agent's prompt.
+#[derive(Debug, Clone, Default)]
+struct Noted {
+    /// The last composition of it.
+    last: Option<Map<String, Json>>,
+    /// The playbooks that a pattern was seen to match an operator for, with that operator (B10).
+    matched: BTreeSet<(String, String)>,
+}
 
 /// What an agent's prompt is composed of, but for the overlays of advisory runs.
 #[derive(Debug, Clone)]
@@ -41,6 +51,8 @@ pub struct Sources {
     base: Arc<Base>,
     candidates: Arc<[Candidate]>,
     traits: Arc<[Trait]>,
+    /// The playbooks that are for it by a pattern, each with the operator that the pattern matches.
+    matched: Arc<[(String, String)]>,
     root: Arc<Path>,
     scope: Scope,
     /// As overlays name them.
@@ -48,7 +60,7 @@ pub struct Sources {
     /// As people do.
     slugs: Arc<str>,
     redacted: InForce,
-    /// The last composition that is recorded of it.
+    /// What is recorded of it.
     recorded: Recorded,
 }
 
@@ -64,21 +76,31 @@ impl Sources {
         report: &mut Report,
     ) -> Self {
         let mut candidates: BTreeMap<&str, Candidate> = BTreeMap::new();
+        let mut matched = Vec::new();
         for (book, known) in catalogue.bound(known) {
-            for one in known {
+            let slug = &book.playbook.slug;
+            for (one, how) in known {
+                if how == Bound::Matched && book.playbook.status != Status::Archived {
+                    matched.push((slug.clone(), one.slug.clone()));
+                }
                 let candidate = one.candidate(&book.playbook, book.text());
-                match candidates.get_mut(&*book.playbook.slug) {
-                    None => drop(candidates.insert(&book.playbook.slug, candidate)),
+                match candidates.get_mut(&**slug) {
+                    None => drop(candidates.insert(slug, candidate)),
                     // Of several operators that it is for, each has its locks.
                     Some(there) => there.touches.extend(candidate.touches),
                 }
             }
-            if candidates.contains_key(&*book.playbook.slug)
+            if candidates.contains_key(&**slug)
                 && let Err(stop) =
-                    Record::read(environment, root, book).and_then(|record| record.faithful(environment))
+                    catalogue.record(environment, root, book).and_then(|record| record.faithful(environment))
             {
                 report.absorb(*stop.report);
-                candidates.remove(&*book.playbook.slug);
+                candidates.remove(&**slug);
+            }
+            if book.playbook.status == Status::Active {
+                for body in superseding::idle(catalogue, &book.playbook) {
+                    report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
+                }
             }
         }
         let mut traits: BTreeMap<&str, Trait> = BTreeMap::new();
@@ -88,6 +110,7 @@ impl Sources {
             base: Arc::new(base),
             candidates: candidates.into_values().collect(),
             traits: traits.into_values().collect(),
+            matched: matched.into(),
             root: root.into(),
             scope: scope.clone(),
             operators: known.iter().map(|one| one.named(scope)).collect(),
@@ -166,27 +189,45 @@ impl Sources {
         Some((events, bodies))
     }
 
-    /// Records a composed prompt, unless the last one that was recorded for the same agent is the same.
+    /// Whether there is a pattern that a playbook is for it by: what that matches first is recorded.
+    pub fn is_matched(&self) -> bool {
+        !self.matched.is_empty()
+    }
+
+    /// Records a composed prompt, unless the last one that was recorded for the same agent is the same; and each pattern
+    /// that matches an operator for the first time (B10).
     ///
     /// # Errors
     /// When the ledger does not answer.
     pub async fn note(&self, store: &Store, composed: &Composed, now_ms: i64) -> Result<(), Stop> {
-        let Some((events, bodies)) = self.events(composed) else { return Ok(()) };
+        let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
         let stream: Name = change::stream(&self.scope);
         let mut recorded = self.recorded.lock().await;
         let slugs = self.slugs.clone();
-        let last = recorded.catch_up(store, &stream, |last, record| {
-            if record.kind == PlaybookEvent::Composed.as_str()
-                && let Some(data) = &record.data
-                && data.get("operator").and_then(Json::as_str) == Some(&slugs)
+        let noted = recorded.catch_up(store, &stream, |noted, record| {
+            let Some(data) = &record.data else { return Ok(()) };
+            let text = |key: &str| data.get(key).and_then(Json::as_str);
+            if record.kind == PlaybookEvent::Composed.as_str() {
+                if text("operator") == Some(&slugs) {
+                    noted.last = Some(data.clone());
+                }
+            } else if record.kind == PlaybookEvent::Registered.as_str()
+                && let Some((slug, operator)) = text("slug").zip(text("operator"))
             {
-                *last = Some(data.clone());
+                noted.matched.insert((slug.to_owned(), operator.to_owned()));
             }
             Ok(())
         });
-        let last = last.await?.as_ref();
-        let same = |key: &str| last.and_then(|data| data.get(key)) == events[0].data.get(key);
+        let noted = noted.await?;
+        let same = |key: &str| noted.last.as_ref().and_then(|data| data.get(key)) == events[0].data.get(key);
         if same("sha256") && same("shadows") && same("woven") {
+            (events, bodies) = Default::default();
+        }
+        let new = self.matched.iter().filter(|one| !noted.matched.contains(one));
+        events.extend(
+            new.filter_map(|(slug, operator)| change::match_of(&self.root, &self.scope, slug, operator)),
+        );
+        if events.is_empty() {
             return Ok(());
         }
         let next = recorded.next();

@@ -1,6 +1,7 @@
 //! Who has made what is judged. It is recorded with a run, for `quorate playbook` to learn from; nobody who judges is told,
 //! and the producer is not told who judges (C7).
 
+use quorate_playbook::gate::likeness::Sketch;
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -21,8 +22,8 @@ impl Producer {
         Some(Producer { operator: slug.to_owned(), trying: trying.to_vec() })
     }
 
-    /// As it stands in `run.opened`.
-    pub fn json(&self) -> Json {
-        json!({"operator": self.operator, "trying": self.trying})
+    /// As it stands in `run.opened`, with the sketch of what was made: a gate counts that once.
+    pub fn json(&self, made: &str) -> Json {
+        json!({"operator": self.operator, "trying": self.trying, "sketch": Sketch::of(made)})
     }
 }

@@ -253,7 +253,7 @@ impl Sitting {
             "host": path(desk.workspace.host_path.as_deref()),
             "log_path": path(Some(&desk.workspace.log)),
             "log_bytes": indexed.bytes,
-            "producer": self.producer.as_ref().map(Producer::json),
+            "producer": self.producer.as_ref().map(|one| one.json(&input.text)),
         })))
     }
 }

@@ -109,7 +109,7 @@ pub async fn weave(
     let (reference, base, known, mut report) = whose(&round, &scope, request, &workspace)?;
     report.absorb(workspace.report.clone());
     let catalogue = match request.who {
-        Who::Operator(_) => Catalogue::open(&round, &scope),
+        Who::Operator(_) => Catalogue::open(&round, &scope, &workspace.ledger),
         Who::Persona(_) => Catalogue::default(),
     };
     let known: Vec<&Known> = known.iter().collect();
@@ -119,7 +119,8 @@ pub async fn weave(
     let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
     let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
-        || sources.candidates().iter().any(|one| !one.touches.is_empty());
+        || sources.candidates().iter().any(|one| !one.touches.is_empty())
+        || sources.is_matched();
     let store = match (workspace.ledger.may_be_there(), is_to_be_recorded) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
         // Where no ledger can be made, the prompt is the same.

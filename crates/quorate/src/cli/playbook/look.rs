@@ -10,7 +10,6 @@ use crate::service::host::Host;
 use crate::service::playbook::inspect;
 use crate::service::playbook::library::Library;
 use crate::service::playbook::promote::unknown;
-use crate::service::playbook::versions::Record;
 use crate::service::stop::Stop;
 
 /// Looks; `None` for a verb that changes something.
@@ -45,7 +44,7 @@ async fn text(
     }
     let record = |slug: &str| {
         let book = library.book(slug).ok_or_else(|| unknown(slug))?;
-        Ok::<_, Stop>((book, Record::read(environment, &library.root, book)?))
+        Ok::<_, Stop>((book, library.record(book)?))
     };
     match verb {
         Verb::Show(one) => {

@@ -219,9 +219,17 @@ pub(in crate::cli) fn reflected(reflected: &Reflected) -> String {
 pub(in crate::cli) fn proposals(proposals: &[Proposal]) -> String {
     let deltas = proposals.iter().filter_map(|one| match one {
         Proposal::Delta(delta) => Some(json!(delta)),
-        Proposal::Manifest { .. } | Proposal::Unreadable { .. } => None,
+        Proposal::Manifest { .. } | Proposal::Unusable { .. } => None,
     });
     format!("{:#}\n", json!({"deltas": deltas.collect::<Vec<_>>()}))
+}
+
+/// What is proposed and cannot be taken, in a line for people.
+pub(in crate::cli) fn unusable(proposal: &Proposal) -> Option<String> {
+    match proposal {
+        Proposal::Unusable { slug, misread } => Some(format!("`{slug}` is left out: {}", misread.why)),
+        Proposal::Manifest { .. } | Proposal::Delta(_) => None,
+    }
 }
 
 /// What became of proposals.

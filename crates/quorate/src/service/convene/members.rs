@@ -97,11 +97,11 @@ pub fn seat(
     host: &Host,
     report: &mut Report,
 ) -> Result<Vec<Seated>, Stop> {
+    let (configuration, ledger) = (&workspace.host, &workspace.ledger);
     let manifests = Manifests::open(environment, &called.view.root, Refs::Followed)?;
     let round = manifests.round(host);
     let resolved = &called.view.resolved;
     let runtime = runtime(&round, &called.view.root, resolved);
-    let configuration = &workspace.host;
     let mut executors = Executors { registry: executor::registry(), configuration, built: BTreeMap::new() };
     let mut personas: BTreeMap<String, Prompted> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
@@ -123,8 +123,9 @@ pub fn seat(
             let known = weave::operators(&round, &scope, reference, workspace);
             let mut composed = None;
             if !known.is_empty() {
-                let catalogue =
-                    catalogues.entry(scope.clone()).or_insert_with(|| Catalogue::open(&round, &scope));
+                let catalogue = catalogues
+                    .entry(scope.clone())
+                    .or_insert_with(|| Catalogue::open(&round, &scope, ledger));
                 let (known, base) = (known.iter().collect::<Vec<_>>(), Base::persona(&persona));
                 let root = &called.view.root;
                 let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);

@@ -246,7 +246,7 @@ impl Sitting {
             "config": path(desk.workspace.council_path.as_deref()),
             "host": path(desk.workspace.host_path.as_deref()),
             "files": files,
-            "producer": self.producer.as_ref().map(Producer::json),
+            "producer": self.producer.as_ref().map(|one| one.json(&input.text)),
         })))
     }
 

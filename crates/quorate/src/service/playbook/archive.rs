@@ -14,7 +14,7 @@ use serde_json::json;
 use super::change::{Change, Happened, Keeping};
 use super::promote::find;
 use super::rollback::status_word;
-use super::versions::{Record, Step};
+use super::versions::Step;
 use crate::service::host::Host;
 use crate::service::stop::Stop;
 
@@ -92,7 +92,7 @@ fn settle(
     change: &mut Change,
 ) -> Result<u32, Stop> {
     let environment = &keeping.desk.environment;
-    let record = Record::read(environment, &keeping.library.root, book)?;
+    let record = keeping.library.record(book)?;
     record.faithful(environment)?;
     let at = timestamp::write(change.at_ms);
     let (kind, event) = match status {

@@ -2,15 +2,22 @@
 //! few that may be for it, not against all.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use quorate_diagnostics::Report;
+use quorate_ledger::store::address::Address;
+use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::shelf::{self, Book, Shelf};
 use quorate_manifest::round::Round;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::bind::Bindings;
+use quorate_playbook::bind::{Bindings, Bound};
 
 use super::library::Known;
+use super::recalled::Recalled;
 use super::traits;
+use super::versions::Record;
+use crate::service::environment::Environment;
+use crate::service::stop::Stop;
 
 /// The playbooks of a scope, and whom they are for.
 #[derive(Debug, Default)]
@@ -20,32 +27,50 @@ pub struct Catalogue {
     /// What is wrong with the others, and warnings.
     pub report: Report,
     bindings: Bindings,
+    recalled: Recalled,
 }
 
 impl Catalogue {
-    /// Loads the playbooks of a scope.
-    pub fn open(round: &Round<'_>, scope: &Scope) -> Self {
+    /// Loads the playbooks of a scope. What is active among them is held against what the ledger remembers.
+    pub fn open(round: &Round<'_>, scope: &Scope, ledger: &Address) -> Self {
         // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
         if shelf::is_there(round, scope) {
             traits::make_ready();
         }
-        shelf::open(round, scope).into()
+        let Shelf { books, report } = shelf::open(round, scope);
+        let recalled = match books.iter().any(|book| book.playbook.status == Status::Active) {
+            true => Recalled::look(ledger, scope),
+            false => Recalled::default(),
+        };
+        let bindings = Bindings::of(books.iter().map(|book| &book.playbook));
+        Catalogue { bindings, books, report, recalled }
+    }
+
+    /// A playbook's file with its versions, and how far the ledger knows it to have come.
+    ///
+    /// # Errors
+    /// As [`Record::read`].
+    pub fn record(&self, environment: &Environment, root: &Path, book: &Book) -> Result<Record, Stop> {
+        let mut record = Record::read(environment, root, book)?;
+        if book.playbook.status == Status::Active {
+            record.recalled = self.recalled.version(&record.slug);
+        }
+        Ok(record)
+    }
+
+    /// A playbook by its slug.
+    pub fn book(&self, slug: &str) -> Option<&Book> {
+        self.books.iter().find(|book| book.playbook.slug == slug)
     }
 
     /// The playbooks that are for any of these, in the order of their files, each with those whom it is for.
-    pub fn bound<'k>(&self, known: &[&'k Known]) -> Vec<(&Book, Vec<&'k Known>)> {
-        let mut bound: BTreeMap<usize, Vec<&'k Known>> = BTreeMap::new();
+    pub fn bound<'k>(&self, known: &[&'k Known]) -> Vec<(&Book, Vec<(&'k Known, Bound)>)> {
+        let mut bound: BTreeMap<usize, Vec<(&'k Known, Bound)>> = BTreeMap::new();
         for one in known {
-            for (at, _) in self.bindings.bound(&one.subject) {
-                bound.entry(at).or_default().push(one);
+            for (at, how) in self.bindings.bound(&one.subject) {
+                bound.entry(at).or_default().push((one, how));
             }
         }
         bound.into_iter().map(|(at, known)| (&self.books[at], known)).collect()
-    }
-}
-
-impl From<Shelf> for Catalogue {
-    fn from(Shelf { books, report }: Shelf) -> Self {
-        Catalogue { bindings: Bindings::of(books.iter().map(|book| &book.playbook)), books, report }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::consultation::object;
@@ -37,6 +38,8 @@ pub const PENDING: &str = "_pending.json";
 pub const INDEX: &str = "_index.md";
 /// The stream of records about playbooks, of the workspace; a tenant's has its name behind it.
 const STREAM: &str = "playbooks";
+/// How long a change waits for another one: a proposal takes a moment, and many may come at once.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How often an append is tried again when somebody else was faster.
 const TRIES: usize = 50;
 
@@ -174,13 +177,17 @@ impl Keeping {
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
         let desk = Desk::open(environment.clone(), workspace).await?;
         desk.may_write()?;
-        let hold = Hold::wait(desk.store.dir(), &stream(&library.scope).replace('/', "-")).await;
+        let name = stream(&library.scope).replace('/', "-");
+        let hold = Hold::wait_for(desk.store.dir(), &name, PATIENCE).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
             Stop::configuration(codes::LEDGER_UNAVAILABLE, body)
         })?;
         let Some(hold) = hold else {
-            let body = Body::new("another process is changing these playbooks");
+            let body = Body::new(format!(
+                "another process has been changing these playbooks for {} seconds",
+                PATIENCE.as_secs()
+            ));
             return Err(Stop::configuration(codes::RUN_MOVED, body.help("try again when it is done")));
         };
         // What somebody else did until we had hold of it counts.
@@ -264,14 +271,23 @@ impl Keeping {
         self.put(&path, &text).map(|()| false)
     }
 
+    /// Puts lines that are gone back into the log; says how many.
+    ///
+    /// # Errors
+    /// When the ledger does not answer, or the log cannot be read or written.
+    pub async fn mend_log(&self) -> Result<usize, Stop> {
+        let folder = self.library.folder();
+        let records = self.desk.store.records(&stream(&self.library.scope)).await?;
+        let path = folder.join(LOG);
+        match logging::rebuilt(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
+            None => Ok(0),
+            Some((text, missing)) => self.put(&path, &text).map(|()| missing),
+        }
+    }
+
     /// The places that were said.
     pub(super) fn places(&self) -> &Places {
         &self.places
-    }
-
-    /// Whether the log says something of a playbook already.
-    pub(super) fn was_logged(&self, slug: &str, words: &str) -> bool {
-        logging::says(&self.library.folder(), slug, words)
     }
 
     async fn record(&self, change: &Change) -> Result<(), Stop> {
@@ -364,6 +380,14 @@ pub async fn note(
     let dir = root.join(scope.folder());
     let _ = logging::add(&dir, &dir.join(FOLDER), at_ms, &change.events);
     Ok(())
+}
+
+/// The event of a pattern that matches an operator for the first time (B10); `None` where the log says it already.
+pub fn match_of(root: &Path, scope: &Scope, slug: &str, operator: &str) -> Option<Happened> {
+    let words = format!("a pattern of it matches `{operator}`");
+    let folder = root.join(scope.folder()).join(FOLDER);
+    let event = || Happened::new(PlaybookEvent::Registered, slug, &*words, json!({"operator": operator}));
+    (!logging::says(&folder, slug, &words)).then(event)
 }
 
 /// The stream of a scope.

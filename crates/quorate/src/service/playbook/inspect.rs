@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::change::{INDEX, Keeping, index_of, stream, unfinished};
 use super::library::Library;
-use super::versions::Record;
+use super::superseding;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::host::Host;
@@ -84,6 +84,12 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
         };
         of_prompts(library, book, trial, &standing, now_ms, &mut report);
         of_gates(book, &mut report);
+        if book.playbook.status != Status::Archived {
+            for body in superseding::idle(&library.shelf, &book.playbook) {
+                let body = body.at(book.layer.value_place("supersedes"));
+                report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
+            }
+        }
     }
     for (operator, all) in &standing {
         crowded(library, operator, all, now_ms, &mut report);
@@ -108,7 +114,7 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
 
 /// Whether a file still is what its history says; gives whether it has one.
 fn of_history(environment: &Environment, library: &Library, book: &Book, report: &mut Report) -> bool {
-    match Record::read(environment, &library.root, book) {
+    match library.record(book) {
         Ok(record) => {
             if record.drifted() || record.is_torn() {
                 let span = book.layer.root.span.clone();

@@ -86,7 +86,7 @@ impl Library {
         let exceptions = Exceptions::of(&workspace, &scope);
         let (operators, report) = operators(&round, &scope, &workspace, &exceptions);
         Ok(Library {
-            shelf: Catalogue::open(&round, &scope),
+            shelf: Catalogue::open(&round, &scope, &workspace.ledger),
             root,
             scope,
             workspace,
@@ -104,7 +104,15 @@ impl Library {
 
     /// A playbook by its slug.
     pub fn book(&self, slug: &str) -> Option<&Book> {
-        self.shelf.books.iter().find(|book| book.playbook.slug == slug)
+        self.shelf.book(slug)
+    }
+
+    /// A playbook's file with its versions, held against the ledger.
+    ///
+    /// # Errors
+    /// As [`Record::read`].
+    pub fn record(&self, book: &Book) -> Result<Record, Stop> {
+        self.shelf.record(&self.environment, &self.root, book)
     }
 
     /// The operators that a playbook is for.
@@ -117,8 +125,7 @@ impl Library {
     /// told to nobody, and does not count.
     pub fn standing(&self, known: &Known) -> Vec<Candidate> {
         let counts = |book: &Book| {
-            let record = || Record::read(&self.environment, &self.root, book);
-            book.playbook.status != Status::Active || record().is_ok_and(|one| one.is_faithful())
+            book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_faithful())
         };
         let bound = self.shelf.bound(&[known]).into_iter().filter(|(book, _)| counts(book));
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()

@@ -4,8 +4,10 @@
 use std::io;
 use std::path::Path;
 
+use quorate_kernel::ports::ledger::Record;
 use quorate_manifest::timestamp;
 use quorate_playbook::log::{self, Line};
+use quorate_protocol::Json;
 
 use super::change::Happened;
 use crate::service::disk::{self, Text};
@@ -34,6 +36,26 @@ pub fn add(scope: &Path, folder: &Path, at_ms: i64, events: &[Happened]) -> io::
     // Appended, not written anew: somebody else may be adding a line at this moment.
     let whole = log::append(&there, &new);
     disk::append_below(scope, &path, whole.get(there.len()..).unwrap_or_default().as_bytes())
+}
+
+/// The log as the ledger has it, where lines of it are gone; and how many are.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn rebuilt(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
+    let there = match disk::text(&folder.join(LOG))? {
+        Text::There(text) => text,
+        Text::Missing => String::new(),
+    };
+    let line = |record: &Record| {
+        let data = record.data.as_ref()?;
+        let text = |key: &str| data.get(key).and_then(Json::as_str);
+        let at = timestamp::write(record.at_ms);
+        let line = Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? };
+        Some(line.to_string())
+    };
+    let lines: Vec<String> = records.iter().filter_map(line).collect();
+    Ok(log::rebuilt(&there, &lines))
 }
 
 /// Whether it says something of a playbook already.

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::change::{Change, Happened, Keeping};
 use super::gate::{Asked, Passed};
 use super::propose::superseding;
+use super::superseding::replacement;
 use super::versions::{Record, Step, gate_word};
 use crate::service::host::Host;
 use crate::service::stop::Stop;
@@ -50,7 +51,7 @@ pub async fn promote(
     let environment = keeping.desk.environment.clone();
     let now_ms = environment.clock.now_ms();
     let book = find(keeping, slug)?.clone();
-    let record = Record::read(&environment, &keeping.library.root, &book)?;
+    let record = keeping.library.record(&book)?;
     record.faithful(&environment)?;
     let mut report = Report::new();
     preconditions(keeping, &book, gate, now_ms, &mut report);
@@ -151,6 +152,12 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
         );
     }
     superseding(&keeping.library, playbook, report);
+    if let Some(other) = replacement(&keeping.library.shelf, playbook) {
+        let body =
+            Body::new(format!("`{other}` is active and supersedes `{slug}`, so it would not be woven"));
+        let help = format!("archive `{other}` first, or roll `{slug}` back to a version that was active");
+        report.refuse(codes::PROMOTION_DENIED, body.help(help));
+    }
     let mut deny = |message: String, help: String| {
         report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
     };
@@ -241,7 +248,7 @@ fn write(
         if book.playbook.status == Status::Archived {
             continue;
         }
-        let record = Record::read(environment, &keeping.library.root, book)?;
+        let record = keeping.library.record(book)?;
         record.faithful(environment)?;
         let who = format!("{slug}@v{}", version.n);
         let summary = format!("`{slug}` took its place");

@@ -21,11 +21,11 @@ use quorate_manifest::timestamp;
 use quorate_playbook::bind::{Binding, Bound};
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::curate;
-use quorate_playbook::delta::Delta;
+use quorate_playbook::delta::{Delta, Misread};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::change::{Change, Happened, Keeping};
+use super::change::{Change, Happened, Keeping, match_of};
 use super::exceptions::Excepting;
 use super::judge::Judge;
 use super::library::Library;
@@ -47,12 +47,12 @@ pub enum Proposal {
     },
     /// A delta.
     Delta(Box<Delta>),
-    /// What is no delta, and why; its slug as far as there is one.
-    Unreadable {
+    /// What cannot be taken as a delta; its slug as far as there is one.
+    Unusable {
         /// The slug.
         slug: String,
-        /// Why.
-        why: String,
+        /// Why, and what to do.
+        misread: Misread,
     },
 }
 
@@ -106,21 +106,29 @@ pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
     let deltas = match value {
         Json::Array(all) => all,
         Json::Object(mut object) => match object.remove("deltas") {
-            Some(Json::Array(all)) => all,
+            Some(Json::Array(all)) => match object.keys().next() {
+                None => all,
+                Some(key) => return Err(invalid(format!("unknown key `{key}` beside `deltas`"))),
+            },
             Some(_) => return Err(invalid("`deltas` is no list".to_owned())),
             None => vec![Json::Object(object)],
         },
         _ => return Err(invalid("it is no object and no list".to_owned())),
     };
     // One that cannot be read keeps no other back.
-    let one = |value: Json| {
-        let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
-        match serde_json::from_value::<Delta>(value) {
-            Ok(delta) => Proposal::Delta(Box::new(delta)),
-            Err(error) => Proposal::Unreadable { slug, why: error.to_string() },
-        }
-    };
-    Ok(deltas.into_iter().map(one).collect())
+    Ok(deltas.into_iter().map(delta).collect())
+}
+
+/// A delta as a proposal.
+pub fn delta(value: Json) -> Proposal {
+    let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
+    match Delta::read(value) {
+        Ok(delta) => Proposal::Delta(Box::new(delta)),
+        Err(misread) => Proposal::Unusable {
+            slug,
+            misread: Misread { why: format!("it is no delta: {}", misread.why), ..misread },
+        },
+    }
 }
 
 /// Takes proposals. What `excepting` names a person may let them touch, though it is locked.
@@ -154,11 +162,16 @@ fn clean(proposal: &Proposal, redactor: &Redactor) -> Proposal {
             (_, 0) => proposal.clone(),
             (clean, _) => match serde_json::from_value(clean) {
                 Ok(clean) => Proposal::Delta(clean),
-                Err(error) => Proposal::Unreadable { slug: String::new(), why: error.to_string() },
+                Err(error) => Proposal::Unusable {
+                    slug: String::new(),
+                    misread: Misread { why: format!("it is no delta: {error}"), help: None },
+                },
             },
         },
-        Proposal::Unreadable { slug, why } => {
-            Proposal::Unreadable { slug: redactor.redact(slug).0, why: redactor.redact(why).0 }
+        Proposal::Unusable { slug, misread } => {
+            let clean = |text: &str| redactor.redact(text).0;
+            let misread = Misread { why: clean(&misread.why), help: misread.help.as_deref().map(clean) };
+            Proposal::Unusable { slug: clean(slug), misread }
         }
     }
 }
@@ -179,10 +192,10 @@ async fn one(
             Delta::Add(add) => draft.of_add(keeping, add, proposer, host),
             Delta::Revise(revise) => draft.of_revision(keeping, revise, proposer),
         },
-        Proposal::Unreadable { slug, why } => {
+        Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);
-            let body = Body::new(format!("it is no delta: {why}"));
-            draft.report.refuse(codes::DELTA_INVALID, body.help("docs/playbooks.md says what a delta has"));
+            let help = misread.help.as_deref().unwrap_or("docs/playbooks.md says what a delta has");
+            draft.report.refuse(codes::DELTA_INVALID, Body::new(&misread.why).help(help));
             Ok(None)
         }
     }?;
@@ -371,11 +384,8 @@ impl Keeping {
             if bound == Bound::Named {
                 continue;
             }
-            let words = format!("a pattern of it matches `{}`", known.slug);
-            if !self.was_logged(&playbook.slug, &words) {
-                let data = json!({"operator": known.slug});
-                change.events.push(Happened::new(PlaybookEvent::Registered, &playbook.slug, words, data));
-            }
+            let library = &self.library;
+            change.events.extend(match_of(&library.root, &library.scope, &playbook.slug, &known.slug));
         }
     }
 }

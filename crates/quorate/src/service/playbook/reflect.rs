@@ -10,7 +10,7 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::runs::Run;
 use quorate_manifest::timestamp;
-use quorate_playbook::delta::Delta;
+use quorate_playbook::delta::{Delta, Misread};
 use quorate_protocol::answers::{Schema, reflection};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
@@ -18,7 +18,7 @@ use serde_json::json;
 use super::asking::Asking;
 use super::change::Keeping;
 use super::library::Known;
-use super::propose::Proposal;
+use super::propose::{Proposal, delta};
 use super::rollback::status_word;
 use crate::service::convene::is_assembly;
 use crate::service::stop::Stop;
@@ -85,23 +85,46 @@ pub async fn reflect(
     };
     let objects =
         reflection::deltas(&answer).ok_or_else(|| unreadable("it is no list of deltas".to_owned()))?;
-    let deltas = objects.into_iter().map(|object| serde_json::from_value(Json::Object(object)));
-    let deltas: Vec<Delta> =
-        deltas.collect::<Result<_, _>>().map_err(|error| unreadable(error.to_string()))?;
-    let proposals = deltas.into_iter().map(|delta| Proposal::Delta(Box::new(for_it(delta, slug)))).collect();
+    let proposals = objects.into_iter().map(|object| for_it(delta(Json::Object(object)), slug)).collect();
     Ok(Reflected { proposals, runs: runs.len(), by: asking.name().to_owned() })
 }
 
-/// Whoever reflects on one operator proposes for that one alone.
-fn for_it(delta: Delta, slug: &str) -> Delta {
-    match delta {
-        Delta::Add(mut add) => {
-            add.targets = Some(json!([{"kind": "operator", "ref": slug}]));
-            add.selector = None;
-            Delta::Add(add)
-        }
-        revise @ Delta::Revise(_) => revise,
+/// Whoever reflects on one operator proposes for that one alone: a delta that names another one is refused.
+fn for_it(proposal: Proposal, slug: &str) -> Proposal {
+    let Proposal::Delta(delta) = proposal else { return proposal };
+    let Delta::Add(mut add) = *delta else { return Proposal::Delta(delta) };
+    if !add.targets.iter().all(|all| names_only(all, slug))
+        || !add.selector.iter().all(|all| selects_only(all, slug))
+    {
+        let misread = Misread {
+            why: format!("it is not for `{slug}` alone, whose runs it was learned from"),
+            help: Some(
+                "leave `targets` and `selector` out; or reflect on the operators that it is for".to_owned(),
+            ),
+        };
+        return Proposal::Unusable { slug: add.slug, misread };
     }
+    if add.selector.is_none() {
+        add.targets = Some(json!([{"kind": "operator", "ref": slug}]));
+    }
+    Proposal::Delta(Box::new(Delta::Add(add)))
+}
+
+/// Whether targets name an operator by its slug or its ref, and nobody else.
+fn names_only(targets: &Json, slug: &str) -> bool {
+    let is_it = |one: &Json| {
+        let reference = one.get("ref").and_then(Json::as_str).unwrap_or_default();
+        let bare = reference.strip_prefix("ws://operators/").or(reference.strip_prefix("operator/"));
+        one.get("kind").and_then(Json::as_str) == Some("operator") && bare.unwrap_or(reference) == slug
+    };
+    targets.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_it))
+}
+
+/// Whether a selector asks for this identity, whatever else it asks for.
+fn selects_only(selector: &Json, slug: &str) -> bool {
+    let identity = selector.get("identity");
+    let one = identity.and_then(Json::as_array).and_then(|all| all.first().filter(|_| all.len() == 1));
+    one.or(identity).and_then(Json::as_str) == Some(slug)
 }
 
 async fn parts(keeping: &Keeping, known: &Known, runs: &[Json]) -> Result<Vec<Part>, Stop> {

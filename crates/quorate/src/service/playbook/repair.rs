@@ -1,4 +1,5 @@
-//! Repair: what was begun is finished, what was changed by hand is taken into the history, and the index is true again.
+//! Repair: what was begun is finished, what was changed by hand is taken into the history, the index is true again, and
+//! the log has every line that the ledger has.
 //!
 //! Nothing is lost: a file that was changed while a change was being written stays as it is, and what it was meant to
 //! become stands in the history as a version. Whoever edits an active playbook by hand changes what agents are told, so
@@ -18,7 +19,7 @@ use serde_json::json;
 
 use super::change::{Change, File, Happened, Keeping, Now, PENDING, now};
 use super::inspect::{as_playbook, orphaned};
-use super::versions::{Record, Step};
+use super::versions::Step;
 use crate::service::disk::{self, Text};
 use crate::service::host::Host;
 use crate::service::stop::Stop;
@@ -105,6 +106,11 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
     if !keeping.library.shelf.books.is_empty() && !keeping.write_index()? {
         done.push("wrote the index anew".to_owned());
     }
+    match keeping.mend_log().await? {
+        0 => {}
+        1 => done.push("put a line back into the log".to_owned()),
+        n => done.push(format!("put {n} lines back into the log")),
+    }
     Ok(done)
 }
 
@@ -119,7 +125,7 @@ fn is_of_playbooks(folder: &Path, path: &Path) -> bool {
 /// Takes what somebody has changed by hand into the history.
 async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Result<Option<String>, Stop> {
     let environment = keeping.desk.environment.clone();
-    let record = Record::read(&environment, &keeping.library.root, book)?;
+    let record = keeping.library.record(book)?;
     let Some(last) = record.last().filter(|_| record.drifted()).cloned() else { return Ok(None) };
     let (before, entries, fragment) = as_playbook(keeping, &last.text, host)?;
     let is_same = essence(&before, &fragment) == essence(&book.playbook, book.text());

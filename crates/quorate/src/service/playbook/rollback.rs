@@ -47,7 +47,7 @@ pub async fn rollback(
 ) -> Result<RolledBack, Stop> {
     let environment = keeping.desk.environment.clone();
     let book = find(keeping, slug)?.clone();
-    let record = Record::read(&environment, &keeping.library.root, &book)?;
+    let record = keeping.library.record(&book)?;
     record.faithful(&environment)?;
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
@@ -70,7 +70,7 @@ pub async fn rollback(
             if !replaces || others.contains(&other.playbook.slug) {
                 continue;
             }
-            let record = Record::read(&environment, &keeping.library.root, &other)?;
+            let record = keeping.library.record(&other)?;
             if in_force(keeping, &other, &record, host)? {
                 put_aside(keeping, &other, slug, &me, &mut change)?;
                 others.push(other.playbook.slug.clone());
@@ -109,7 +109,7 @@ fn give_room(
     let environment = &keeping.desk.environment;
     let books = keeping.library.shelf.books.iter();
     for book in books.filter(|book| book.playbook.slug != but) {
-        let record = Record::read(environment, &keeping.library.root, book)?;
+        let record = keeping.library.record(book)?;
         let is_one = record.last().and_then(|last| last.by.as_ref()).is_some_and(|by| versions.contains(by));
         if !is_one || others.contains(&record.slug) {
             continue;
@@ -175,7 +175,7 @@ fn in_force(keeping: &Keeping, book: &Book, record: &Record, host: &Host) -> Res
 
 fn put_aside(keeping: &Keeping, book: &Book, slug: &str, me: &str, change: &mut Change) -> Result<(), Stop> {
     let environment = &keeping.desk.environment;
-    let record = Record::read(environment, &keeping.library.root, book)?;
+    let record = keeping.library.record(book)?;
     record.faithful(environment)?;
     let at = timestamp::write(change.at_ms);
     let summary = format!("`{slug}` was rolled back and took its place");

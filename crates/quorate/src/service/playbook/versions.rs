@@ -30,6 +30,8 @@ pub struct Record {
     pub versions: Vec<Version>,
     /// The highest version that the playbook's own `history` names; 0 for none.
     pub named: u32,
+    /// The version of what is active that the ledger has recorded last; 0 where it knows of none, or was not asked.
+    pub recalled: u32,
 }
 
 /// What a version is made of.
@@ -78,7 +80,7 @@ impl Record {
                 Stop::configuration(codes::HISTORY_MUTATION, body.help(help))
             })?,
         };
-        Ok(Record { slug, path, text, history, versions, named: named(book) })
+        Ok(Record { slug, path, text, history, versions, named: named(book), recalled: 0 })
     }
 
     /// The last version; `None` where nothing was ever done to it.
@@ -91,9 +93,9 @@ impl Record {
         self.last().is_some_and(|last| last.text != self.text)
     }
 
-    /// Whether versions are gone that the playbook itself names: what it was, and which gate it passed, nobody can tell.
+    /// Whether versions are gone that the playbook itself or the ledger names: which gate it passed, nobody can tell.
     pub fn is_torn(&self) -> bool {
-        self.named > self.last().map_or(0, |last| last.n)
+        self.named.max(self.recalled) > self.last().map_or(0, |last| last.n)
     }
 
     /// Whether it is what its history says.
@@ -116,11 +118,18 @@ impl Record {
     pub fn mutation(&self, environment: &Environment) -> Body {
         let n = self.last().map_or(0, |last| last.n);
         let file = shown(environment, &self.path);
+        if self.recalled > n.max(self.named) {
+            let message =
+                format!("{file} is active, and the ledger has version {} of it; here is {n}", self.recalled);
+            let help = "put the file and its history back from a copy or from version control; or set `status: shadow` \
+                and have it pass a gate again";
+            return Body::new(message).help(help);
+        }
         if self.is_torn() {
             let history = shown(environment, &beside(&self.path, &self.slug));
             let message = format!("{file} names version {} of itself, and {history} has {n}", self.named);
             let help = "put the history back from a copy or from version control; or take `history` out of the \
-                playbook, which begins anew then";
+                playbook and set `status: shadow`, and it begins anew";
             return Body::new(message).help(help);
         }
         Body::new(format!("{file} is not as version {n} in its history has it"))

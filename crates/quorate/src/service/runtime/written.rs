@@ -205,7 +205,7 @@ impl Telling<'_> {
         }
         if !known.is_empty() {
             let catalogue = catalogue.get_or_insert_with(|| {
-                let mut catalogue = Catalogue::open(round, spot.scope());
+                let mut catalogue = Catalogue::open(round, spot.scope(), &workspace.ledger);
                 cautions.absorb(std::mem::take(&mut catalogue.report));
                 catalogue
             });

@@ -85,6 +85,17 @@ pub fn files(place: &Place, below: &str) -> BTreeMap<String, String> {
     found
 }
 
+/// A draft that says something else than every other one.
+pub fn draft(n: u32) -> String {
+    let word = |at: u32| -> String {
+        let mixed = (n * 31 + at).wrapping_mul(2_654_435_761);
+        (0..6)
+            .map(|letter| char::from(b'a' + u8::try_from((mixed >> (letter * 5)) % 26).expect("a letter")))
+            .collect()
+    };
+    format!("The {} moved to {} at {}, in {}, where {} is.\n", word(0), word(1), word(2), word(3), word(4))
+}
+
 /// The lines of `_log.md` about changes, without those of whoever weaves.
 pub fn log(place: &Place) -> Vec<String> {
     let text = std::fs::read_to_string(place.path("playbooks/_log.md")).unwrap_or_default();

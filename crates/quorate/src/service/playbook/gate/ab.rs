@@ -5,9 +5,7 @@
 //! order in which they ended. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth the less the more severe it
 //! is. Only outcomes of one operator, one kind of text and one council or assembly as it was set up are compared with each
 //! other. What came to nothing, lacks somebody's answer, or had another playbook on trial with it does not count, and a text
-//! counts once on each side.
-
-use std::collections::BTreeSet;
+//! counts once on each side, whoever judged it and however little was changed in it.
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -15,12 +13,11 @@ use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_manifest::timestamp;
-use quorate_playbook::gate::{Finding, Outcome, Side, Terms, compare};
+use quorate_playbook::gate::{Finding, Once, Outcome, Side, Terms, compare};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::super::change::Keeping;
-use super::super::versions::Record;
 use super::{Passed, Shut};
 use crate::service::stop::Stop;
 
@@ -55,14 +52,14 @@ pub async fn find(keeping: &Keeping, book: &Book, terms: Terms) -> Result<(Findi
     let operators: Vec<&str> =
         keeping.library.matched(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
     let since = since(keeping, book)?;
-    let (mut outcomes, mut last, mut seen) = (Vec::new(), None, BTreeSet::new());
+    let (mut outcomes, mut last, mut once) = (Vec::new(), None, Once::default());
     for run in keeping.desk.store.decided_since(since).await? {
         let records = keeping.desk.store.records(&run).await?;
         let Ok(history) = History::of_what_is_left(&run, records) else { continue };
         let Some(outcome) = counted(&history, slug, &operators) else { continue };
-        // The same text judged twice is no second outcome.
-        let artifact = text(&history.opened, "artifact_sha256").to_owned();
-        if seen.insert((outcome.like.clone(), outcome.side, artifact)) {
+        let sketch = history.opened.get("producer").and_then(|one| one.get("sketch"));
+        let sketch = sketch.and_then(|one| serde_json::from_value(one.clone()).ok());
+        if once.counts(outcome.side, text(&history.opened, "artifact_sha256"), sketch) {
             outcomes.push(outcome);
             last = Some(run.to_string());
         }
@@ -96,7 +93,7 @@ fn counted(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome>
 
 /// From when on the playbook has said what it says now.
 fn since(keeping: &Keeping, book: &Book) -> Result<i64, Stop> {
-    let record = Record::read(&keeping.desk.environment, &keeping.library.root, book)?;
+    let record = keeping.library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
     let same = record.versions.iter().rev().take_while(|one| says(&one.text).unwrap_or_default());
     let at = same.last().map(|first| first.at.as_str());

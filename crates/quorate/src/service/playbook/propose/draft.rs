@@ -208,7 +208,7 @@ impl Draft {
             self.refuse(codes::DELTA_INVALID, body);
             return Ok(None);
         }
-        let record = Record::read(&keeping.desk.environment, &library.root, book)?;
+        let record = library.record(book)?;
         record.faithful(&keeping.desk.environment)?;
         if fold(revise.body.trim()) == fold(book.text()) {
             self.refuse(codes::DELTA_INVALID, Body::new(format!("`{}` says that already", revise.slug)));
