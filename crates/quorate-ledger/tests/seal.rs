@@ -168,9 +168,10 @@ async fn a_ledger_of_a_newer_schema_is_read_and_not_written() {
 }
 
 async fn change(path: &Path, statement: &'static str) {
-    let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-    sqlx::raw_sql(statement).execute(&mut sqlite).await.unwrap();
-    sqlite.close().await.unwrap();
+    let mut sqlite =
+        SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("it is changed");
+    sqlx::raw_sql(statement).execute(&mut sqlite).await.expect("it is changed");
+    sqlite.close().await.expect("it is changed");
 }
 
 #[tokio::test]
