@@ -56,7 +56,7 @@ pub fn is_role_file(role: &str) -> bool {
         let at = role.len().checked_sub(end.len());
         at.and_then(|at| role.get(at..)).is_some_and(|found| found.eq_ignore_ascii_case(end))
     };
-    !role.contains('\n') && ROLE_FILES.iter().any(|end| ends(&end))
+    !role.contains('\n') && ROLE_FILES.iter().any(ends)
 }
 
 /// A role that is a file has to be there.

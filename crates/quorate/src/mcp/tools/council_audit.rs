@@ -61,7 +61,7 @@ impl Tool for CouncilAudit {
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(async move { audited(&within, given).await }).await
+        served.apart(Box::pin(async move { audited(&within, given).await })).await
     }
 }
 

@@ -33,7 +33,7 @@ impl Tool for LedgerProve {
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(async move { proved(&within, given).await }).await
+        served.apart(Box::pin(async move { proved(&within, given).await })).await
     }
 }
 

@@ -41,7 +41,7 @@ impl Tool for LedgerVerify {
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(async move { verified(&within, given).await }).await
+        served.apart(Box::pin(async move { verified(&within, given).await })).await
     }
 }
 

@@ -32,7 +32,7 @@ impl Tool for RunShow {
 
     async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(async move { shown(&within, given).await }).await
+        served.apart(Box::pin(async move { shown(&within, given).await })).await
     }
 }
 
