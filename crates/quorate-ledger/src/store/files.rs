@@ -128,7 +128,6 @@ pub fn private_dir(path: &Path) -> Result<()> {
 }
 
 /// Makes `.quorate/`: private, and ignored by version control.
-#[expect(clippy::disallowed_methods, reason = "this module is where the ledger writes files")]
 pub fn quorate_dir(path: &Path) -> Result<()> {
     private_dir(path)?;
     // A link that leads nowhere is not followed.

@@ -52,6 +52,7 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
 }
 
 /// The links in a directory; none where it cannot be read.
+#[expect(clippy::disallowed_methods, reason = "this module is where files are reached")]
 pub fn links_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries
