@@ -13,8 +13,9 @@ use quorate::service::playbook::catalogue::Catalogue;
 use quorate::service::playbook::library::Library;
 use quorate::service::workspace::Places;
 use quorate_diagnostics::Report;
+use quorate_ledger::store::address::Address;
 use quorate_manifest::playbook::Playbook;
-use quorate_manifest::playbook::shelf::{self, Shelf};
+use quorate_manifest::playbook::shelf;
 use quorate_manifest::round::Refs;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Binding, Bindings};
@@ -79,8 +80,11 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     }
     let library =
         Library::open(&environment, &Places::default(), None, &host).map_err(|stop| stop.first())?;
+    let ledger = Address::File(dir.join(".quorate/ledger.db"));
     match what {
-        "cold" | "warm" => weave(what, &environment, &library, shelf),
+        "cold" | "warm" => {
+            weave(what, &environment, &library, &Catalogue::open(&round, &Scope::Workspace, &ledger))
+        }
         _ => bind(what, &library),
     }
 }
@@ -89,16 +93,15 @@ fn weave(
     what: &str,
     environment: &Environment,
     library: &Library,
-    shelf: Shelf,
+    catalogue: &Catalogue,
 ) -> Result<Duration, Failure> {
     let known = library.operators.first().ok_or("there is no operator")?;
     let base = known.base.clone();
     let now_ms = environment.clock.now_ms();
     let mut report = Report::new();
     let start = Instant::now();
-    let catalogue = Catalogue::from(shelf);
     let sources =
-        Sources::new(environment, &library.root, &library.scope, &catalogue, base, &[known], &mut report);
+        Sources::new(environment, &library.root, &library.scope, catalogue, base, &[known], &mut report);
     let composed = sources.compose(&[], now_ms);
     let cold = start.elapsed();
     let woven = composed.woven.woven.len();

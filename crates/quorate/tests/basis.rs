@@ -1,5 +1,7 @@
 //! What a verdict rests on, and what the exit code makes of it.
 
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
 mod support;
 
 use serde_json::json;

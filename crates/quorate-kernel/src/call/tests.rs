@@ -120,7 +120,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
         retries: how.retries,
         role: text("You judge."),
         persona: Some(Arc::new(json!({"body": text("Ada.")}))),
-        context: vec![Part::new(PartKind::Context, &*text("doc"), text("It says"))],
+        context: ["one", "two"].map(|doc| Part::new(PartKind::Context, &*text(doc), text("It says"))).into(),
         weight: None,
         marks: Map::new(),
         speaking: None,
@@ -160,6 +160,11 @@ async fn an_attempt_is_durable_before_the_next_and_all_are_counted() {
     assert_eq!((came.asked.ended.spent.calls, came.made.calls), (2, 2));
     assert_eq!((came.made.usage.tokens_in, came.asked.ended.spent.usage.tokens_in), (Some(20), Some(20)));
     assert_ne!(came.prompts[0].prompt, came.prompts[1].prompt);
+}
+
+#[test]
+fn a_call_counts_as_made_from_the_start() {
+    assert_eq!(Made::default().spent().calls, 1);
 }
 
 #[tokio::test]
@@ -205,7 +210,7 @@ async fn secrets_are_taken_out_of_all_that_a_member_is_told_and_says() {
     let [asked] = &came.prompts[..] else { panic!("one question") };
     let shown = format!("{}{}{:?}{:?}", asked.prompt, asked.role, asked.persona, asked.parts);
     assert!(!shown.contains(SECRET), "{shown}");
-    // Task, role, persona, the document and its name; and twice in the answer.
-    assert_eq!(came.asked.ended.redactions, 7);
+    // Task, role, persona, two documents and their names; and twice in the answer.
+    assert_eq!(came.asked.ended.redactions, 9);
     assert!(!came.asked.attempt.is_some_and(|one| one.text.contains(SECRET)));
 }
