@@ -114,6 +114,7 @@ codes! {
     warning LOCKED_TRAITS_NOT_RESTATED = "quorate:locked_traits_not_restated", "quorate/locked_traits_not_restated.md";
     refusal MATCH_MODE_LOOSENED = "quorate:match_mode_loosened", "quorate/match_mode_loosened.md";
     refusal HIERARCHY_MULTIPLE_ROOTS = "quorate:hierarchy_multiple_roots", "quorate/hierarchy_multiple_roots.md";
+    refusal ASSEMBLY_EMPTY = "quorate:assembly_empty", "quorate/assembly_empty.md";
     refusal RISK_LEVELS_INVALID = "quorate:risk_levels_invalid", "quorate/risk_levels_invalid.md";
     warning MEMBER_WITHOUT_PHASE = "quorate:member_without_phase", "quorate/member_without_phase.md";
     refusal GATHER_UNKNOWN = "quorate:gather_unknown", "quorate/gather_unknown.md";
@@ -209,6 +210,8 @@ codes! {
     warning WEAVE_UNRECORDED = "quorate:weave_unrecorded", "quorate/weave_unrecorded.md";
     warning SUPERSEDES_WITHOUT_EFFECT = "quorate:supersedes_without_effect", "quorate/supersedes_without_effect.md";
     warning PLAYBOOKS_MANY = "quorate:playbooks_many", "quorate/playbooks_many.md";
+    warning MEMBERS_MISSING = "quorate:members_missing", "quorate/members_missing.md";
+    warning RULE_WITHOUT_EFFECT = "quorate:rule_without_effect", "quorate/rule_without_effect.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";
     warning DISPATCH_AMBIGUOUS = "quorate:dispatch_ambiguous", "quorate/dispatch_ambiguous.md";

@@ -29,6 +29,8 @@ pub enum Named {
 pub enum Checked {
     /// It was checked.
     Said(Doctype, Report),
+    /// An assembly was checked; what it resolves to, where it can be used.
+    Assembly(Report, Option<Box<assembly::Resolved>>),
     /// It is of a doctype that is loaded by its path alone.
     Elsewhere(Doctype),
     /// It was found and is no manifest.
@@ -96,7 +98,7 @@ fn known(round: &Round<'_>, layer: &Arc<Layer>, named: Named) -> Checked {
         return Checked::PassedOver;
     }
     let mut checked = dispatch(round, layer);
-    if let (false, Checked::Said(doctype, report)) = (proper, &mut checked) {
+    if let (false, Checked::Said(_, report) | Checked::Assembly(report, _)) = (proper, &mut checked) {
         let proper = doctype.file_name().unwrap_or_default();
         let body = Body::new(format!("a file of this doctype is called {proper}, not {name}"));
         report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
@@ -110,7 +112,10 @@ fn known(round: &Round<'_>, layer: &Arc<Layer>, named: Named) -> Checked {
 fn dispatch(round: &Round<'_>, layer: &Arc<Layer>) -> Checked {
     let doctype = layer.doctype;
     let report = match doctype {
-        Doctype::Assembly => assembly::load(round, layer).report,
+        Doctype::Assembly => {
+            let loaded = assembly::load(round, layer);
+            return Checked::Assembly(loaded.report, loaded.value.map(Box::new));
+        }
         Doctype::Persona => persona::load::load(round, layer).report,
         Doctype::Playbook => playbook::load::load(round, layer).report,
         Doctype::Runtime => runtime::load::load(round, layer).report,

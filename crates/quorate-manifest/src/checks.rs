@@ -11,10 +11,12 @@ mod locked_trait_match_mode;
 mod member_id_collision;
 mod member_persona_unresolvable;
 mod member_without_phase;
+mod members_missing;
 mod metadata_quorate;
 mod number_unusable;
 mod pattern_invalid;
 mod risk_levels_invalid;
+mod rule_without_effect;
 mod synthesis_rule_invalid;
 mod synthesis_terminal_chain;
 mod synthesis_unknown_member;
@@ -32,6 +34,7 @@ pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
     member_persona_unresolvable::check,
     field_without_effect::check,
     member_without_phase::check,
+    members_missing::check,
     gather_unknown::check,
     gather_params_invalid::check,
     metadata_quorate::check,
@@ -39,6 +42,7 @@ pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
     synthesis_rule_invalid::check,
     synthesis_unknown_member::check,
     synthesis_terminal_chain::check,
+    rule_without_effect::check,
     risk_levels_invalid::check,
     pattern_invalid::check,
     locked_trait_match_mode::check,

@@ -68,6 +68,14 @@ pub struct RuleKind {
     pub durations: &'static [&'static str],
     /// Whether it can end the synthesis by itself.
     pub ends: Ends,
+    /// The parameters that name a class of proposals.
+    pub names_class: &'static [&'static str],
+    /// Whether a rule of it decides whatever the votes are, so that a veto behind it is not asked.
+    pub settles: bool,
+    /// The parameters that count in the first rule of the kind alone, in peer mode.
+    pub first_alone: &'static [&'static str],
+    /// Parameters that count only beside another one with this value.
+    pub beside: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// Whether a rule can end the synthesis.

@@ -1,6 +1,8 @@
 //! What an assembly's run is set up with: the resolved manifest and what was asked of it, in the form that `run.opened`
 //! keeps, so that a run can be derived again from the ledger alone.
 
+use std::collections::BTreeSet;
+
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode, Resolved, resolved};
 use quorate_manifest::decimal::Decimal;
@@ -152,6 +154,15 @@ impl Request {
     }
 }
 
+/// What is to be known of a vote on a proposal without a class where rules are for one: a veto among them cannot fire.
+pub fn unclassed(request: &Request, rules: &[Rule]) -> Option<String> {
+    let Request::Voting { class: None } = request else { return None };
+    let scoped = rules.iter().filter_map(|rule| Some(format!("`{}` ({})", rule.id, rule.scope()?)));
+    let scoped: Vec<String> = scoped.collect();
+    (!scoped.is_empty())
+        .then(|| format!("No class is said, so these rules do not count: {}.", scoped.join(", ")))
+}
+
 /// What a mode's run is about.
 pub fn subject(mode: Mode) -> PartKind {
     match mode {
@@ -172,6 +183,12 @@ pub struct Around {
 }
 
 impl Setup {
+    /// The classes of proposals that a member's `voteClass` or a rule's scope names, each once.
+    pub fn classes(&self) -> BTreeSet<&str> {
+        let by_member = self.members.iter().filter_map(|one| one.vote_class.as_ref()).flatten();
+        by_member.map(String::as_str).chain(self.rules.iter().filter_map(Rule::scope)).collect()
+    }
+
     /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
     pub fn of(resolved: &Resolved, request: Request, around: Around) -> Setup {
         let tenant = resolved.chain.leaf().spot.scope().tenant().map(str::to_owned);
@@ -211,7 +228,7 @@ impl Setup {
 
 /// A8: the operators of the leaf's `appliesTo`, else the executor, else nobody in particular; each in the scope of the
 /// layer that names it (M10).
-fn operators(resolved: &Resolved) -> Vec<String> {
+pub fn operators(resolved: &Resolved) -> Vec<String> {
     let slug = |reference: &str, scope: &Scope| {
         reference.strip_prefix("ws://operators/").map(|slug| operator(scope, slug))
     };
@@ -226,6 +243,16 @@ fn operators(resolved: &Resolved) -> Vec<String> {
         named.push(String::new());
     }
     named
+}
+
+/// Where advice goes, in words, by the operators of [`operators`].
+pub fn addressed(operators: &[String]) -> String {
+    let named: Vec<String> =
+        operators.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();
+    match named.is_empty() {
+        true => "goes to nobody: name an operator in `executor`, or in `appliesTo` of a view".to_owned(),
+        false => format!("goes to {}", named.join(", ")),
+    }
 }
 
 /// An operator, as overlays name it: a tenant's with the tenant before it.
@@ -299,6 +326,11 @@ impl Rule {
     /// Whether it looks at a member's output.
     pub fn concerns(&self, member: &str) -> bool {
         self.applies_to.as_ref().is_none_or(|ids| ids.iter().any(|id| **id == *member))
+    }
+
+    /// The class of proposals that it counts for alone.
+    pub fn scope(&self) -> Option<&str> {
+        self.text("scope")
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&str> {

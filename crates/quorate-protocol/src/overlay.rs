@@ -1,6 +1,8 @@
 //! Overlays: what advisory fragments become. Each assembly has one stream of them; what is active follows from its
 //! records and the time, and who has to go follows from what comes (A5, A8).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 /// An overlay, as `overlay.added` has it.
@@ -65,7 +67,7 @@ impl Overlay {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     overlays: Vec<Overlay>,
-    ever: std::collections::BTreeSet<String>,
+    ever: BTreeSet<String>,
 }
 
 impl Standing {
@@ -102,7 +104,7 @@ impl Standing {
     }
 
     /// Who goes at a time, with these coming: whose time is over, then, for each operator, the oldest past the cap, of
-    /// equal age the less weighty.
+    /// equal age the less weighty. Overlays of one text count once, and the last of them stands for those before it.
     pub fn leaving(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Evicted> {
         let gone = |one: &Overlay, why| Evicted { overlay: one.overlay.clone(), why, by: None };
         let known: Vec<&Overlay> =
@@ -110,13 +112,27 @@ impl Standing {
         let (holding, over): (Vec<&Overlay>, Vec<&Overlay>) =
             known.into_iter().partition(|one| one.holds(now_ms));
         let mut evicted: Vec<Evicted> = over.into_iter().map(|one| gone(one, Why::Expired)).collect();
-        let operators: std::collections::BTreeSet<&str> = holding.iter().map(|one| &*one.operator).collect();
+        let operators: BTreeSet<&str> = holding.iter().map(|one| &*one.operator).collect();
         for operator in operators {
-            let mut own: Vec<&Overlay> =
-                holding.iter().copied().filter(|one| one.operator == operator).collect();
-            own.sort_by_key(|one| (one.added_ms, one.priority));
+            // What was advised again is one piece of advice, as young and as weighty as the last time.
+            let mut texts: BTreeMap<&str, Vec<&Overlay>> = BTreeMap::new();
+            for one in holding.iter().copied().filter(|one| one.operator == operator) {
+                let same = texts.entry(one.text.trim()).or_default();
+                // What was said again as weightily, and holds as long, takes the place of what was said before.
+                same.retain(|before| {
+                    let stays = before.priority > one.priority || before.expires_ms > one.expires_ms;
+                    if !stays {
+                        evicted.push(gone(before, Why::Cap));
+                    }
+                    stays
+                });
+                same.push(one);
+            }
+            let mut own: Vec<Vec<&Overlay>> = texts.into_values().collect();
+            let last = |all: &Vec<&Overlay>| all.iter().map(|one| (one.added_ms, one.priority)).max();
+            own.sort_by_key(last);
             let too_many = own.len().saturating_sub(max_active);
-            evicted.extend(own[..too_many].iter().map(|one| gone(one, Why::Cap)));
+            evicted.extend(own[..too_many].iter().flatten().map(|one| gone(one, Why::Cap)));
         }
         evicted
     }
@@ -134,7 +150,7 @@ mod tests {
             run: "r".to_owned(),
             member: "m".to_owned(),
             rule: "x".to_owned(),
-            text: "t".to_owned(),
+            text: format!("Text of {id}."),
             severity: 5,
             priority,
             added_ms,
@@ -163,6 +179,40 @@ mod tests {
             ids(&standing.leaving(&[], 10, 110)),
             [("o1", Why::Expired), ("o3", Why::Expired)],
             "a time that is over goes on every write"
+        );
+    }
+
+    #[test]
+    fn what_says_the_same_counts_once() {
+        // A5
+        let says = |id: &str, text: &str, priority, added_ms| Overlay {
+            text: text.to_owned(),
+            ..overlay(id, "x", priority, added_ms)
+        };
+        let mut standing = Standing::default();
+        for one in [
+            says("o1", "Be slow.", 5, 10),
+            says("o2", "Be brief.", 5, 20),
+            says("o3", "Be slow.", 5, 30),
+            says("o4", "Be slow.", 4, 35),
+        ] {
+            standing.add(one);
+        }
+        assert_eq!(
+            ids(&standing.leaving(&[], 2, 50)),
+            [("o1", Why::Cap)],
+            "said again; the weightier one stays"
+        );
+        let again = [says("o5", " Be slow.\n", 5, 40)];
+        assert_eq!(
+            ids(&standing.leaving(&again, 2, 50)),
+            [("o1", Why::Cap), ("o3", Why::Cap), ("o4", Why::Cap)]
+        );
+        let other = [says("o6", "Ask first.", 5, 40)];
+        assert_eq!(
+            ids(&standing.leaving(&other, 2, 50)),
+            [("o1", Why::Cap), ("o2", Why::Cap)],
+            "the other one was said again since"
         );
     }
 

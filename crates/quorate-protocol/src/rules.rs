@@ -12,7 +12,7 @@ pub mod unanimity;
 use std::collections::BTreeMap;
 
 use quorate_manifest::form::Form;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::known::{Ends, RuleKind};
 
 use crate::assembly::Rule;
 use crate::modes::advisory::{Emitted, Heard};
@@ -71,6 +71,11 @@ const BUILT_IN: [BuiltIn; 7] = [
 pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
     static ALL: [BuiltIn; 7] = BUILT_IN;
     ALL.iter().find(|one| one.kind == kind)
+}
+
+/// Whether a rule is of a kind that ends the synthesis when it fires.
+pub(crate) fn ends(rule: &Rule) -> bool {
+    built_in(&rule.kind).is_some_and(|logic| (logic.says)().ends == Ends::Yes)
 }
 
 /// The kinds of rules that there are.

@@ -134,6 +134,17 @@ fn node(parent: Option<usize>, severity: Option<u8>) -> Node {
 }
 
 #[test]
+fn a_severity_keeps_its_reason_on_the_way_up() {
+    // H2, H3: a manager who finds nothing grave does not leave a 10 without the reason for it.
+    let nodes = [node(None, Some(1)), node(Some(0), Some(10)), node(Some(0), Some(4))];
+    let rules = [Rule { kind: Kind::Escalate, of: None }];
+    let sitting = tree::run(&nodes, &rules, |_| 0);
+    tree::agrees(&nodes, &rules, &sitting);
+    let rollup = &sitting.outcome()["rollup"];
+    assert_eq!((&rollup["severity"], &rollup["concern"]), (&10.into(), &"c10\nc1".into()));
+}
+
+#[test]
 fn two_hundred_deep() {
     // H1, H3: nobody above the deepest leaf answers, and what it says arrives.
     let nodes: Vec<Node> =

@@ -344,3 +344,45 @@ fn who_never_answers_never_agrees() {
         agrees(&talk, &sitting, &log);
     }
 }
+
+#[test]
+fn equals_know_each_other_and_what_became_of_what_they_said() {
+    // P2
+    let mut setup = sitting::setup(Mode::Peer, Request::Peer { rounds: Some(3) });
+    setup.members = (0..3).map(|seat| sitting::member(&name(seat))).collect();
+    setup.members[1].role = "Copy editor".to_owned();
+    setup.rules = vec![sitting::rule(
+        "log",
+        "aggregate",
+        None,
+        json!({"topology": "star", "hub": "p0", "maxRounds": 3}),
+    )];
+    setup.locked_traits = vec![sitting::locked(oracle::LOCKED)];
+    let mut sitting = Sitting::open(&setup, "r", "Which style?");
+    let task = |sitting: &Sitting, id: &str| sitting.out[id].task.to_string();
+    let first = task(&sitting, "round1/p1");
+    for said in ["`p0` (", "`p1` (Copy editor)", "star", "`p0` reaches everybody", "You reach `p0`."] {
+        assert!(first.contains(said), "`{said}` is not said: {first}");
+    }
+    assert!(!first.contains("not delivered"), "{first}");
+    let says = |text: &str, to: Json, objection: bool| json!({"message": text, "addressedTo": to, "objection": objection, "pass": false});
+    sitting.answer("round1/p0", says("Plain.", json!("*"), true));
+    sitting.answer("round1/p1", says("Ornate.", json!(["p2", "nobody"]), true));
+    sitting.answer("round1/p2", says(&format!("More {}!", oracle::LOCKED), json!("*"), true));
+    let told = |sitting: &Sitting, id: &str| {
+        let text = task(sitting, id);
+        text.split_once("Your message of round 1 was not delivered: ").map(|(_, why)| why.to_owned())
+    };
+    assert_eq!(told(&sitting, "round2/p0"), None);
+    assert_eq!(told(&sitting, "round2/p1").as_deref(), Some("`p2`, `nobody` is out of your reach."));
+    assert_eq!(told(&sitting, "round2/p2").as_deref(), Some("it touches what nobody here may say."));
+    // One takes its objection back, one repeats it, and one gives no answer any more.
+    sitting.answer("round2/p0", says("Fine.", json!("*"), false));
+    sitting.answer("round2/p1", says("Still ornate.", json!("*"), true));
+    sitting.absent("round2/p2");
+    assert_eq!(told(&sitting, "round3/p1"), None, "what was delivered needs no word");
+    for seat in 0..3 {
+        sitting.absent(&format!("round3/p{seat}"));
+    }
+    assert_eq!(sitting.outcome()["objecting"], json!(["p1", "p2"]));
+}

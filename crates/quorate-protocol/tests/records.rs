@@ -80,7 +80,7 @@ fn overlay(id: &str, operator: &str, added_ms: i64) -> Overlay {
         run: text("r"),
         member: text("m"),
         rule: text("x"),
-        text: text("t"),
+        text: format!("Text of {id}."),
         severity: 5,
         priority: 50,
         added_ms,

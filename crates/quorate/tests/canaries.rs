@@ -342,7 +342,7 @@ fn calls(world: &mut World) {
         let mut said = client.tools().await.join(" ");
         for (tool, arguments) in calls.into_iter().chain([("run_show", json!({"run": run}))]) {
             if client.tools().await.iter().any(|one| one == tool) {
-                said.push_str(&json!(client.result(tool, arguments).await).to_string());
+                said.push_str(&client.whatever(tool, arguments).await);
             }
         }
         client.close().await;

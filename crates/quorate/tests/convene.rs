@@ -78,13 +78,21 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
 fn the_cap_is_kept_at_every_write() {
     // A5
     let place = council("audit: {overlays: {maxActive: 3}}\n");
+    // What is said again is one piece of advice, and the last time counts.
     for _ in 0..3 {
         convene(&place, "--conversation", &[]).expect(0);
     }
-    let all = overlays(&place);
-    assert_eq!(all.len(), 3);
-    let newest = place.runs()[0]["run"].clone();
-    assert_eq!(all.iter().filter(|one| one["run"] == newest).count(), 2, "the oldest went first");
+    let of_newest = |place: &Place| {
+        let (all, newest) = (overlays(place), place.runs()[0]["run"].clone());
+        (all.len(), all.iter().filter(|one| one["run"] == newest).count())
+    };
+    assert_eq!(of_newest(&place), (2, 2));
+    answers(
+        &place,
+        &json!({"ana": advice(8, "Ask who else is affected."), "bob": advice(6, "Name the date.")}),
+    );
+    convene(&place, "--conversation", &[]).expect(0);
+    assert_eq!(of_newest(&place), (3, 2), "the oldest went first");
 }
 
 #[test]
@@ -412,8 +420,6 @@ fn a_vote_is_not_overridden_as_a_review_is() {
     let place = Place::new();
     write(&place, "voting", &[("ana", "")], "");
     answers(&place, &json!({"ana": vote("yes")}));
-    convene(&place, "--proposal", &["--class", "typo"]).expect(0);
+    convene(&place, "--proposal", &[]).expect(0);
     place.run(&["override", &place.only_run(), "--verdict", "revise", "--reason", "x"]).expect(64);
-    let shown = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
-    assert!(shown["notes"].to_string().contains("names the class `typo`"), "{}", shown["notes"]);
 }

@@ -190,9 +190,9 @@ fn a_re_prompt_carries_the_whole_first_prompt() {
 fn earlier_verdicts_go_to_the_adjudicator_alone() {
     // C1
     let place = Place::shell("answer", "");
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md", "--type", "memo"]).expect(0);
     std::fs::remove_dir_all(place.path("prompts")).expect("they were written");
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md", "--type", "memo"]).expect(0);
     for (who, prompt) in read(&place).prompts {
         assert_eq!(prompt.contains("Earlier verdicts"), who == "adjudicator", "{who}");
     }

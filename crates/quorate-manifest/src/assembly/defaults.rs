@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use crate::pattern;
 
+/// The heuristics that the host knows.
+pub const HEURISTICS: [&str; 4] = ["every-n-messages", "on-mode-change", "manual", "periodic"];
+
 /// When the assembly is convened without being asked.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -117,7 +117,7 @@ fn outcome(workspace: &dyn Workspace, paths: &[String]) -> (Vec<String>, BTreeMa
     let (mut once, mut report) = (Once::default(), Report::new());
     for spot in &spots {
         match check::check(&round, spot, Named::ByDirectory) {
-            Checked::Said(_, said) => once.keep(said, &mut report),
+            Checked::Said(_, said) | Checked::Assembly(said, _) => once.keep(said, &mut report),
             other => panic!("{spot}: {other:?}"),
         }
     }

@@ -104,9 +104,9 @@ enum Stage {
 pub fn version(mode: Word) -> &'static str {
     match mode {
         Word::Advisory => "advisory/2",
-        Word::Voting => "voting/2",
-        Word::Peer => "peer/2",
-        Word::Hierarchy => "hierarchy/2",
+        Word::Voting => "voting/3",
+        Word::Peer => "peer/3",
+        Word::Hierarchy => "hierarchy/3",
     }
 }
 

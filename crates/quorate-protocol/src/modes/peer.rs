@@ -4,7 +4,7 @@
 mod conduct;
 mod log;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
@@ -15,10 +15,6 @@ use crate::rules::{self, aggregate};
 use crate::{Apply, Fact, FactKind, Json, Name, Part, PartKind};
 use conduct::{Conduct, Ends};
 use log::{Log, Said};
-
-const TASK: &str = "You talk with equals about the topic; there is no chair, and nobody sums up. Say what you think, to \
-                    all or to some of them; say whether you still object to something, and pass when you have nothing \
-                    to add.";
 
 /// The mode's state.
 pub(super) struct Peer {
@@ -31,6 +27,10 @@ pub(super) struct Peer {
     unchecked: BTreeSet<Name>,
     log: Log,
     refused: usize,
+    /// Whose message of this round was not delivered, and why: they are told.
+    refusals: BTreeMap<usize, String>,
+    /// Who has objected, and has not said since that it does not any more.
+    objecting: BTreeSet<usize>,
     /// Rules of the host's own that are applied to the log at its end, from this one on.
     closing: Option<usize>,
     ended_by: &'static str,
@@ -47,6 +47,8 @@ impl Peer {
             unchecked: BTreeSet::new(),
             log: Log::default(),
             refused: 0,
+            refusals: BTreeMap::new(),
+            objecting: BTreeSet::new(),
             closing: None,
             ended_by: "",
             synthesis: serde_json::Map::new(),
@@ -58,6 +60,7 @@ impl Peer {
         self.waiting = case.setup.members.len();
         self.heard = vec![None; self.waiting];
         let step: Name = format!("round{}", self.round).into();
+        let refusals = std::mem::take(&mut self.refusals);
         let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, case);
         let ask = |seat: usize| {
             let transcript = transcripts.of(seat);
@@ -69,7 +72,7 @@ impl Peer {
                     .map(|text| Part { kind: PartKind::Transcript, name: "".into(), text })
                     .into_iter()
                     .collect(),
-                task: self.conduct.task(case, seat, self.round, TASK),
+                task: self.conduct.task(case, seat, self.round, refusals.get(&seat).map(String::as_str)),
                 marks: vec![("round", json!(self.round))],
             })
         };
@@ -90,6 +93,7 @@ impl Peer {
                 ));
                 book.violated();
                 self.refused += 1;
+                self.refusals.insert(seat, format!("{} is out of your reach", quoted(&out_of_reach)));
                 let data = json!({
                     "candidate": self.candidate(member),
                     "code": "out_of_reach",
@@ -127,7 +131,7 @@ impl Peer {
             let because = format!("nobody has answered in round {}", self.round);
             let mut ending = Ending::without_artifact(Stand::Incomplete, "no_answer", because);
             self.log.write(case, &mut ending);
-            self.also(&mut ending);
+            self.also(case, &mut ending);
             return vec![Want::End(ending)];
         }
         // Whoever gave no output has agreed to nothing (X5).
@@ -183,11 +187,13 @@ impl Peer {
             false => Ending::done(),
         };
         self.log.write(case, &mut ending);
-        self.also(&mut ending);
+        self.also(case, &mut ending);
         ending
     }
 
-    fn also(&self, ending: &mut Ending) {
+    fn also(&self, case: &Case, ending: &mut Ending) {
+        let objecting: Vec<&str> = self.objecting.iter().map(|seat| &*case.member(*seat).id).collect();
+        ending.also.insert("objecting".into(), json!(objecting));
         ending.also.insert("rounds".into(), json!(self.round));
         ending.also.insert("endedBy".into(), json!(self.ended_by));
         ending.also.insert("topology".into(), json!(self.conduct.topology_word()));
@@ -204,6 +210,12 @@ impl Mode for Peer {
 
     fn store(&mut self, seat: usize, answer: Option<&Json>) {
         self.heard[seat] = answer.and_then(Message::read);
+        // Whoever gives no answer takes no objection back (X5).
+        match self.heard[seat].as_ref().map(|message| message.objection) {
+            Some(true) => drop(self.objecting.insert(seat)),
+            Some(false) => drop(self.objecting.remove(&seat)),
+            None => {}
+        }
     }
 
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
@@ -280,7 +292,10 @@ impl Mode for Peer {
                     text: message.message.as_str().into(),
                 }),
                 // A locked message reaches nobody (P2).
-                None => self.refused += 1,
+                None => {
+                    self.refused += 1;
+                    self.refusals.insert(seat, "it touches what nobody here may say".to_owned());
+                }
             }
         }
         if self.unchecked.is_empty() { self.close_round(case, book) } else { Vec::new() }
@@ -290,7 +305,7 @@ impl Mode for Peer {
     fn cut_short(&mut self, case: &Case, _: &mut Book, mut ending: Ending) -> Ending {
         self.ended_by = "budget";
         self.log.write(case, &mut ending);
-        self.also(&mut ending);
+        self.also(case, &mut ending);
         ending
     }
 }
@@ -305,6 +320,10 @@ fn ends(output: &Json) -> Result<bool, String> {
         (Json::Object(_), Some(Json::Bool(ends))) => Ok(*ends),
         (other, _) => Err(format!("it says {other}, which has no boolean `end`")),
     }
+}
+
+fn quoted(ids: &[String]) -> String {
+    ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Every text in what a rule of the host's own gives, names of fields included (L1). Written as JSON, an escaped line

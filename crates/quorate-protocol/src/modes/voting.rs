@@ -241,15 +241,6 @@ impl Voting {
     }
 }
 
-/// Whether a member or a rule names a class of proposals.
-fn is_named(setup: &Setup, class: &str) -> bool {
-    let by_member = setup.members.iter().filter_map(|one| one.vote_class.as_ref()).flatten();
-    by_member
-        .map(String::as_str)
-        .chain(setup.rules.iter().filter_map(|rule| rule.text("scope")))
-        .any(|one| one == class)
-}
-
 /// A member's weight, as records have it.
 fn weight(case: &Case, seat: usize) -> &str {
     case.member(seat).weight.as_deref().unwrap_or("1")
@@ -262,7 +253,7 @@ fn id(member: &str) -> Name {
 
 impl Mode for Voting {
     fn open(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
-        if let Some(class) = self.class.as_deref().filter(|class| !is_named(&case.setup, class)) {
+        if let Some(class) = self.class.as_deref().filter(|class| !case.setup.classes().contains(class)) {
             book.note(format!("no member's voteClass and no rule's scope names the class `{class}`"));
         }
         if self.chairs.is_empty() {

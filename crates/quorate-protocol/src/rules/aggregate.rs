@@ -24,6 +24,8 @@ pub fn kind() -> RuleKind {
         names_members: &["peers"],
         names_kind: &[("terminationRule", &[NO_NEW_OBJECTIONS, ALL_PASS])],
         durations: &["ttl"],
+        first_alone: &["maxRounds", "terminationRule", "topology", "hub", "peers"],
+        beside: &[("hub", "topology", "star")],
         params: json!({
             "type": "object",
             "additionalProperties": false,

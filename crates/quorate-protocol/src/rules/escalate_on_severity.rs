@@ -30,18 +30,23 @@ pub fn kind() -> RuleKind {
 }
 
 /// The highest severity of children and self, all evidence, the node's own concern; a parent may raise, not lower (H2).
+/// What a child says of a severity that is higher than the node's own goes up with it: a 10 keeps its reason.
 pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rolled> {
     let children: Vec<&Advice> = branch.children.iter().map(|child| &child.advice).collect();
     let own = branch.own.as_ref();
     let severity = children.iter().map(|one| one.severity).chain(own.map(|own| own.severity)).max()?;
-    let own_text = |text: fn(&Advice) -> &str| own.map(text).filter(|text| !text.is_empty());
-    let of_children = |text: fn(&Advice) -> &str| {
-        let mut gravest_first = children.clone();
+    let of_children = |text: fn(&Advice) -> &str, least: u8| {
+        let mut gravest_first: Vec<&Advice> =
+            children.iter().copied().filter(|one| one.severity >= least).collect();
         gravest_first.sort_by_key(|one| std::cmp::Reverse(one.severity));
         let texts: Vec<&str> = gravest_first.into_iter().map(text).filter(|text| !text.is_empty()).collect();
         texts.join("\n")
     };
-    let said = |text: fn(&Advice) -> &str| own_text(text).map_or_else(|| of_children(text), str::to_owned);
+    let said = |text: fn(&Advice) -> &str| match own.filter(|own| !text(own).is_empty()) {
+        None => of_children(text, 0),
+        Some(own) if own.severity == severity => text(own).to_owned(),
+        Some(own) => [&*of_children(text, severity), text(own)].join("\n").trim().to_owned(),
+    };
     Some(Rolled {
         advice: Advice {
             severity,

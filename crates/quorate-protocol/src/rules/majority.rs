@@ -17,6 +17,7 @@ pub const KIND: &str = "majority";
 /// What a manifest may say about such a rule.
 pub fn kind() -> RuleKind {
     RuleKind {
+        settles: true,
         modes: vec![Mode::Voting],
         names_member: &["chair"],
         params: json!({

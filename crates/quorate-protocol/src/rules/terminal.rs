@@ -19,6 +19,7 @@ pub fn kind() -> RuleKind {
         modes: vec![Mode::Advisory, Mode::Voting, Mode::Hierarchy],
         durations: &["ttl"],
         ends: Ends::Yes,
+        names_class: &["scope"],
         params: json!({
             "type": "object",
             "additionalProperties": false,

@@ -14,6 +14,7 @@ pub const KIND: &str = "unanimity";
 /// What a manifest may say about such a rule.
 pub fn kind() -> RuleKind {
     RuleKind {
+        settles: true,
         modes: vec![Mode::Voting],
         params: json!({
             "type": "object",

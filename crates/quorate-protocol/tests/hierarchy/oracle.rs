@@ -130,17 +130,23 @@ fn rolled(
     }
 }
 
-/// H2: the highest severity of all, all evidence once, the node's own words, else those of its children.
+/// H2: the highest severity of all, all evidence once, the node's own words, else those of its children; and before the
+/// node's own words those of children who find it graver than the node does.
 fn escalated(own: Option<&Says>, children: &[Says]) -> Says {
     let all: Vec<&Says> = children.iter().chain(own).collect();
     let mut by_gravity: Vec<&Says> = children.iter().collect();
     by_gravity.sort_by_key(|one| 10 - one.severity);
+    let severity = all.iter().map(|one| one.severity).max().unwrap_or(0);
     let said = |text: fn(&Says) -> &String| match own.map(text).filter(|text| !text.is_empty()) {
-        Some(own) => own.clone(),
+        Some(words) if own.is_some_and(|own| own.severity == severity) => words.clone(),
+        Some(words) => {
+            let gravest = by_gravity.iter().filter(|one| one.severity == severity);
+            joined(gravest.map(|one| text(one)).chain([words]))
+        }
         None => joined(by_gravity.iter().map(|one| text(one))),
     };
     Says {
-        severity: all.iter().map(|one| one.severity).max().unwrap_or(0),
+        severity,
         concern: said(|one| &one.concern),
         evidence: union(&all),
         suggestion: said(|one| &one.suggestion),

@@ -151,6 +151,25 @@ fn a_vetoer_who_is_missing_keeps_a_pass_from_standing() {
 }
 
 #[test]
+fn who_decides_alone_is_who_speaks() {
+    // V4: the outcome is terminal, and has what the deciding members said, and nobody else.
+    let rules = [some(veto(Scope::All), &[1, 2]), all(majority(Tie::Reject))];
+    let setup = table::setup(&rules, &["1", "1", "1", "1"]);
+    let sitting = vote(&setup, &[YES, NO, YES, NO]);
+    let outcome = sitting.outcome();
+    assert_eq!((sitting.word("verdict"), &outcome["terminal"]), ("fail", &json!(true)));
+    let said = outcome["decision"]["contribution"].as_array().expect("what was said");
+    let who: Vec<_> = said.iter().map(|one| &one["member"]).collect();
+    assert_eq!(who, [&outcome["decision"]["votes"][1]["member"]]);
+    assert_eq!(said[0]["vote"], "no");
+    assert!(said[0]["rationale"].is_string() && said[0]["evidence"].is_array(), "{said:?}");
+    // Where nobody decides alone, nobody speaks alone.
+    let sitting = vote(&setup, &[NO, YES, YES, NO]);
+    assert_eq!(sitting.outcome()["terminal"], false);
+    assert_eq!(sitting.outcome()["decision"].get("contribution"), None);
+}
+
+#[test]
 fn nobody_at_all_is_incomplete() {
     // V8
     for rules in [Vec::new(), vec![all(veto(Scope::All))], vec![all(Kind::Unanimity)]] {

@@ -59,7 +59,9 @@ impl Loading<'_> {
         let report = match by_name {
             Some(report) => Some(report),
             None => match check::check(&self.round, spot, named) {
-                Checked::Said(_, report) | Checked::Unreadable(report) => Some(report),
+                Checked::Said(_, report) | Checked::Assembly(report, _) | Checked::Unreadable(report) => {
+                    Some(report)
+                }
                 Checked::Elsewhere(doctype) => by_path(Some(doctype), &path, source),
                 Checked::PassedOver | Checked::Missing => None,
             },

@@ -100,7 +100,7 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
         Ok(outcome) => outcome,
         Err(stop) => return stopped(&stop, format.format(), terminal),
     };
-    let Outcome { files, passed_over, unreadable, report } = outcome;
+    let Outcome { files, passed_over, unreadable, notes, report } = outcome;
     let text = match format {
         Shape::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
         Shape::Concise => diagnostic::concise(&report),
@@ -108,6 +108,9 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
     };
     terminal.data_in(format.format(), &text);
     let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
+    if format == Shape::Human {
+        notes.iter().for_each(|note| terminal.talk(note));
+    }
     let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
     terminal.talk(&format!(
         "{} checked{over}: {}, {}",

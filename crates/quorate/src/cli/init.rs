@@ -105,6 +105,10 @@ fn manifest(what: What, named: Named, environment: &Environment, terminal: &Term
     for path in &written.kept {
         terminal.talk(&format!("{} was there and is used as it is", shown(environment, path)));
     }
+    if matches!(what, What::Assembly(Mode::Advisory)) {
+        let advised = init::ADVISED;
+        terminal.talk(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
+    }
     if let Some(main) = written.files.first() {
         let next = if matches!(what, What::Assembly(_)) { "resolve" } else { "check" };
         terminal.talk(&format!("next: quorate {next} {}", shown(environment, main)));

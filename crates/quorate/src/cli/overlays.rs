@@ -8,9 +8,12 @@ use super::exit::Exit;
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::{overlays, runs};
+use crate::service::overlays::{self, Whose};
+use crate::service::runs;
 
 /// See and take away what advisory runs have put into agents' prompts
+///
+/// In a tenant's folder it is about that tenant's assemblies alone.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate overlays list\n  quorate overlays show o7k2\n  quorate overlays expire o7k2\n  quorate overlays sweep"
@@ -61,24 +64,25 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.places()),
         Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.places()),
     };
+    let whose = |assembly: Option<&str>| Whose::here(environment, assembly);
     let opened = runs::desk_to_look(environment, &places).await;
     let now_ms = environment.clock.now_ms();
     let look = terminal.stdout;
     at_desk(opened, format.into(), terminal, async |desk| {
         let text = match &arguments.verb {
             Verb::List(all) => {
-                let listed = overlays::list(desk, all.assembly.as_deref()).await?;
+                let listed = overlays::list(desk, &whose(all.assembly.as_deref())).await?;
                 render::overlays::list(&listed, now_ms, format, look)
             }
             Verb::Show(one) => {
-                let listed = overlays::find(desk, &one.overlay).await?;
+                let listed = overlays::find(desk, &whose(None), &one.overlay).await?;
                 render::overlays::show(&listed, now_ms, format, look)
             }
             Verb::Expire(one) => {
-                render::overlays::expired(&overlays::expire(desk, &one.overlay).await?, format)
+                render::overlays::expired(&overlays::expire(desk, &whose(None), &one.overlay).await?, format)
             }
             Verb::Sweep(all) => {
-                let evicted = overlays::sweep(desk, all.assembly.as_deref()).await?;
+                let evicted = overlays::sweep(desk, &whose(all.assembly.as_deref())).await?;
                 render::overlays::swept(&evicted, format)
             }
         };

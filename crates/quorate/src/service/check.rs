@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::assembly::Mode;
 use quorate_manifest::check::{self, Checked, Named, Once};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::playbook::shelf::FOLDER;
 use quorate_manifest::round::Refs;
 use quorate_manifest::workspace::{Scope, Spot};
 use quorate_manifest::{council, host};
+use quorate_protocol::assembly::{addressed, operators};
 
 use super::disk::{self, Disk};
 use super::environment::Environment;
@@ -43,6 +45,8 @@ pub struct Outcome {
     pub passed_over: usize,
     /// How many files cannot be read at all.
     pub unreadable: usize,
+    /// Whose prompts the advice of each advisory assembly goes into.
+    pub notes: Vec<String>,
     /// Everything that is to be said.
     pub report: Report,
 }
@@ -99,6 +103,15 @@ fn in_workspace(
                 let report = by_path(doctype, &path, &round.shown(spot));
                 said.keep(report, &mut outcome.report);
             }
+            Checked::Assembly(report, resolved) => {
+                outcome.files += 1;
+                said.keep(report, &mut outcome.report);
+                let followed = request.refs == Refs::Followed;
+                if let Some(resolved) = resolved.filter(|one| followed && one.mode == Mode::Advisory) {
+                    let advice = addressed(&operators(&resolved));
+                    outcome.notes.push(format!("{}: advice {advice}", round.shown(spot)));
+                }
+            }
             Checked::Said(doctype, report) => {
                 outcome.files += 1;
                 let runs = doctype == Doctype::Runtime && !report.refused();
@@ -116,7 +129,7 @@ fn in_workspace(
     for (spot, named) in &work.files {
         let checked = check::check(&round, spot, *named);
         // Only assemblies are many views of few parents; whatever else is needed again is read again.
-        if !matches!(checked, Checked::Said(Doctype::Assembly, _)) {
+        if !matches!(checked, Checked::Assembly(..)) {
             round.forget(spot);
         }
         take(checked, spot)?;

@@ -16,6 +16,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::observe::Observer;
 use quorate_kernel::ports::ledger::Error;
 use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::{Around, Setup};
 use quorate_protocol::{Json, Name, assembly};
 use serde_json::Map;
 
@@ -101,6 +102,12 @@ pub fn call_on(
     };
     let mut view = resolve::resolve(environment, &resolving, host).map_err(unusable)?;
     let (asks, subject) = request.asked.of(view.resolved.mode)?;
+    if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
+        let body = Body::new(format!("`{}` has no members: there is nobody to ask", view.resolved.name));
+        let help = "list them under `members`, or convene a view that does";
+        return Err(Stop::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
+    }
+    asked::of_known_class(&Setup::of(&view.resolved, asks.clone(), Around::default()))?;
     let subject = read(&subject)?;
     asked::readable(&asks, &subject)?;
     let start = resolve::path_of(&view.root, view.resolved.chain.leaf());

@@ -17,9 +17,13 @@ use super::workspace::{absolute, reach};
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
 const PERSONA: &str = include_str!("init/persona.md");
+const OPERATOR: &str = include_str!("init/operator.md");
 const PLAYBOOK: &str = include_str!("init/playbook.md");
 const RUNTIME: &str = include_str!("init/runtime.yaml");
 const HOST: &str = include_str!("init/quorate.toml");
+
+/// The operator that advice goes to.
+pub const ADVISED: &str = "assistant";
 
 /// The longest name.
 const LONGEST: usize = 64;
@@ -27,7 +31,7 @@ const LONGEST: usize = 64;
 /// What is written besides a council.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// An ASSEMBLY.md and a persona for each member.
+    /// An ASSEMBLY.md and a persona for each member; of one that advises, also the operator that it advises.
     Assembly(Mode),
     /// A PERSONA.md.
     Persona,
@@ -81,7 +85,9 @@ pub fn manifest(environment: &Environment, dir: &Path, what: What, name: &str) -
         What::Assembly(mode) => {
             let (text, members) = assembly(mode);
             let path = root.join(format!("assemblies/{name}/ASSEMBLY.md"));
-            ((path, fill(text, name)), members.iter().map(|slug| persona(slug)).collect())
+            let advised = (mode == Mode::Advisory)
+                .then(|| (root.join(format!("operators/{ADVISED}/OPERATOR.md")), fill(OPERATOR, ADVISED)));
+            ((path, fill(text, name)), members.iter().map(|slug| persona(slug)).chain(advised).collect())
         }
         What::Persona => (persona(name), Vec::new()),
         What::Playbook => ((root.join(format!("playbooks/{name}.md")), fill(PLAYBOOK, name)), Vec::new()),

@@ -19,8 +19,10 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::desk::Desk;
+use super::environment::Environment;
 use super::follow::Followed;
 use super::stop::Stop;
+use super::weave;
 
 /// What stands before an assembly's name in the name of its stream.
 const STREAMS: &str = "overlays/";
@@ -183,6 +185,33 @@ async fn write(
     }
 }
 
+/// Whose overlays are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Whose {
+    /// Those of this tenant's assemblies alone; a workspace sees all.
+    pub tenant: Option<String>,
+    /// Those of this assembly alone, by its name in its scope.
+    pub assembly: Option<String>,
+}
+
+impl Whose {
+    /// Whose are meant where somebody works (M10).
+    pub fn here(environment: &Environment, assembly: Option<&str>) -> Self {
+        let (_, scope) = weave::place(environment, None);
+        Whose { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
+    }
+
+    async fn streams(&self, store: &Store) -> Result<Vec<Name>, Stop> {
+        let before = self.tenant.as_ref().map_or_else(String::new, |tenant| format!("{tenant}/"));
+        match &self.assembly {
+            // Somebody may write the name as listings have it.
+            Some(assembly) if assembly.starts_with(&before) => Ok(vec![stream(assembly)]),
+            Some(assembly) => Ok(vec![stream(&format!("{before}{assembly}"))]),
+            None => Ok(store.streams(&format!("{STREAMS}{before}")).await?),
+        }
+    }
+}
+
 /// An overlay as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -192,15 +221,15 @@ pub struct Listed {
     pub holds: bool,
 }
 
-/// The overlays of an assembly, or of all; those that hold, the weightiest first, then those whose time is over and that
+/// The overlays that are meant; those that hold, the weightiest first, then those whose time is over and that
 /// nobody has swept yet.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn list(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Listed>, Stop> {
+pub async fn list(desk: &Desk, whose: &Whose) -> Result<Vec<Listed>, Stop> {
     let now_ms = desk.environment.clock.now_ms();
     let mut listed = Vec::new();
-    for stream in streams(&desk.store, assembly).await? {
+    for stream in whose.streams(&desk.store).await? {
         let (standing, _) = read(&desk.store, &stream).await?;
         let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| Listed { overlay, holds: true }));
@@ -221,8 +250,8 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Sto
 ///
 /// # Errors
 /// When there is none, or several.
-pub async fn find(desk: &Desk, prefix: &str) -> Result<Listed, Stop> {
-    let all = list(desk, None).await?;
+pub async fn find(desk: &Desk, whose: &Whose, prefix: &str) -> Result<Listed, Stop> {
+    let all = list(desk, whose).await?;
     let mut found: Vec<Listed> =
         all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
     match found.len() {
@@ -243,8 +272,8 @@ pub async fn find(desk: &Desk, prefix: &str) -> Result<Listed, Stop> {
 ///
 /// # Errors
 /// As [`find`], and when the ledger does not answer.
-pub async fn expire(desk: &Desk, prefix: &str) -> Result<Overlay, Stop> {
-    let overlay = find(desk, prefix).await?.overlay;
+pub async fn expire(desk: &Desk, whose: &Whose, prefix: &str) -> Result<Overlay, Stop> {
+    let overlay = find(desk, whose, prefix).await?.overlay;
     let gone = Evicted {
         overlay: overlay.overlay.clone(),
         why: Why::Person,
@@ -262,9 +291,9 @@ pub async fn expire(desk: &Desk, prefix: &str) -> Result<Overlay, Stop> {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn sweep(desk: &Desk, assembly: Option<&str>) -> Result<Vec<Evicted>, Stop> {
+pub async fn sweep(desk: &Desk, whose: &Whose) -> Result<Vec<Evicted>, Stop> {
     let mut evicted = Vec::new();
-    for stream in streams(&desk.store, assembly).await? {
+    for stream in whose.streams(&desk.store).await? {
         let leaving = |standing: &Standing, now_ms| (Vec::new(), standing.leaving(&[], usize::MAX, now_ms));
         evicted.extend(write(desk, &stream, leaving).await?);
     }

@@ -27,6 +27,7 @@ use super::producer::Producer;
 use super::signer::Signer;
 use super::stop::Stop;
 use super::trust::Admitted;
+use super::weave;
 
 /// What the user says about a review besides what it is of.
 #[derive(Debug, Clone, Default)]
@@ -96,6 +97,10 @@ impl Sitting {
             wall: workspace.host.budget.wall,
         };
         let producer = options.producer.clone();
+        if let Some(producer) = &producer {
+            let (root, scope) = weave::place(&desk.environment, None);
+            producer.check(&desk.environment, &root, &[scope])?;
+        }
         Ok(Sitting { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer })
     }
 

@@ -49,6 +49,17 @@ impl Client {
         Ok(Client { service: service.map_err(|error| format!("{error:?}"))?, child: None })
     }
 
+    /// All that comes back from a call, also from one that does not fit its tool.
+    pub async fn whatever(&self, tool: &str, arguments: Value) -> String {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let called = tokio::time::timeout(HANGS, self.service.call_tool(request)).await;
+        match called.expect("it answers") {
+            Ok(result) => serde_json::to_string(&result).expect("a result"),
+            Err(error) => format!("{error:?}"),
+        }
+    }
+
     /// Calls a tool, whatever comes of it.
     pub async fn result(&self, tool: &str, arguments: Value) -> CallToolResult {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };

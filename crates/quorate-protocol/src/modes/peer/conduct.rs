@@ -6,17 +6,26 @@ use std::sync::Arc;
 use super::Case;
 use crate::Json;
 use crate::answers::message::To;
-use crate::assembly::{Request, Rule, Setup};
+use crate::assembly::{Member, Request, Rule, Setup};
 use crate::rules::aggregate;
 
 /// How many rounds there are at most where only a termination rule is given.
 const UNTIL_TERMINATED: u32 = 10;
+
+/// How many members are named to each of them.
+const NAMED: usize = 100;
+
+const TASK: &str = "You talk with equals about the topic; there is no chair, and nobody sums up. Say what you think, to \
+                    all or to some of them by id; say whether you still object to something, and pass when you have \
+                    nothing to add.";
 
 /// How peers talk.
 pub(super) struct Conduct {
     pub(super) rounds: u32,
     pub(super) ends: Ends,
     topology: Topology,
+    /// Who takes part, in words, which all of them share.
+    roster: String,
 }
 
 /// What ends the talk before its last round.
@@ -55,6 +64,7 @@ impl Conduct {
         Conduct {
             rounds: asked.or(written).unwrap_or(unwritten),
             ends,
+            roster: roster(setup),
             topology: rule.map_or(Topology::FullyConnected, |rule| topology(setup, rule)),
         }
     }
@@ -97,22 +107,49 @@ impl Conduct {
         if out.is_empty() { Ok(()) } else { Err(out) }
     }
 
-    /// What a member is told: the round, and whom it reaches.
-    pub(super) fn task(&self, case: &Case, seat: usize, round: u32, task: &str) -> Arc<str> {
+    /// What a member is told: who takes part, who reaches whom, the round, and what of its own was not delivered.
+    pub(super) fn task(&self, case: &Case, seat: usize, round: u32, refused: Option<&str>) -> Arc<str> {
         let members = case.setup.members.len();
         let whom = match self.topology {
-            Topology::FullyConnected => "You reach everybody.".to_owned(),
+            Topology::FullyConnected => "everybody reaches everybody.".to_owned(),
             _ => {
+                let shape = match &self.topology {
+                    Topology::Ring => "each reaches both neighbours in this order".to_owned(),
+                    Topology::Star(hub) => {
+                        let hub = &case.member(*hub).id;
+                        format!("`{hub}` reaches everybody, and the others reach `{hub}` alone")
+                    }
+                    _ => "each reaches those whom the manifest names".to_owned(),
+                };
                 let reached = (0..members).filter(|to| self.reaches(members, seat, *to));
                 let ids: Vec<String> = reached.map(|to| format!("`{}`", case.member(to).id)).collect();
                 match ids.is_empty() {
-                    true => "You reach nobody; what you say stands in the log.".to_owned(),
-                    false => format!("You reach {}.", ids.join(", ")),
+                    true => format!("{shape}. You reach nobody; what you say stands in the log."),
+                    false => format!("{shape}. You reach {}.", ids.join(", ")),
                 }
             }
         };
-        format!("{task} This is round {round} of at most {}. {whom}", self.rounds).into()
+        let told = refused.map_or_else(String::new, |why| {
+            format!(" Your message of round {} was not delivered: {why}.", round.saturating_sub(1))
+        });
+        let (rounds, roster) = (self.rounds, &self.roster);
+        format!(
+            "{TASK} {roster} In this talk ({}) {whom} This is round {round} of at most {rounds}.{told}",
+            self.topology_word()
+        )
+        .into()
     }
+}
+
+/// The ids and roles of all members, in roster order.
+fn roster(setup: &Setup) -> String {
+    let one = |member: &Member| format!("`{}` ({})", member.id, member.role);
+    let named: Vec<String> = setup.members.iter().take(NAMED).map(one).collect();
+    let more = match setup.members.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("Those who take part are {}{more}.", named.join(", "))
 }
 
 /// P2.

@@ -7,7 +7,7 @@ use super::proposal::{resolution, title};
 use super::{Poll, State, Voting, id, weight};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
-use crate::rules::majority;
+use crate::rules::{self, majority};
 use crate::tally::Tally;
 use crate::{Fact, Json};
 
@@ -137,6 +137,12 @@ impl Voting {
         let text = (word != "refused").then(|| self.text(case));
         let mut decision = told(self, case, word, &tally, text);
         decision["rule"] = json!(&*rule.id);
+        // V4: who decides alone is who speaks.
+        let is_terminal = matches!(word, "pass" | "fail") && rules::ends(rule);
+        if is_terminal {
+            decision["contribution"] = self.contribution(case, &ruling.members);
+        }
+        ending.also.insert("terminal".into(), json!(is_terminal));
         if let Some(tie) = &ruling.tie {
             decision["tie"] = json!(tie);
             book.note(tie.clone());
@@ -145,6 +151,19 @@ impl Voting {
         ending.also.insert("class".into(), json!(self.class));
         wants.push(Want::End(ending));
         wants
+    }
+
+    /// What members have said, who decide alone.
+    fn contribution(&self, case: &Case, members: &[crate::Name]) -> Json {
+        let said = |chair: &super::Chair| {
+            let member = &case.member(chair.seat).id;
+            let ballot = chair.ballot.as_ref().filter(|_| members.contains(member))?;
+            Some(json!({
+                "member": &**member, "vote": ballot.vote.as_str(), "rationale": ballot.rationale,
+                "evidence": ballot.evidence,
+            }))
+        };
+        self.chairs.iter().filter_map(said).collect()
     }
 
     /// The rules before the one that decided, which did not.

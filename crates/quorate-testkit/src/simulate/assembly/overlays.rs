@@ -1,7 +1,7 @@
 //! The stream of overlays under a clock that leaps: what a simulated run has advised is written again and again, and at
 //! every write nobody is over the cap, past its time, or gone without a reason (A5, A8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_manifest::timestamp;
 use quorate_protocol::Json;
@@ -72,7 +72,8 @@ fn overlay(fragment: &Json, write: usize, at: usize, operator: &str, now_ms: i64
         run: format!("r{write}"),
         member: text("member"),
         rule: text("rule"),
-        text: text("text"),
+        // What is advised again a few runs later is the same piece of advice.
+        text: format!("{} ({})", text("text"), write % 5),
         severity: small("severity"),
         priority: small("priority"),
         added_ms: now_ms,
@@ -80,22 +81,23 @@ fn overlay(fragment: &Json, write: usize, at: usize, operator: &str, now_ms: i64
     }
 }
 
-/// A5: after a write nobody has more than the cap, and nothing that is over is left.
+/// A5: after a write nobody has more texts than the cap, and nothing that is over is left.
 fn held(standing: &Standing, now_ms: i64) -> Result<(), String> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut texts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for one in standing.all() {
-        *counts.entry(&one.operator).or_default() += 1;
+        texts.entry(&one.operator).or_default().insert(&one.text);
         if !one.holds(now_ms) {
             return Err(format!("{} is over and was not swept", one.overlay));
         }
     }
-    match counts.values().any(|count| *count > CAP) {
-        true => Err(format!("over the cap: {counts:?}")),
+    match texts.values().any(|texts| texts.len() > CAP) {
+        true => Err(format!("over the cap: {texts:?}")),
         false => Ok(()),
     }
 }
 
-/// A5: what goes for the cap is older than all that stay, or as old and less weighty; nothing goes twice.
+/// A5: what goes for the cap was said again since, as weightily and for as long; or its text goes as a whole, and is older
+/// than all that stay, or as old and less weighty. Nothing goes twice.
 fn reasons(standing: &Standing, coming: &[Overlay], evicted: &[Evicted], now_ms: i64) -> Result<(), String> {
     let known: BTreeMap<&str, &Overlay> =
         standing.all().iter().chain(coming).map(|one| (one.overlay.as_str(), one)).collect();
@@ -107,12 +109,9 @@ fn reasons(standing: &Standing, coming: &[Overlay], evicted: &[Evicted], now_ms:
     }
     for one in evicted {
         let gone = known[one.overlay.as_str()];
-        let age = |one: &Overlay| (one.added_ms, one.priority);
         let wrong = match one.why {
             Why::Expired => gone.holds(now_ms),
-            Why::Cap => {
-                staying.values().any(|other| other.operator == gone.operator && age(other) < age(gone))
-            }
+            Why::Cap => !said_again(&known, gone) && !is_oldest(&known, &staying, gone, now_ms),
             Why::Person => true,
         };
         if wrong {
@@ -120,4 +119,31 @@ fn reasons(standing: &Standing, coming: &[Overlay], evicted: &[Evicted], now_ms:
         }
     }
     Ok(())
+}
+
+fn is_same(one: &Overlay, other: &Overlay) -> bool {
+    (&one.operator, &one.text) == (&other.operator, &other.text)
+}
+
+fn said_again(known: &BTreeMap<&str, &Overlay>, gone: &Overlay) -> bool {
+    known.values().any(|other| {
+        is_same(other, gone)
+            && other.overlay != gone.overlay
+            && other.priority >= gone.priority
+            && other.expires_ms >= gone.expires_ms
+    })
+}
+
+fn is_oldest(
+    known: &BTreeMap<&str, &Overlay>,
+    staying: &BTreeMap<&str, &Overlay>,
+    gone: &Overlay,
+    now_ms: i64,
+) -> bool {
+    let last = |of: &Overlay| {
+        let all = known.values().filter(|one| is_same(one, of) && one.holds(now_ms));
+        all.map(|one| (one.added_ms, one.priority)).max()
+    };
+    let mut stay = staying.values().filter(|other| other.operator == gone.operator);
+    stay.all(|other| !is_same(other, gone) && last(other) >= last(gone))
 }

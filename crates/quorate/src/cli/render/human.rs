@@ -49,16 +49,20 @@ fn head(report: &Report, width: usize) -> String {
     } else {
         paint
     };
-    let mut said = word.to_owned();
-    said.extend(report.over().map(|over| format!(" {over}")));
-    let basis = report.basis().map_or_else(String::new, |basis| format!("  ({basis})"));
+    let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
+    let basis = report.basis().map_or_else(String::new, |basis| format!("({basis})"));
     let artifact = line(&report.artifact);
-    let one_line = said.chars().count() + basis.chars().count() + artifact.chars().count() + 2 <= width;
-    let verdict = format!("{}{basis}", paint.on(&said));
-    let artifact = Paint::Strong.on(&artifact);
-    let mut out = match one_line {
-        true => format!("{verdict}  {artifact}\n"),
-        false => format!("{}{artifact}\n", prose(&verdict, 0, width)),
+    let fits = |parts: &[&str]| parts.iter().map(|part| part.chars().count() + 2).sum::<usize>() <= width + 2;
+    let said = format!("{word}{over}");
+    let strong = Paint::Strong.on(&artifact);
+    // The verdict is painted, and only foreign text is wrapped.
+    let mut out = match () {
+        () if basis.is_empty() && fits(&[&said, &artifact]) => format!("{}  {strong}\n", paint.on(&said)),
+        () if fits(&[&said, &basis, &artifact]) => format!("{}  {basis}  {strong}\n", paint.on(&said)),
+        () if fits(&[&said, &artifact]) => {
+            format!("{}  {strong}\n{}", paint.on(&said), prose(&basis, 0, width))
+        }
+        () => format!("{}  {strong}\n{}", paint.on(word), prose(&format!("{over} {basis}"), 0, width)),
     };
     match report.verdict {
         Some(_) => out.push_str(&prose(&report.because, 0, width)),

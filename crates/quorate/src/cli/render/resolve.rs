@@ -274,10 +274,11 @@ fn signing(resolved: &Resolved) -> &'static str {
     }
 }
 
-/// The merged manifest as a root of its own: without what binds it to a parent or a consumer.
+/// The merged manifest as a root of its own, which can be written to an ASSEMBLY.md: without what binds it to a parent or a
+/// consumer.
 pub fn yaml(view: &View) -> String {
     let resolved = &view.resolved;
-    let mut out = String::from("# resolved, root first:\n");
+    let mut out = String::from("---\n# resolved, root first:\n");
     for layer in &resolved.chain.layers {
         let _ = writeln!(out, "#   {}", line(&layer.shown));
     }
@@ -289,6 +290,7 @@ pub fn yaml(view: &View) -> String {
         entries.retain(|entry| entry.key != "extends" && entry.key != "appliesTo");
     }
     out.push_str(&emit(&root));
+    out.push_str("---\n");
     out
 }
 

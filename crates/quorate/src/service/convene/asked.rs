@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::assembly::members::Trigger;
-use quorate_protocol::assembly::Request;
+use quorate_manifest::tree::reader::nearest;
+use quorate_protocol::assembly::{Request, Setup};
 use quorate_protocol::gather::conversation;
 
 use super::super::artifact::{Artifact, Subject};
@@ -81,6 +82,26 @@ impl Asked {
         };
         Ok((request, subject))
     }
+}
+
+/// A class that nobody votes on and that no rule is for would skip whatever is for the one that was meant, a veto included
+/// (V1).
+///
+/// # Errors
+/// A usage error, with what was most probably meant.
+pub(super) fn of_known_class(setup: &Setup) -> Result<(), Stop> {
+    let Request::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
+    let known = setup.classes();
+    if known.contains(&**class) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let help = match nearest(class, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "leave `--class` out: everybody votes on every proposal here".to_owned(),
+        None => format!("its classes are {}", known.join(", ")),
+    };
+    Err(usage(format!("this assembly knows no proposals of the class `{class}`"), help))
 }
 
 /// The flags of a mode.

@@ -6,7 +6,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::{Request, Setup, addressed, unclassed};
 use quorate_protocol::{Command, Event, Json, Protocol as _, Stamped};
 use serde_json::json;
 
@@ -30,6 +30,8 @@ pub struct Plan {
     pub request: Request,
     /// What it is about: a path, or `-`.
     pub subject: String,
+    /// What is to be known of it beforehand: rules that do not count, or where advice goes.
+    pub notes: Vec<String>,
     /// Who is asked at once.
     pub first: Vec<Question>,
     /// Who is asked later, and when.
@@ -119,12 +121,19 @@ pub async fn of(
         mode: sitting.setup.mode,
         request: sitting.setup.request.clone(),
         subject: called.subject.shown.clone(),
+        notes: notes(&sitting.setup),
         first,
         later,
         never,
         rules: sitting.setup.rules.iter().map(|one| (one.id.to_string(), one.kind.to_string())).collect(),
         locked_traits: sitting.setup.locked_traits.iter().map(|one| one.text.clone()).collect(),
     })
+}
+
+/// Whom the outcome is for, and what will not count.
+fn notes(setup: &Setup) -> Vec<String> {
+    let advice = (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", addressed(&setup.operators)));
+    unclassed(&setup.request, &setup.rules).into_iter().chain(advice).collect()
 }
 
 /// Who is not asked at once: later, or never.

@@ -15,7 +15,9 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, Request, Setup};
 use serde_json::{Map, json};
 
-pub use parts::{Consulted, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation, Vote};
+pub use parts::{
+    Consulted, Contribution, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation, Vote,
+};
 
 use super::sitting;
 use crate::service::desk::Desk;
@@ -50,12 +52,14 @@ pub struct Report {
     pub because: Option<String>,
     /// Who was asked and gave no output.
     pub missing: Vec<String>,
-    /// Advisory: whether a rule ended the synthesis.
+    /// Advisory and voting: whether a rule ended the synthesis.
     pub terminal: bool,
     /// Advisory and hierarchy: how grave it is.
     pub risk: Option<Risk>,
     /// Advisory and hierarchy: whether to get somebody.
     pub should_escalate: Option<bool>,
+    /// Advisory: whose prompts the guidance goes into; an empty one where nobody is named.
+    pub operators: Vec<String>,
     /// Advisory: the guidance.
     pub fragments: Vec<Fragment>,
     /// Voting: the decision.
@@ -66,6 +70,8 @@ pub struct Report {
     pub rounds: Option<(u64, String)>,
     /// Peer: who is in whose reach: `fully-connected`, `ring`, `star` or `peers`.
     pub topology: Option<String>,
+    /// Peer: who has objected, and has not taken it back.
+    pub objecting: Vec<String>,
     /// Peer: what rules of the host's own made of the log.
     pub synthesis: Map<String, Json>,
     /// Hierarchy: what the root passes up.
@@ -177,11 +183,13 @@ impl Report {
             terminal: outcome.get("terminal") == Some(&json!(true)),
             risk: outcome.get("risk").and_then(Risk::read),
             should_escalate: outcome.get("shouldEscalate").and_then(Json::as_bool),
+            operators: setup.operators.clone(),
             fragments: listed("fragments").iter().filter_map(Fragment::read).collect(),
             decision: outcome.get("decision").and_then(Decision::read),
             messages: listed("messages").iter().filter_map(Message::read).collect(),
             rounds: rounds.map(|rounds| (rounds, text("endedBy").unwrap_or_default())),
             topology: text("topology"),
+            objecting: strings(&outcome, "objecting"),
             synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
             rollup: outcome.get("rollup").and_then(Rollup::read),
             nodes: listed("nodes").iter().filter_map(Node::read).collect(),
@@ -212,6 +220,7 @@ impl Report {
             notes
                 .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
         }
+        notes.extend(assembly::unclassed(&self.request, &self.declared));
         if self.partial() {
             notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
@@ -264,10 +273,16 @@ impl Report {
             Mode::Advisory => {
                 put("fragments", Some(self.fragments.iter().map(Fragment::json).collect()));
                 put("terminal", Some(json!(self.terminal)));
+                let named = self.operators.iter().filter(|one| !one.is_empty());
+                put("operators", Some(named.cloned().collect()));
             }
-            Mode::Voting => put("decision", self.decision.as_ref().map(Decision::json)),
+            Mode::Voting => {
+                put("decision", self.decision.as_ref().map(Decision::json));
+                put("terminal", Some(json!(self.terminal)));
+            }
             Mode::Peer => {
                 put("messages", Some(self.messages.iter().map(Message::json).collect()));
+                put("objecting", Some(json!(self.objecting)));
                 put("synthesis", (!self.synthesis.is_empty()).then(|| json!(self.synthesis)));
             }
             Mode::Hierarchy => {

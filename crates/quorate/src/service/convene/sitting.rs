@@ -14,6 +14,7 @@ use quorate_kernel::hosted::Hosted;
 use quorate_kernel::observe::Observer;
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::Host as _;
+use quorate_manifest::workspace::Scope;
 use quorate_protocol::assembly::{Around, Setup, subject};
 use quorate_protocol::modes::assembly::{Assembly, version};
 use quorate_protocol::{Json, Name, Part};
@@ -71,6 +72,10 @@ impl Sitting {
         let mut report = Report::new();
         let (setup, in_setup) =
             clean_setup(&Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
+        if let Some(producer) = &options.producer {
+            let leaf = called.view.resolved.chain.leaf().spot.scope().clone();
+            producer.check(environment, &called.view.root, &[leaf, Scope::Workspace])?;
+        }
         let members = members::seat(environment, workspace, called, options, host, &mut report)?;
         redaction.check_ids(members.iter().map(|member| &*member.id))?;
         Ok(Sitting {

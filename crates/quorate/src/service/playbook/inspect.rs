@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::layer::Layer;
 use quorate_manifest::playbook::history::{EntryKind, Gate};
 use quorate_manifest::playbook::shelf::{Book, HISTORY};
 use quorate_manifest::playbook::{Playbook, Status, load};
@@ -156,7 +157,7 @@ fn of_prompts(
             // It takes nothing away yet, and what is active beside it may have changed since it was accepted: its gate
             // holds it against that.
             Objection::Collapse { .. } if trial == Trial::Accepted => continue,
-            Objection::Locked { .. } => book.layer.value_place("lock_check"),
+            Objection::Locked { touch, .. } => words(&book.layer, &touch.excerpt),
             Objection::NoBlock { .. } => book.layer.value_place("block"),
             Objection::Collapse { .. } => book.layer.value_place("kind"),
             // What somebody has written by hand is theirs to say at length, or twice.
@@ -165,6 +166,29 @@ fn of_prompts(
         let body = Body::new(objection.to_string()).at(place).help(objection.help());
         report.refuse(objection.code(), body);
     }
+}
+
+/// Where the words stand in a manifest's body that touch a trait; the whole body where they are not found as they are.
+pub(super) fn words(layer: &Layer, excerpt: &str) -> Place {
+    let body = &layer.text[layer.body.clone()];
+    let lowered: Vec<String> = excerpt.trim_matches('…').split_whitespace().map(str::to_lowercase).collect();
+    let mut pieces: Vec<(usize, &str)> = Vec::new();
+    for piece in body.split_whitespace() {
+        pieces.push((piece.as_ptr() as usize - body.as_ptr() as usize, piece));
+    }
+    // Marks may stand around the words that an excerpt leaves out.
+    let is_one = |(piece, wanted): (&(usize, &str), &String)| piece.1.to_lowercase().contains(&**wanted);
+    let found = (!lowered.is_empty())
+        .then(|| pieces.windows(lowered.len()).find(|window| window.iter().zip(&lowered).all(is_one)))
+        .flatten();
+    let span = match found.and_then(|window| window.first().zip(window.last())) {
+        Some((first, last)) => first.0..last.0 + last.1.len(),
+        None => {
+            let from = body.len() - body.trim_start().len();
+            from..from.max(body.trim_end().len())
+        }
+    };
+    layer.place(span.start + layer.body.start..span.end + layer.body.start, "body")
 }
 
 /// Whether it passed the gate that its priority asks for.

@@ -20,13 +20,14 @@ use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::{Binding, Bound};
 use quorate_playbook::compose::Candidate;
-use quorate_playbook::curate::curate;
+use quorate_playbook::curate::{Objection, curate};
 use quorate_playbook::delta::{Delta, Misread};
 use quorate_protocol::Json;
 use serde_json::json;
 
 use super::change::{Change, Happened, Keeping, match_of};
 use super::exceptions::Excepting;
+use super::inspect::words;
 use super::judge::Judge;
 use super::library::Library;
 use super::versions::Step;
@@ -185,7 +186,8 @@ async fn one(
     host: &Host,
 ) -> Result<Outcome, Stop> {
     let at_ms = keeping.desk.environment.clock.now_ms();
-    let mut draft = Draft { at: timestamp::write(at_ms), slug: String::new(), report: Report::new() };
+    let mut draft =
+        Draft { at: timestamp::write(at_ms), slug: String::new(), report: Report::new(), layer: None };
     let drafted = match proposal {
         Proposal::Manifest { text, shown } => draft.of_manifest(keeping, text, shown, host),
         Proposal::Delta(delta) => match &**delta {
@@ -333,7 +335,12 @@ async fn examine(
         _ => None,
     };
     for objection in objections {
-        report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
+        let mut body = Body::new(objection.to_string()).help(objection.help());
+        if let (Objection::Locked { touch, .. }, Some(layer)) = (&objection, &drafted.layer) {
+            report.source(layer.shown.clone(), layer.text.clone());
+            body = body.at(words(layer, &touch.excerpt));
+        }
+        report.refuse(objection.code(), body);
     }
     for evidence in playbook.evidence.iter().filter(|one| one.kind == EvidenceKind::Run) {
         if let Some(what) = hostile(keeping, &evidence.reference).await? {

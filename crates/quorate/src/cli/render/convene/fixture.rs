@@ -101,11 +101,13 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         terminal: false,
         risk: None,
         should_escalate: None,
+        operators: vec!["lead".to_owned()],
         fragments: Vec::new(),
         decision: None,
         messages: Vec::new(),
         rounds: None,
         topology: None,
+        objecting: Vec::new(),
         synthesis: Map::new(),
         rollup: None,
         nodes: Vec::new(),
@@ -172,6 +174,7 @@ pub(super) fn vote() -> Report {
         exact: ("3.5".to_owned(), "4.5".to_owned()),
         rule: Some("two-thirds".to_owned()),
         tie: None,
+        contribution: Vec::new(),
         text: Some(
             "Raise the budget\nResolution: by 20%.\nResult: pass. 2 yes, 1 no, 0 abstain, 1 without a vote."
                 .to_owned(),

@@ -123,8 +123,9 @@ pub(super) fn markdown(plan: &Plan) -> String {
 }
 
 fn summary(plan: &Plan) -> String {
+    let notes: String = plan.notes.iter().map(|note| format!(" {}", line(note))).collect();
     format!(
-        "{}: {}, on {}. Nobody is asked now; a run begins with {}.",
+        "{}: {}, on {}. Nobody is asked now; a run begins with {}.{notes}",
         line(&plan.assembly),
         request(plan.mode, &plan.request),
         subject(&plan.subject),

@@ -3,13 +3,15 @@
 use jiff::Timestamp;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::{Request, addressed, unclassed};
 
 use super::super::paint::{Paint, line};
 use super::super::wording::{amount, cost, cut, duration, minute, some, status};
 use super::count;
 use crate::service::convene::report::{Fragment, Member, Report};
 
+/// How many are named who still object.
+const OBJECTING: usize = 40;
 /// How much of the reason for a lacking answer is shown.
 const REASON: usize = 240;
 
@@ -42,7 +44,9 @@ pub(super) fn because(report: &Report) -> String {
                 let by = rule.map_or_else(String::new, |rule| {
                     format!("{} ({}) decides ", line(&rule.id), line(&rule.kind))
                 });
-                format!("{by}{}: {}.", line(verdict), count::ratio(report, decision))
+                let unclassed = unclassed(&report.request, &report.declared);
+                let first = unclassed.map_or_else(String::new, |text| format!("{} ", line(&text)));
+                format!("{first}{by}{}: {}.", line(verdict), count::ratio(report, decision))
             }
             None => String::new(),
         },
@@ -72,8 +76,14 @@ fn talked(report: &Report) -> String {
         "no_answer" => "nobody answered".to_owned(),
         other => line(other),
     };
+    let ids: Vec<&str> = report.objecting.iter().map(String::as_str).collect();
+    let objecting = match ids.len() {
+        0 => String::new(),
+        1 => format!(" {} still objects.", names(&ids, OBJECTING)),
+        _ => format!(" {} still object.", names(&ids, OBJECTING)),
+    };
     format!(
-        "{}, then {ended}; {}.",
+        "{}, then {ended}; {}.{objecting}",
         amount(*rounds, "round"),
         amount(report.messages.len() as u64, "message")
     )
@@ -100,6 +110,9 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ("subject", subject(&report.subject)),
     ];
     facts.extend(risk(report).map(|risk| ("risk", risk)));
+    if report.mode == Mode::Advisory {
+        facts.push(("advice", line(&addressed(&report.operators))));
+    }
     let executor = if report.executor.is_empty() { "none".to_owned() } else { line(&report.executor) };
     facts.push(("executor", format!("{executor}{asked}, {spent}")));
     facts

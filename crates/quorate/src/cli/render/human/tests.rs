@@ -217,9 +217,8 @@ fn one_round_without_its_text() {
 #[test]
 fn narrow_terminal() {
     insta::assert_snapshot!(human(&revise(), Look { width: 48, ..Look::default() }), @"
-    REVISE (rubric: 5 findings; nobody judged the
-    content)
-    drafts/launch.md
+    REVISE  drafts/launch.md
+    (rubric: 5 findings; nobody judged the content)
     2 of 4 block, 0 of them irreducibly; the
     adjudicator asks for REVISE; policy seed/1 makes
     that REVISE.

@@ -55,8 +55,23 @@ pub struct Decision {
     pub tie: Option<String>,
     /// The decision's text.
     pub text: Option<String>,
+    /// Who decided alone, by a `terminal` rule, and why.
+    pub contribution: Vec<Contribution>,
     /// Every voter, in roster order.
     pub votes: Vec<Vote>,
+}
+
+/// What a member has said who decided alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contribution {
+    /// Who.
+    pub member: String,
+    /// Its vote.
+    pub vote: String,
+    /// Why.
+    pub rationale: String,
+    /// On what evidence.
+    pub evidence: Vec<String>,
 }
 
 /// A vote.
@@ -242,6 +257,15 @@ impl Decision {
                 vote: text(one, "vote")?,
             })
         };
+        let said = value.get("contribution").and_then(Json::as_array).into_iter().flatten();
+        let spoke = |one: &Json| {
+            Some(Contribution {
+                member: text(one, "member")?,
+                vote: text(one, "vote")?,
+                rationale: text(one, "rationale")?,
+                evidence: texts(one, "evidence"),
+            })
+        };
         Some(Decision {
             result: text(value, "result")?,
             ratio: number("ratio")?,
@@ -253,6 +277,7 @@ impl Decision {
             rule: text(value, "rule"),
             tie: text(value, "tie"),
             text: text(value, "text"),
+            contribution: said.filter_map(spoke).collect(),
             votes: votes.filter_map(vote).collect(),
         })
     }
@@ -270,6 +295,10 @@ impl Decision {
         }
         if let Some(text) = &self.text {
             json["text"] = json!(text);
+        }
+        if !self.contribution.is_empty() {
+            let said = |one: &Contribution| json!({"member": one.member, "vote": one.vote, "rationale": one.rationale, "evidence": one.evidence});
+            json["contribution"] = self.contribution.iter().map(said).collect();
         }
         json
     }

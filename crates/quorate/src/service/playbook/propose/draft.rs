@@ -1,9 +1,11 @@
 //! A draft: a proposal as the playbook that it would be, read as every other one is, beside those that are there.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::layer::Layer;
 use quorate_manifest::playbook::targets::TargetKind;
 use quorate_manifest::playbook::{Playbook, Status, edit, load, shelf};
 use quorate_manifest::round::{Opened, Refs};
@@ -28,6 +30,8 @@ pub(super) struct Draft {
     pub(super) slug: String,
     /// What it is refused for.
     pub(super) report: Report,
+    /// What was read, to point at.
+    pub(super) layer: Option<Arc<Layer>>,
 }
 
 /// A proposal that reads as a playbook.
@@ -38,6 +42,8 @@ pub(super) struct Drafted {
     pub(super) text: String,
     /// The file that it is to be, and what it is now; of a new one there is nothing.
     pub(super) record: Record,
+    /// The manifest as somebody wrote it; of a delta there is none to point at.
+    pub(super) layer: Option<Arc<Layer>>,
     /// The text of the new file, before its history; `None` for a revision.
     pub(super) manifest: Option<String>,
     /// What is different.
@@ -69,7 +75,8 @@ impl Draft {
             return Ok(None);
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
-        self.of_text(keeping, text, name, host)
+        let drafted = self.of_text(keeping, text, name, host)?;
+        Ok(drafted.map(|drafted| Drafted { layer: self.layer.take(), ..drafted }))
     }
 
     pub(super) fn of_add(
@@ -138,6 +145,7 @@ impl Draft {
                 return Ok(None);
             }
         };
+        self.layer = Some(Arc::clone(&layer));
         let loaded = load::load(&round, &layer);
         self.report.absorb(loaded.report);
         let Some(playbook) = loaded.value else { return Ok(None) };
@@ -168,6 +176,7 @@ impl Draft {
             playbook,
             text: body,
             record,
+            layer: None,
             manifest: Some(text),
             summary,
             evidence: Vec::new(),
@@ -227,6 +236,7 @@ impl Draft {
             playbook,
             text,
             record,
+            layer: None,
             manifest: None,
             summary: revise.summary.clone(),
             evidence,

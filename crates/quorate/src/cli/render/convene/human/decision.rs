@@ -2,13 +2,13 @@
 
 use quorate_protocol::Json;
 
-use super::super::super::layout::{columns_of, prose, table};
+use super::super::super::layout::{columns_of, hanging, prose, table};
 use super::super::super::paint::{Paint, line};
 use super::super::super::wording::{amount, cut};
 use super::super::bars::{MARK, side};
 use super::super::{count, words};
 use super::{heading, roster};
-use crate::service::convene::report::{Decision, Report, Vote};
+use crate::service::convene::report::{Contribution, Decision, Report, Vote};
 
 /// How much of a rationale is shown.
 const RATIONALE: usize = 240;
@@ -26,7 +26,24 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     let Some(decision) = &report.decision else {
         return vec![roster::answers(report, width)];
     };
-    vec![tally(report, decision, width), votes(report, decision, width), text(decision, width)]
+    vec![
+        alone(decision, width),
+        tally(report, decision, width),
+        votes(report, decision, width),
+        text(decision, width),
+    ]
+}
+
+/// Who decided alone, by a terminal rule, and why.
+fn alone(decision: &Decision, width: usize) -> String {
+    if decision.contribution.is_empty() {
+        return String::new();
+    }
+    let said = |one: &Contribution| {
+        let text = format!("{}: {}", line(&one.vote), cut(&line(&one.rationale), RATIONALE));
+        hanging(&Paint::Strong.on(&line(&one.member)), &text, 2, width)
+    };
+    heading("Decided alone") + &decision.contribution.iter().map(said).collect::<String>()
 }
 
 fn tally(report: &Report, decision: &Decision, width: usize) -> String {

@@ -14,6 +14,7 @@ fn at_a_wide_terminal() {
       mode     advisory, phase session, trigger sample
       subject  proposal.md
       risk     escalate (severity 9); get somebody
+      advice   goes to `lead`
       executor claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
 
     Guidance: 2 fragments
@@ -74,6 +75,7 @@ fn at_a_narrow_terminal() {
                sample
       subject  proposal.md
       risk     escalate (severity 9); get somebody
+      advice   goes to `lead`
       executor claude, 4 calls, 8.4 s, 12,040 tokens
                read, 2,310 written
 
@@ -159,6 +161,7 @@ fn as_markdown() {
     - mode: advisory, phase session, trigger sample
     - subject: proposal.md
     - risk: **escalate (severity 9); get somebody**
+    - advice: goes to \`lead\`
 
     ### Guidance: 2 fragments
 

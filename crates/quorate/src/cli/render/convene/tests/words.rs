@@ -91,6 +91,7 @@ fn planned() -> Plan {
             sentinel_first: true,
         },
         subject: "-".to_owned(),
+        notes: vec!["Advice goes to `lead`.".to_owned()],
         first: vec![Question {
             invocation: "ask/sentinel".to_owned(),
             member: "sentinel".to_owned(),
@@ -113,7 +114,8 @@ fn a_plan() {
     insta::assert_snapshot!(plan::human(&planned(), wide(80)), @r#"
     PLAN  Quiet Advisers
     my-advisory: advisory, phase session, trigger sample, sentinels first, on
-    standard input. Nobody is asked now; a run begins with 1 question.
+    standard input. Nobody is asked now; a run begins with 1 question. Advice goes
+    to `lead`.
 
     Asked at once
       member    invocation    executor  deadline
@@ -145,7 +147,7 @@ fn a_plan() {
     insta::assert_snapshot!(plan::markdown(&planned()), @r#"
     ## PLAN: Quiet Advisers
 
-    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. Nobody is asked now; a run begins with 1 question.
+    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. Nobody is asked now; a run begins with 1 question. Advice goes to \`lead\`.
 
     ### Asked at once
 

@@ -1,0 +1,134 @@
+//! `quorate:rule_without_effect`: a rule that can never do anything: its scope is a class that nobody votes on, whom it
+//! applies to cannot vote on it, a rule before it always decides, or it is for members that nobody reports to.
+
+use quorate_diagnostics::{Body, codes};
+
+use crate::assembly::Mode;
+use crate::assembly::view::View;
+use crate::known::Ends;
+use crate::tree::Node;
+use crate::tree::reader::nearest;
+
+pub(super) fn check(view: &View<'_, '_>) {
+    match view.mode {
+        Mode::Voting => {
+            scopes(view);
+            vetoes(view);
+        }
+        Mode::Hierarchy => leaves(view),
+        Mode::Advisory | Mode::Peer => {}
+    }
+}
+
+/// The classes of proposals that a member votes on; `None` for all.
+fn classes<'n>(member: &'n Node) -> Option<Vec<&'n str>> {
+    Some(member.key("voteClass")?.items().iter().filter_map(Node::as_str).collect())
+}
+
+/// A scope that stands in no member's `voteClass` is most probably misspelt.
+fn scopes(view: &View<'_, '_>) {
+    let declared: Vec<&str> = view.members().iter().filter_map(classes).flatten().collect();
+    for (at, rule) in view.rules().iter().enumerate() {
+        let Some((param, node)) = scope(view, rule) else { continue };
+        let Some(class) = node.as_str().filter(|class| !declared.contains(class)) else { continue };
+        let message = format!("`{param}` is `{class}`, and no member's `voteClass` has it");
+        let help = match nearest(class, &declared) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if declared.is_empty() => {
+                "write the classes that each member votes on in `voteClass`".to_owned()
+            }
+            None => format!("the classes are: {}", once(&declared).join(", ")),
+        };
+        let place = view.place(node, format!("synthesis.rules[{at}].params.{param}"));
+        view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
+    }
+}
+
+/// A veto that cannot fire is worse than none: whoever reads the manifest relies on it.
+fn vetoes(view: &View<'_, '_>) {
+    let mut settled: Option<&Node> = None;
+    for (at, rule) in view.rules().iter().enumerate() {
+        let Some(kind) = rule.key("kind").and_then(Node::as_str).and_then(|kind| view.round.host.rule(kind))
+        else {
+            continue;
+        };
+        let warn = |message: String, help: String| {
+            let place = view.key_place(rule, "kind", format!("synthesis.rules[{at}].kind"));
+            view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
+        };
+        if kind.ends == Ends::Yes {
+            let class = scope(view, rule).and_then(|(_, node)| node.as_str());
+            let votes = |member: &&Node| match (classes(member), class) {
+                (None, _) => true,
+                (Some(own), Some(class)) => own.contains(&class),
+                (Some(own), None) => !own.is_empty(),
+            };
+            if let Some(before) = settled {
+                warn(
+                    format!("`{}` cannot fire: `{}` before it always decides", id(rule), id(before)),
+                    "put it first: the first rule that decides, decides".to_owned(),
+                );
+            } else if !concerned(view, rule).iter().any(votes) {
+                let of = class.map_or(String::new(), |class| format!(" on proposals of the class `{class}`"));
+                warn(
+                    format!("`{}` cannot fire: nobody whom it applies to votes{of}", id(rule)),
+                    "add the class to their `voteClass`, or name members in `appliesTo` who vote on it"
+                        .to_owned(),
+                );
+            }
+        }
+        if kind.settles {
+            settled = settled.or(Some(rule));
+        }
+    }
+}
+
+/// A rule makes something of what children report.
+fn leaves(view: &View<'_, '_>) {
+    let parents: Vec<&str> = view.members().iter().filter_map(|one| one.key("parent")?.as_str()).collect();
+    for (at, rule) in view.rules().iter().enumerate() {
+        let named = rule.key("appliesTo").map_or(&[][..], Node::items);
+        let ids: Vec<&str> = named.iter().filter_map(Node::as_str).filter(|id| view.is_member(id)).collect();
+        if ids.is_empty() || ids.iter().any(|id| parents.contains(id)) {
+            continue;
+        }
+        let message = format!("`{}` does nothing: nobody reports to {}", id(rule), quoted(&ids));
+        let place = view.key_place(rule, "appliesTo", format!("synthesis.rules[{at}].appliesTo"));
+        let help = match once(&parents).as_slice() {
+            [] => "say with `parent` who reports to whom".to_owned(),
+            parents => format!("name those who are reported to: {}", parents.join(", ")),
+        };
+        view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
+    }
+}
+
+/// The members that a rule looks at.
+fn concerned<'r>(view: &View<'r, '_>, rule: &Node) -> Vec<&'r Node> {
+    let named = rule.key("appliesTo").map_or(&[][..], Node::items);
+    let ids: Vec<&str> = named.iter().filter_map(Node::as_str).collect();
+    let is_one = |member: &&Node| {
+        ids.is_empty() || member.key("id").and_then(Node::as_str).is_some_and(|id| ids.contains(&id))
+    };
+    view.members().iter().filter(is_one).collect()
+}
+
+/// The parameter of a rule that names a class of proposals.
+fn scope<'n>(view: &View<'_, '_>, rule: &'n Node) -> Option<(&'static str, &'n Node)> {
+    let kind = view.round.host.rule(rule.key("kind")?.as_str()?)?;
+    kind.names_class.iter().find_map(|name| Some((*name, rule.at(&["params", name])?)))
+}
+
+fn id(rule: &Node) -> &str {
+    rule.key("id").and_then(Node::as_str).unwrap_or_default()
+}
+
+fn quoted(ids: &[&str]) -> String {
+    ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn once<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    let mut words = words.to_vec();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
