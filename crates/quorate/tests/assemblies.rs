@@ -16,9 +16,10 @@ const VETO: &str = "synthesis:\n  rules:\n    - {id: veto, kind: terminal, appli
 /// What `check` warns of: code and message.
 fn warned(place: &Place) -> Vec<String> {
     let said = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).expect(0).json();
-    let one =
-        |one: &Value| format!("{}: {}", one["code"].as_str().unwrap(), one["message"].as_str().unwrap());
-    said["diagnostics"].as_array().unwrap().iter().map(one).collect()
+    let one = |one: &Value| {
+        format!("{}: {}", one["code"].as_str().expect("a code"), one["message"].as_str().expect("words"))
+    };
+    said["diagnostics"].as_array().expect("a list").iter().map(one).collect()
 }
 
 #[track_caller]

@@ -21,7 +21,7 @@ pub(super) fn check(view: &View<'_, '_>) {
 }
 
 /// The classes of proposals that a member votes on; `None` for all.
-fn classes<'n>(member: &'n Node) -> Option<Vec<&'n str>> {
+fn classes(member: &Node) -> Option<Vec<&str>> {
     Some(member.key("voteClass")?.items().iter().filter_map(Node::as_str).collect())
 }
 
