@@ -52,7 +52,7 @@ pub fn check(name: &str, bytes: &[u8]) {
     let host = Built::default();
     let round = Round::new(&workspace, &host, Options::default());
     let spot = Spot::new(name).expect("a plain name");
-    if let Checked::Said(_, report) = check_bytes(&round, &spot, bytes.to_vec()) {
+    if let Checked::Said(_, report) | Checked::Assembly(report, _) = check_bytes(&round, &spot, bytes.to_vec()) {
         for refusal in &report.refusals {
             assert!(!refusal.body.message.is_empty());
         }

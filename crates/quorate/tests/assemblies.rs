@@ -17,13 +17,9 @@ const VETO: &str = "synthesis:\n  rules:\n    - {id: veto, kind: terminal, appli
 fn warned(place: &Place) -> Vec<String> {
     let said = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).expect(0).json();
     let one = |one: &Value| {
-        format!(
-            "{}: {}",
-            one["code"].as_str().expect("a diagnostic"),
-            one["message"].as_str().expect("a diagnostic")
-        )
+        format!("{}: {}", one["code"].as_str().expect("a code"), one["message"].as_str().expect("words"))
     };
-    said["diagnostics"].as_array().expect("a diagnostic").iter().map(one).collect()
+    said["diagnostics"].as_array().expect("a list").iter().map(one).collect()
 }
 
 #[track_caller]

@@ -37,13 +37,11 @@ impl Catalogue {
         if shelf::is_there(round, scope) {
             traits::make_ready();
         }
-        let Shelf { books, report } = shelf::open(round, scope);
-        let recalled = match books.iter().any(|book| book.playbook.status == Status::Active) {
-            true => Recalled::look(ledger, scope),
-            false => Recalled::default(),
-        };
-        let bindings = Bindings::of(books.iter().map(|book| &book.playbook));
-        Catalogue { bindings, books, report, recalled }
+        let catalogue = Catalogue::from(shelf::open(round, scope));
+        match catalogue.books.iter().any(|book| book.playbook.status == Status::Active) {
+            true => Catalogue { recalled: Recalled::look(ledger, scope), ..catalogue },
+            false => catalogue,
+        }
     }
 
     /// A playbook's file with its versions, and how far the ledger knows it to have come.
@@ -72,5 +70,12 @@ impl Catalogue {
             }
         }
         bound.into_iter().map(|(at, known)| (&self.books[at], known)).collect()
+    }
+}
+
+impl From<Shelf> for Catalogue {
+    fn from(Shelf { books, report }: Shelf) -> Self {
+        let bindings = Bindings::of(books.iter().map(|book| &book.playbook));
+        Catalogue { bindings, books, report, recalled: Recalled::default() }
     }
 }
