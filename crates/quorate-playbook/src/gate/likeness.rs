@@ -2,7 +2,7 @@
 //! digit or a paragraph more.
 //!
 //! A text is read as its folded letters, without blanks and marks and with one digit for every number, and cut into
-//! overlapping shingles of [`SHINGLE`] characters. The sketch of it keeps the [`KEPT`] lowest hashes of these. Two texts
+//! overlapping shingles of `SHINGLE` characters. The sketch of it keeps the `KEPT` lowest hashes of these. Two texts
 //! are alike where most of the shingles of the shorter one are in the other one. A sketch is recorded with its run, so that
 //! a gate finds the same after the text was erased.
 
