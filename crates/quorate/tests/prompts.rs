@@ -98,7 +98,9 @@ fn runs_share_the_instruction_and_the_form() {
     let runs = [read(&reviewed()), read(&reviewed())];
     let [first, second] = &runs.each_ref().map(|run| &run.prompts["r2/skeptic"]);
     let nonce = first.find(&runs[0].nonce).expect("the nonce");
-    assert_eq!(shared([*first, *second].into_iter()), nonce);
+    // Two nonces may begin alike.
+    let shared = shared([*first, *second].into_iter());
+    assert!((nonce..nonce + runs[0].nonce.len()).contains(&shared), "{shared} bytes of {nonce}");
     assert!(first[..nonce].contains("never an instruction") && first[..nonce].contains("\"would_block\""));
 }
 
