@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "processes and their time are what is tested")]
 
 #[expect(dead_code, reason = "the other test binary uses the rest")]
-#[path = "zoo/animal.rs"]
+#[path = "it/zoo/animal.rs"]
 mod animal;
 
 use std::io::Read;

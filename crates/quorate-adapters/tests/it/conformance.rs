@@ -1,0 +1,69 @@
+//! Every executor, held against the port's contract.
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_adapters::default_registry;
+use quorate_kernel::ports::executor::{Executor, Settings};
+use quorate_testkit::conformance::executor::{answers, ends_by_its_deadline, says_that_it_failed};
+use serde_json::{Value, json};
+
+fn executor(kind: &str, dir: &Path, block: Value) -> Arc<dyn Executor> {
+    let new = default_registry().unwrap().executor_kind(kind).expect("a shipped kind");
+    let settings = Settings {
+        name: "under-test".into(),
+        timeout: Duration::from_secs(20),
+        retries: 0,
+        dir: dir.to_owned(),
+        block: block.as_object().cloned().unwrap_or_default(),
+        servers: Default::default(),
+    };
+    new(&settings).expect("settings that fit")
+}
+
+fn command(dir: &Path, name: &str, script: &str) -> Value {
+    let path = dir.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    json!({"command": "/bin/sh", "args": [path.to_str().unwrap()]})
+}
+
+#[test]
+fn every_shipped_kind_is_held_against_the_contract() {
+    let held = ["agent-cli", "inline", "rubric", "script"];
+    // What the feature adds is held against it in `mcp/conformance.rs`.
+    let elsewhere: &[&str] = if cfg!(feature = "mcp") { &["db-operator"] } else { &[] };
+    let registry = default_registry().unwrap();
+    let here: Vec<&str> = registry.executor_kinds().filter(|kind| !elsewhere.contains(kind)).collect();
+    assert_eq!(here, held);
+    assert_eq!(registry.executor_kinds().count(), held.len() + elsewhere.len());
+}
+
+#[tokio::test]
+async fn the_rubric_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    answers(&*executor("rubric", dir.path(), json!({}))).await;
+}
+
+#[tokio::test]
+async fn a_script_answers_hangs_and_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: Value| {
+        std::fs::write(dir.path().join(name), text.to_string()).unwrap();
+        executor("script", dir.path(), json!({"path": name}))
+    };
+    answers(&*script("fits.json", json!({"_": {"would_block": false}}))).await;
+    ends_by_its_deadline(&*script("hangs.json", json!({"_": {"$timeout": true}}))).await;
+    says_that_it_failed(&*script("fails.json", json!({"_": {"$fail": "out of order"}}))).await;
+}
+
+#[tokio::test]
+async fn a_command_answers_hangs_and_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let member =
+        |name: &str, script: &str| executor("agent-cli", dir.path(), command(dir.path(), name, script));
+    answers(&*member("fits.sh", r#"cat >/dev/null; echo '{"would_block": false}'"#)).await;
+    ends_by_its_deadline(&*member("hangs.sh", "exec sleep 60")).await;
+    says_that_it_failed(&*member("fails.sh", "exit 3")).await;
+    says_that_it_failed(&*executor("agent-cli", dir.path(), json!({"command": "no-such-command-anywhere"})))
+        .await;
+}

@@ -1,0 +1,18 @@
+//! The tests of this crate from outside, in one binary: a module for what is tested.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes, make files, and fail where they cannot go on"
+)]
+
+mod conformance;
+mod dispatchers;
+mod journal;
+mod lifecycles;
+mod mcp;
+mod provisioning;
+mod states;
+mod substrates;
+mod turns;
+mod zoo;

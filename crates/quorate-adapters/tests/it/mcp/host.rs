@@ -1,0 +1,141 @@
+//! Adapters, built as a host builds them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_adapters::default_registry;
+use quorate_kernel::conversation::{NewTurn, Participant, Stamp, key};
+use quorate_kernel::ports::executor::{Executor, Refused, Servers, Settings};
+use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::registry::{Build, Seats};
+use quorate_kernel::seat::Seat;
+use serde_json::{Map, Value, json};
+
+use crate::mcp::fake::Fake;
+use crate::mcp::proxy;
+
+/// A host with one MCP server.
+pub(crate) struct Host {
+    pub(crate) servers: Servers,
+    pub(crate) participants: Vec<Participant>,
+}
+
+struct Nobody;
+
+impl Seats for Nobody {
+    fn seat(&self, _: Option<&str>, _: Map<String, Value>) -> Result<Seat, Refused> {
+        Err(Refused::whole("nobody is asked here"))
+    }
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+impl Host {
+    /// A host whose server `guilde` has this table, with two participants: `reviewer`, who is `op_r` there, and
+    /// `scribe`, who is nobody's operator.
+    pub(crate) fn with(table: Value) -> Self {
+        let reviewer = Participant {
+            id: "reviewer".into(),
+            meta: object(json!({"operatorId": "op_r"})),
+            ..Participant::default()
+        };
+        let scribe = Participant { id: "scribe".into(), ..Participant::default() };
+        Host {
+            servers: Servers::new(BTreeMap::from([("guilde".to_owned(), object(table))])),
+            participants: vec![reviewer, scribe],
+        }
+    }
+
+    /// A host that reaches a server over a line that can be cut.
+    pub(crate) async fn of(fake: &Fake) -> Self {
+        Host::patient(fake, "20s").await
+    }
+
+    /// The same, with a timeout.
+    pub(crate) async fn patient(fake: &Fake, timeout: &str) -> Self {
+        let address = proxy::before(fake.serve().await, Arc::clone(&fake.cut)).await;
+        Host::with(json!({"url": format!("http://{address}/mcp"), "timeout": timeout}))
+    }
+
+    fn build<'a>(&'a self, block: &'a Map<String, Value>) -> Build<'a> {
+        Build {
+            block,
+            dir: Path::new("/"),
+            runtime: "swarm",
+            participants: &self.participants,
+            servers: &self.servers,
+            seats: &Nobody,
+        }
+    }
+
+    pub(crate) fn try_substrate(&self, block: Value) -> Result<Arc<dyn Substrate>, Refused> {
+        let mut block = object(block);
+        block.insert("kind".into(), json!("guilde-mcp"));
+        default_registry().unwrap().substrate_kind("guilde-mcp").unwrap()(&self.build(&block))
+    }
+
+    pub(crate) fn substrate(&self) -> Arc<dyn Substrate> {
+        self.substrate_with(json!({}))
+    }
+
+    pub(crate) fn substrate_with(&self, more: Value) -> Arc<dyn Substrate> {
+        let mut block = object(json!({"conversationId": "c1", "asOperatorId": "op_bot", "pollMs": 20}));
+        block.extend(object(more));
+        self.try_substrate(Value::Object(block)).unwrap()
+    }
+
+    pub(crate) fn state(&self, block: Value) -> Arc<dyn State> {
+        let mut block = object(block);
+        block.insert("kind".into(), json!("mcp-kv"));
+        default_registry().unwrap().state_kind("mcp-kv").unwrap()(&self.build(&block)).unwrap()
+    }
+
+    pub(crate) fn executor(&self, block: Value) -> Arc<dyn Executor> {
+        let settings = Settings {
+            name: "db-operator".into(),
+            timeout: Duration::from_secs(60),
+            retries: 0,
+            dir: "/".into(),
+            block: object(block),
+            servers: self.servers.clone(),
+        };
+        default_registry().unwrap().executor_kind("db-operator").unwrap()(&settings).unwrap()
+    }
+}
+
+/// A turn of the reviewer.
+pub(crate) fn turn(content: &str) -> NewTurn {
+    NewTurn {
+        participant: "reviewer".into(),
+        content: content.into(),
+        timestamp: "2026-05-18T18:23:11.504Z".into(),
+        meta: object(json!({"mood": "calm"})),
+        stamp: None,
+    }
+}
+
+/// A turn of the reviewer that answers another.
+pub(crate) fn answer(content: &str, trigger: &str) -> NewTurn {
+    let stamp = json!({"key": &*key(trigger, "reviewer"), "runtime": "swarm", "trigger": trigger,
+        "state": {"count": 1}});
+    let stamp: Stamp = serde_json::from_value(stamp).unwrap();
+    NewTurn { stamp: Some(stamp), ..turn(content) }
+}
+
+/// Everything that a substrate gives, page by page.
+pub(crate) async fn all(substrate: &dyn Substrate, page: usize) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    let mut since = None;
+    loop {
+        let read = substrate.read(since.as_ref(), page).await.unwrap();
+        assert!(read.known && read.turns.len() <= page);
+        let Some(last) = read.turns.last() else { return said };
+        since = Some(last.id.clone());
+        said.extend(read.turns.iter().map(|turn| turn.content.to_string()));
+    }
+}

@@ -1,0 +1,176 @@
+//! Posting: each turn once, whatever happens on the way.
+
+use quorate_kernel::ports::substrate::Error;
+use quorate_protocol::Name;
+use serde_json::json;
+
+use crate::mcp::fake::{Fake, Fault, Style};
+use crate::mcp::host::{Host, all, answer, turn};
+
+#[tokio::test]
+async fn a_key_is_taken_once_also_from_another_process() {
+    for style in [
+        Style::full(),
+        Style::full().without("idempotencyKey"),
+        Style::full().without("after").without("idempotencyKey"),
+    ] {
+        let fake = Fake::new(style.clone());
+        let trigger = fake.say("u_1", "@reviewer look");
+        let host = Host::of(&fake).await;
+        let first = host.substrate().append(answer("fine", &trigger)).await.unwrap();
+        assert!(first.fresh, "{style:?}");
+        let second = host.substrate().append(answer("fine, too", &trigger)).await.unwrap();
+        assert_eq!((second.fresh, &second.turn), (false, &first.turn), "{style:?}");
+        assert_eq!(fake.contents(), ["@reviewer look", "fine"], "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn equal_turns_without_a_key_are_two_turns() {
+    for style in [Style::full(), Style::public()] {
+        let fake = Fake::new(style);
+        let substrate = Host::of(&fake).await.substrate();
+        let one = substrate.append(turn("again")).await.unwrap();
+        let other = substrate.append(turn("again")).await.unwrap();
+        assert!(one.fresh && other.fresh && one.turn.id != other.turn.id);
+        assert_eq!(fake.contents(), ["again", "again"]);
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_cut_posts_neither_twice_nor_never() {
+    let styles = [Style::full(), Style::full().without("idempotencyKey"), Style::public()];
+    for style in styles {
+        for fault in [Fault::CutAfter, Fault::CutBefore] {
+            for stamped in [true, false] {
+                let fake = Fake::new(style.clone());
+                let trigger = fake.say("u_1", "@reviewer look");
+                let substrate = Host::of(&fake).await.substrate();
+                all(&*substrate, 10).await;
+                fake.fault("post_message", fault.clone());
+                let new = if stamped { answer("fine", &trigger) } else { turn("fine") };
+                // What failed is tried again, as the runtime does.
+                let appended = match substrate.append(new.clone()).await {
+                    Ok(appended) => appended,
+                    Err(Error::Unavailable { .. }) => substrate.append(new).await.unwrap(),
+                    Err(error) => panic!("{error}"),
+                };
+                let case = format!("{style:?} {fault:?} {stamped}");
+                assert_eq!(fake.contents(), ["@reviewer look", "fine"], "{case}");
+                assert_eq!((&*appended.turn.id, &*appended.turn.participant), ("m2", "reviewer"), "{case}");
+                assert!(appended.fresh, "{case}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_say_what_it_made_of_the_turn_is_asked() {
+    for style in [Style::full(), Style::public()] {
+        let fake = Fake::new(style.clone());
+        let trigger = fake.say("u_1", "@reviewer look");
+        let substrate = Host::of(&fake).await.substrate();
+        all(&*substrate, 10).await;
+        fake.fault("post_message", Fault::Instead(json!("Message posted.")));
+        let appended = substrate.append(answer("fine", &trigger)).await.unwrap();
+        assert_eq!((&*appended.turn.id, appended.fresh), ("m2", true), "{style:?}");
+        fake.fault("post_message", Fault::Instead(json!({"ok": true})));
+        let appended = substrate.append(turn("and more")).await.unwrap();
+        assert_eq!(&*appended.turn.id, "m3", "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_passed_where_the_server_takes_them() {
+    let fake = Fake::new(Style::full());
+    let trigger = fake.say("u_1", "@reviewer look");
+    Host::of(&fake).await.substrate().append(answer("fine", &trigger)).await.unwrap();
+    let posted = fake.calls("post_message").remove(0);
+    assert_eq!(posted["asOperatorId"], "op_r");
+    assert_eq!(posted["idempotencyKey"], "turn/m1/reviewer");
+    assert_eq!(posted["disableAutoOrchestration"], true);
+    assert_eq!(posted["metadata"]["quorate"]["stamp"]["trigger"], "m1");
+
+    let fake = Fake::new(Style::public());
+    let mut new = turn("hello");
+    new.participant = "scribe".into();
+    Host::of(&fake).await.substrate().append(new).await.unwrap();
+    let posted = fake.calls("post_message").remove(0);
+    assert_eq!(posted["asOperatorId"], "op_bot");
+    let names: Vec<&String> = posted.keys().collect();
+    assert_eq!(names, ["asOperatorId", "content", "conversationId"]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_with_the_servers_words_and_posts_nothing_twice() {
+    let fake = Fake::new(Style::public());
+    let substrate = Host::of(&fake).await.substrate();
+    fake.fault("post_message", Fault::Fails("the conversation is archived"));
+    let error = substrate.append(turn("hello")).await.unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("archived") && error.to_string().contains("`c1`"), "{error}: {source}");
+    assert_eq!(fake.calls("post_message").len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_acknowledged_and_never_listed_is_said_once() {
+    let mut tried = tokio::task::JoinSet::new();
+    for style in [Style::full(), Style::full().without("after"), Style::public()] {
+        for before in [0, 2] {
+            tried.spawn(never_listed(style.clone(), before));
+        }
+    }
+    // Each takes as long as a server is given.
+    tried.join_all().await;
+}
+
+async fn never_listed(style: Style, before: usize) {
+    let fake = Fake::new(style.clone());
+    let mut since = None;
+    for _ in 0..before {
+        since = Some(Name::from(fake.say("u_1", "hello")));
+    }
+    let substrate = Host::of(&fake).await.substrate();
+    all(&*substrate, 10).await;
+    fake.state.lock().expect("it is whole").hides = usize::MAX;
+    let lost = substrate.append(turn("hi")).await.expect("it is acknowledged").turn.id;
+    let error = substrate.read(since.as_ref(), 10).await.expect_err("it is not listed");
+    let said = error.to_string();
+    assert!(matches!(error, Error::Unavailable { .. }), "{said}");
+    assert!(said.contains(&format!("`{lost}`")) && said.contains("does not list it"), "{said}");
+    // The next one is read as ever.
+    fake.say("u_1", "and more");
+    let page = substrate.read(since.as_ref(), 10).await.expect("it is said once");
+    assert_eq!((&*page.turns[0].content, page.turns.len()), ("and more", 1), "{style:?}");
+}
+
+#[tokio::test]
+async fn a_server_may_take_a_moment_until_it_lists_what_it_has() {
+    for style in [Style::full(), Style::public()] {
+        let fake = Fake::new(style.clone());
+        let since = Name::from(fake.say("u_1", "hello"));
+        let substrate = Host::of(&fake).await.substrate();
+        all(&*substrate, 10).await;
+        fake.state.lock().unwrap().hides = 4;
+        let late = substrate.append(turn("hi")).await.unwrap().turn.id;
+        let page = substrate.read(Some(&since), 10).await.unwrap();
+        assert_eq!(page.turns.iter().map(|turn| &turn.id).collect::<Vec<_>>(), [&late], "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_listed_at_once_costs_no_look_more() {
+    let fake = Fake::new(Style::full());
+    let since = Name::from(fake.say("u_1", "hello"));
+    let substrate = Host::of(&fake).await.substrate();
+    all(&*substrate, 10).await;
+    let one = substrate.append(turn("one")).await.unwrap().turn.id;
+    let looks = fake.calls("get_messages").len();
+    assert_eq!(substrate.read(Some(&since), 10).await.unwrap().turns.len(), 1);
+    // Two in a row, of which the second is read from: the first is not expected after it.
+    substrate.append(turn("two")).await.unwrap();
+    let three = substrate.append(turn("three")).await.unwrap().turn.id;
+    assert!(substrate.read(Some(&three), 10).await.unwrap().turns.is_empty());
+    assert_eq!(substrate.read(Some(&one), 10).await.unwrap().turns.len(), 2);
+    assert_eq!(fake.calls("get_messages").len(), looks + 3);
+}

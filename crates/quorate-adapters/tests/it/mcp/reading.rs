@@ -1,0 +1,185 @@
+//! Reading a conversation, from servers that can much and from the public one.
+
+use std::time::Duration;
+
+use quorate_kernel::ports::substrate::{Error, Keeps};
+use quorate_protocol::Name;
+use serde_json::json;
+
+use crate::mcp::fake::{Fake, Style};
+use crate::mcp::host::{Host, all, answer};
+
+fn say(fake: &Fake, count: usize) -> Vec<String> {
+    (1..=count).map(|number| format!("line {number}")).inspect(|line| drop(fake.say("u_1", line))).collect()
+}
+
+fn styles() -> Vec<Style> {
+    let window = Style { newest_first: false, ..Style::public() };
+    vec![
+        Style::full(),
+        Style { newest_first: true, ..Style::full() },
+        Style { text: true, ..Style::full() },
+        Style { most: Some(7), ..Style::full() },
+        Style::full().without("after"),
+        Style::full().without("before"),
+        Style::public(),
+        window,
+    ]
+}
+
+#[tokio::test]
+async fn every_turn_is_given_once_in_order_whatever_the_server_can() {
+    for style in styles() {
+        let fake = Fake::new(style.clone());
+        let lines = say(&fake, 23);
+        let host = Host::of(&fake).await;
+        let substrate = host.substrate_with(json!({"fetchLimit": 4}));
+        assert_eq!(all(&*substrate, 5).await, lines, "{style:?}");
+        // A second reader, and a reader that comes back.
+        assert_eq!(all(&*substrate, 100).await, lines, "{style:?}");
+        fake.say("u_1", "new");
+        let page = substrate.read(Some(&Name::from("m23")), 10).await.unwrap();
+        let new: Vec<&str> = page.turns.iter().map(|turn| &*turn.content).collect();
+        assert_eq!((new, page.known), (vec!["new"], true), "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_restart_with_a_cursor_reads_what_is_newer_alone() {
+    for style in styles() {
+        let fake = Fake::new(style.clone());
+        say(&fake, 60);
+        let host = Host::of(&fake).await;
+        let substrate = host.substrate_with(json!({"fetchLimit": 10}));
+        let page = substrate.read(Some(&Name::from("m40")), 5).await.unwrap();
+        let new: Vec<&str> = page.turns.iter().map(|turn| &*turn.content).collect();
+        assert_eq!(new, ["line 41", "line 42", "line 43", "line 44", "line 45"], "{style:?}");
+        let window = substrate.window(&"m40".into(), 3).await.unwrap();
+        let window: Vec<&str> = window.iter().map(|turn| &*turn.id).collect();
+        assert_eq!(window, ["m38", "m39", "m40"], "{style:?}");
+        let first = substrate.window(&"m1".into(), 3).await.unwrap();
+        assert_eq!(first.len(), 1, "{style:?}");
+        assert!(substrate.window(&"nowhere".into(), 3).await.unwrap().is_empty(), "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_gone_gives_everything_and_says_so() {
+    for style in styles() {
+        let fake = Fake::new(style.clone());
+        let lines = say(&fake, 6);
+        let substrate = Host::of(&fake).await.substrate();
+        let page = substrate.read(Some(&Name::from("gone")), 100).await.unwrap();
+        let given: Vec<&str> = page.turns.iter().map(|turn| &*turn.content).collect();
+        assert_eq!((given, page.known), (lines.iter().map(String::as_str).collect(), false), "{style:?}");
+        assert_eq!(substrate.read(Some(&Name::from("m6")), 9).await.unwrap().turns, [], "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_does_not_reach_back_is_refused_and_never_taken_for_all() {
+    let fake = Fake::new(Style::public());
+    say(&fake, 510);
+    let substrate = Host::of(&fake).await.substrate();
+    for since in [None, Some(Name::from("m5"))] {
+        let error = substrate.read(since.as_ref(), 10).await.unwrap_err();
+        assert!(matches!(&error, Error::Unknown(why) if why.contains("fetchLimit")), "{error}");
+    }
+    let page = substrate.read(Some(&Name::from("m11")), 1000).await.unwrap();
+    assert_eq!(page.turns.len(), 499);
+    // Before, the cursor was in sight; after so many more it is not, and the server still gives what it can.
+    let limits: Vec<u64> =
+        fake.calls("get_messages").iter().filter_map(|call| call["limit"].as_u64()).collect();
+    assert!(limits.iter().all(|limit| *limit <= 500) && limits.contains(&500), "{limits:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
+    let style = Style { limitless: true, always_gives: Some(1_000), ..Style::public() };
+    for count in [2, 600] {
+        let fake = Fake::new(style.clone());
+        let lines = say(&fake, count);
+        let substrate = Host::of(&fake).await.substrate();
+        assert_eq!(all(&*substrate, 1_000).await, lines);
+        // Once for each page, of which the last has nothing.
+        assert_eq!(fake.calls("get_messages").len(), 2);
+    }
+    let fake = Fake::new(style);
+    say(&fake, 2);
+    let substrate = Host::of(&fake).await.substrate();
+    all(&*substrate, 10).await;
+    assert!(fake.calls("get_messages").iter().all(|call| !call.contains_key("limit")));
+    // A message that is gone may be one that it gives no longer, and it is no help to ask it for more.
+    let error = substrate.read(Some(&Name::from("gone")), 10).await.unwrap_err();
+    let told = |why: &str| why.contains("takes no `limit`") && !why.contains("fetchLimit");
+    assert!(matches!(&error, Error::Unknown(why) if told(why)), "{error}");
+}
+
+#[tokio::test]
+async fn authors_are_participants_and_what_was_written_comes_back() {
+    let fake = Fake::new(Style::full());
+    let trigger = fake.say("u_1", "@reviewer look");
+    fake.say("op_r", "by hand");
+    fake.say("op_bot", "for the scribe");
+    let substrate = Host::of(&fake).await.substrate();
+    assert_eq!(substrate.about().keeps, Keeps::Turns);
+    let appended = substrate.append(answer("fine", &trigger)).await.unwrap();
+    assert_eq!(substrate.about().keeps, Keeps::Stamps);
+    let turns = substrate.read(None, 10).await.unwrap().turns;
+    let authors: Vec<&str> = turns.iter().map(|turn| &*turn.participant).collect();
+    assert_eq!(authors, ["u_1", "reviewer", "scribe", "reviewer"]);
+    assert_eq!(turns[3], appended.turn);
+    assert_eq!(turns[3].stamp, answer("fine", &trigger).stamp);
+    assert_eq!(turns[3].meta, answer("fine", &trigger).meta);
+    assert!(substrate.about().place.ends_with("/mcp#c1"), "{}", substrate.about().place);
+}
+
+#[tokio::test]
+async fn news_is_waited_for_by_the_server_or_by_us() {
+    for style in [Style::full(), Style::full().without("waitMs"), Style::public()] {
+        let fake = Fake::new(style.clone());
+        say(&fake, 12);
+        let substrate = Host::of(&fake).await.substrate();
+        // Nothing was read yet.
+        substrate.changed().await.unwrap();
+        all(&*substrate, 100).await;
+        let waiting = tokio::spawn({
+            let substrate = std::sync::Arc::clone(&substrate);
+            async move { substrate.changed().await }
+        });
+        let silent = tokio::time::timeout(Duration::from_millis(300), waiting);
+        let mut waiting = Box::pin(silent);
+        assert!((&mut waiting).await.is_err(), "there is no news: {style:?}");
+        drop(waiting);
+        let waiting = tokio::spawn({
+            let substrate = std::sync::Arc::clone(&substrate);
+            async move { substrate.changed().await }
+        });
+        fake.say("u_1", "new");
+        tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap().unwrap();
+        let page = substrate.read(Some(&Name::from("m12")), 5).await.unwrap();
+        assert_eq!(page.turns.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn blocks_are_refused_by_key() {
+    let host = Host::with(json!({"url": "http://127.0.0.1:1/mcp"}));
+    let key =
+        |block| host.try_substrate(block).err().map(|refused| (refused.key.unwrap(), refused.help.unwrap()));
+    assert_eq!(key(json!({})).unwrap().0, "conversationId");
+    assert_eq!(key(json!({"conversationId": "c", "fetchLimit": 501})).unwrap().0, "fetchLimit");
+    assert_eq!(
+        key(json!({"conversationId": "c", "asOperator": "x"})).unwrap().1,
+        "did you mean `asOperatorId`?"
+    );
+    let (at, help) = key(json!({"conversationId": "c", "server": "gilde"})).unwrap();
+    assert_eq!(at, "server");
+    assert!(help.starts_with("did you mean `guilde`"), "{help}");
+    assert!(key(json!({"conversationId": "c"})).is_none());
+    let host = Host::with(json!({"url": "gopher://x"}));
+    assert_eq!(
+        host.try_substrate(json!({"conversationId": "c"})).err().unwrap().key.unwrap(),
+        "mcp.guilde.url"
+    );
+}

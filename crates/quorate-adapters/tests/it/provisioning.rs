@@ -1,0 +1,26 @@
+//! The in-memory provisioning, held against the port's contract. The one that reads the disk has its tests beside it.
+use quorate_adapters::provisioning::memory::Memory;
+use quorate_kernel::ports::provisioning::{Dest, Mode, Package, Piece, Strategy};
+use quorate_testkit::conformance::provisioning::{
+    gives_its_package, gives_what_is_there_now, says_that_nothing_is_there,
+};
+
+fn piece(dest: &str, bytes: &str) -> Piece {
+    Piece {
+        dest: Dest::parse(dest).unwrap(),
+        strategy: Strategy::Append,
+        mode: Mode::Plain,
+        bytes: bytes.as_bytes().into(),
+        source: dest.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn memory_gives_what_it_holds() {
+    let memory = Memory::new(Package::new("s", "1", vec![piece("a", "1")]).unwrap());
+    assert_eq!(gives_its_package(&memory).await.slug, "s");
+    memory.publish(Package::new("s", "2", vec![piece("a", "2")]).unwrap());
+    gives_what_is_there_now(&memory, "2", &[piece("a", "2")]).await;
+    memory.withdraw();
+    says_that_nothing_is_there(&memory).await;
+}

@@ -1,0 +1,24 @@
+//! The tests of this crate from outside, in one binary: a module for what is tested.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start processes, make files, and fail where they cannot go on"
+)]
+
+mod erase;
+mod export;
+mod export_flips;
+mod group_commit;
+mod in_turn;
+mod merkle;
+mod note;
+mod postgres;
+mod postgres_places;
+mod postgres_swallowed;
+mod postgres_waits;
+mod processes;
+mod prove;
+mod seal;
+mod signing;
+mod statements;
+mod verify;

@@ -1,0 +1,151 @@
+//! Proofs with something changed, and proofs out of the air: none of them holds, and none stops the program.
+
+use proptest::prelude::*;
+use quorate_ledger::merkle::{
+    Consistency, EMPTY, Hash, Inclusion, Mismatch, TreeHead, consistency, consistency_ranges, inclusion,
+    inclusion_ranges, reads,
+};
+
+use crate::merkle::oracle::{Kept, Oracle, leaf_of};
+
+/// A path with one thing changed: each way of changing it, one after another.
+fn spoilt(path: &[Hash]) -> Vec<Vec<Hash>> {
+    let mut all = Vec::new();
+    for at in 0..path.len() {
+        for bit in (0..256).step_by(37) {
+            let mut other = path.to_vec();
+            other[at][bit / 8] ^= 1 << (bit % 8);
+            all.push(other);
+        }
+        let mut shorter = path.to_vec();
+        shorter.remove(at);
+        all.push(shorter);
+        let mut longer = path.to_vec();
+        longer.insert(at, path[at]);
+        all.push(longer);
+        if at > 0 {
+            let mut swapped = path.to_vec();
+            swapped.swap(at - 1, at);
+            all.push(swapped);
+        }
+    }
+    all.push([path, &[EMPTY]].concat());
+    all.push([path, &[EMPTY; 70]].concat());
+    all
+}
+
+fn flipped(hash: &Hash) -> impl Iterator<Item = Hash> {
+    let hash = *hash;
+    (0..256).step_by(11).map(move |bit: usize| {
+        let mut other = hash;
+        other[bit / 8] ^= 1 << (bit % 8);
+        other
+    })
+}
+
+const SIZES: [u64; 12] = [1, 2, 3, 4, 5, 7, 8, 11, 16, 21, 32, 33];
+
+#[test]
+fn no_changed_inclusion_proof_holds() {
+    // D2
+    let (kept, mut oracle) = (Kept::new(40, 1), Oracle::default());
+    for size in SIZES {
+        let tree = oracle.head(size);
+        for index in 0..size {
+            let proof = inclusion(&kept, index, size).expect("within the tree");
+            let leaf = leaf_of(index);
+            for path in spoilt(&proof.path) {
+                let other = Inclusion { path, ..proof.clone() };
+                assert!(other.verify(&leaf, &tree).is_err(), "{index} of {size}");
+            }
+            for other in flipped(&leaf) {
+                assert_eq!(proof.verify(&other, &tree), Err(Mismatch::Root));
+            }
+            for root in flipped(&tree.root) {
+                assert_eq!(proof.verify(&leaf, &TreeHead { root, ..tree }), Err(Mismatch::Root));
+            }
+            for elsewhere in (0..40).filter(|other| *other != index).chain([u64::MAX]) {
+                let other = Inclusion { index: elsewhere, ..proof.clone() };
+                assert!(other.verify(&leaf, &tree).is_err(), "{index} of {size} as {elsewhere}");
+            }
+            for larger in (0..40).filter(|other| *other != size) {
+                let other = Inclusion { size: larger, ..proof.clone() };
+                assert_eq!(other.verify(&leaf, &tree), Err(Mismatch::Size { proof: larger, tree: size }));
+                assert!(other.verify(&leaf, &oracle.head(larger)).is_err(), "{index} of {size} in {larger}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_changed_consistency_proof_holds() {
+    // D2
+    let (kept, mut oracle) = (Kept::new(40, 1), Oracle::default());
+    for size in SIZES {
+        let whole = oracle.head(size);
+        for prefix in 1..size {
+            let proof = consistency(&kept, prefix, size).expect("within the tree");
+            let part = oracle.head(prefix);
+            for path in spoilt(&proof.path) {
+                let other = Consistency { path, ..proof.clone() };
+                assert!(other.verify(&part, &whole).is_err(), "{prefix} in {size}");
+            }
+            for root in flipped(&part.root) {
+                assert!(proof.verify(&TreeHead { root, ..part }, &whole).is_err());
+            }
+            for root in flipped(&whole.root) {
+                assert_eq!(proof.verify(&part, &TreeHead { root, ..whole }), Err(Mismatch::Root));
+            }
+            for other in (1..40).filter(|other| *other != prefix && *other != size) {
+                let (old, new) = (
+                    Consistency { old: other, ..proof.clone() },
+                    Consistency { new: other, ..proof.clone() },
+                );
+                let there = oracle.head(other);
+                assert!(old.verify(&part, &whole).is_err() && old.verify(&there, &whole).is_err());
+                assert!(new.verify(&part, &whole).is_err() && new.verify(&part, &there).is_err());
+            }
+        }
+        let same = consistency(&kept, size, size).expect("within the tree");
+        for root in flipped(&whole.root) {
+            assert_eq!(same.verify(&whole, &TreeHead { root, ..whole }), Err(Mismatch::Root));
+        }
+    }
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..20u64,
+        any::<u64>(),
+        (0..64u32, 0..3u64).prop_map(|(bit, off)| (1u64 << bit).wrapping_add(off).wrapping_sub(1))
+    ]
+}
+
+proptest! {
+    // D2: whatever a stranger sends is answered, and hashes out of the air prove nothing.
+    #[test]
+    fn hostile_proofs_are_refused(
+        index in number(),
+        size in number(),
+        path in proptest::collection::vec(any::<Hash>(), 1..80),
+        (leaf, root) in any::<(Hash, Hash)>(),
+    ) {
+        let tree = TreeHead { size, root };
+        let proof = Inclusion { index, size, path: path.clone() };
+        prop_assert!(proof.verify(&leaf, &tree).is_err());
+        let older = TreeHead { size: index, root: leaf };
+        let proof = Consistency { old: index, new: size, path };
+        prop_assert!(proof.verify(&older, &tree).is_err());
+    }
+
+    // D2: the ranges of a proof are the whole tree but for what is proven, whatever the numbers.
+    #[test]
+    fn the_ranges_of_any_proof_can_be_listed(index in number(), size in number()) {
+        let ranges = inclusion_ranges(index, size);
+        prop_assert!(ranges.len() <= 64);
+        let covered: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        prop_assert_eq!(covered, if index < size { size - 1 } else { 0 });
+        prop_assert!(consistency_ranges(index, size).len() <= 65);
+        reads(ranges, |_| true);
+    }
+}

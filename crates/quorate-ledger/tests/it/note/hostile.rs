@@ -1,0 +1,193 @@
+//! What is no note, no checkpoint, or no longer what was signed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use quorate_ledger::merkle::{EMPTY, TreeHead};
+use quorate_ledger::note::{
+    BadCheckpoint, Checkpoint, MAX_BYTES, MAX_SIGNATURES, Malformed, Note, Unopened, Unverified,
+};
+
+use crate::note::{C2SP_KEY, C2SP_NOTE, PETER, PETERS_LINE, TEXT, log, peter, signer, verifier};
+
+#[test]
+fn every_change_of_a_byte_is_found() {
+    // D2
+    let (log, checkpoint) = log();
+    let signed = checkpoint.sign(&log).unwrap().to_string();
+    let cases = [(C2SP_NOTE.to_owned(), verifier(C2SP_KEY)), (signed, log.verifier().clone())];
+    for (note, verifier) in cases {
+        let known = [verifier];
+        assert!(Note::parse(note.as_bytes()).unwrap().verify(&known).is_ok());
+        for at in 0..note.len() {
+            let believed = |bytes: &[u8]| Note::parse(bytes).is_ok_and(|note| note.verify(&known).is_ok());
+            let with = |byte| {
+                let mut other = note.clone().into_bytes();
+                other[at] = byte;
+                other
+            };
+            let byte = note.as_bytes()[at];
+            assert!(!believed(&with(byte ^ 1)) && !believed(&with(byte ^ 32)), "byte {at}");
+            // All others are another text or another signature, or no note: nothing of a note is read and forgotten.
+            for other in (0..=u8::MAX).map(with) {
+                if let Ok(read) = Note::parse(&other) {
+                    assert_eq!(read.to_string().into_bytes(), other);
+                }
+            }
+            let mut shorter = note.clone().into_bytes();
+            shorter.remove(at);
+            assert!(!believed(&shorter), "without byte {at}");
+            assert!(!believed(&note.as_bytes()[..at]), "cut at {at}");
+            let mut longer = note.clone().into_bytes();
+            longer.insert(at, b"\n A="[at % 4]);
+            assert!(!believed(&longer), "longer at {at}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_note_is_refused() {
+    // D2
+    let signed = |line: &str| format!("{TEXT}\n{line}").into_bytes();
+    let (dash, rest) = PETERS_LINE.split_at("— ".len());
+    let (name, encoded) = rest.trim_end().split_once(' ').unwrap();
+    let line = Malformed::Line { line: 1 };
+    let cases: Vec<(Vec<u8>, Malformed)> = vec![
+        (Vec::new(), Malformed::Unsigned),
+        (b"\n\n".to_vec(), Malformed::Unsigned),
+        (TEXT.into(), Malformed::Unsigned),
+        (format!("{TEXT}\n").into(), Malformed::Unsigned),
+        (format!("\n{PETERS_LINE}").into(), Malformed::Unsigned),
+        (signed(PETERS_LINE.trim_end()), line),
+        (signed(&format!("{PETERS_LINE}Unexpected line.\n")), Malformed::Line { line: 2 }),
+        (signed(&format!("{PETERS_LINE}\n")), Malformed::Unsigned),
+        ([b"\xff", signed(PETERS_LINE).as_slice()].concat(), Malformed::Utf8),
+        ([b"\x01", signed(PETERS_LINE).as_slice()].concat(), Malformed::Control),
+        (signed(PETERS_LINE).iter().flat_map(|byte| [*byte, 0]).collect(), Malformed::Utf8),
+        (signed(&PETERS_LINE.replace('\n', "\r\n")), Malformed::Control),
+        (signed(&PETERS_LINE.replace('\n', "\t\n")), Malformed::Control),
+        (signed(&format!("- {rest}")), line),
+        (signed(&format!("—{rest}")), line),
+        (signed(&format!(" {PETERS_LINE}")), line),
+        (signed(&format!("{dash} {encoded}\n")), line),
+        (signed(&format!("{dash}{name}  {encoded}\n")), line),
+        (signed(&format!("{dash}{name} {encoded} \n")), line),
+        (signed(&format!("{dash}Bad Name {encoded}\n")), line),
+        (signed(&format!("{dash}Bad+Name {encoded}\n")), line),
+        (signed(&format!("{dash}Bad\u{a0}Name {encoded}\n")), line),
+        (signed(&format!("{dash}{name} \n")), line),
+        (signed(&format!("{dash}{name}\n")), line),
+        (signed(&format!("{dash}{name} {}\n", encoded.trim_end_matches('='))), line),
+        (signed(&format!("{dash}{name} {}\n", encoded.replace("AM=", "AN="))), line),
+        (signed(&format!("{dash}{name} {}\n", encoded.replace('/', "_"))), line),
+        (signed(&format!("{dash}{name} x08gow==\n")), line),
+        (signed(&format!("{dash}{name} AAAA\n")), line),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(Note::parse(&bytes), Err(expected), "{:?}", String::from_utf8_lossy(&bytes));
+    }
+    for (text, expected) in [("", Malformed::Text), ("abc", Malformed::Text), ("a\0\n", Malformed::Control)] {
+        assert_eq!(Note::new(text), Err(expected));
+    }
+}
+
+#[test]
+fn notes_are_bounded() {
+    // D2
+    let known = [verifier(PETER)];
+    let crowded = |count| format!("{TEXT}\n{}", PETERS_LINE.repeat(count));
+    let most = Note::parse(crowded(MAX_SIGNATURES).as_bytes()).unwrap();
+    assert_eq!(most.verify(&known).map(|by| by.len()), Ok(1));
+    assert_eq!(Note::parse(crowded(MAX_SIGNATURES + 1).as_bytes()), Err(Malformed::Crowded));
+    let fitting = "a".repeat(MAX_BYTES - PETERS_LINE.len() - 2) + "\n";
+    let long = format!("{fitting}\n{PETERS_LINE}");
+    assert_eq!(Note::parse(long.as_bytes()).map(|note| note.text().len()), Ok(fitting.len()));
+    let longer = format!("a{long}");
+    assert_eq!(Note::parse(longer.as_bytes()), Err(Malformed::Long { bytes: MAX_BYTES + 1 }));
+    let mut full = Note::new(&fitting).unwrap();
+    assert_eq!(full.sign(&peter()), Ok(()));
+    let before = full.clone();
+    assert!(full.sign(&signer("another", 1)).is_err(), "what could not be read is not written");
+    assert_eq!(full, before);
+}
+
+#[test]
+fn what_is_no_checkpoint_is_refused() {
+    // D2
+    let root = STANDARD.encode(EMPTY);
+    let cases = [
+        (String::new(), BadCheckpoint::Lines),
+        ("\n".into(), BadCheckpoint::Lines),
+        ("\n\n\n".into(), BadCheckpoint::Lines),
+        (format!("log\n1\n{root}"), BadCheckpoint::Lines),
+        ("log\n1\n".into(), BadCheckpoint::Lines),
+        (format!("\n1\n{root}\n"), BadCheckpoint::Lines),
+        (format!("log\n\n{root}\n"), BadCheckpoint::Lines),
+        ("log\n1\n\n".into(), BadCheckpoint::Lines),
+        (format!("log\n1\n{root}\n\n"), BadCheckpoint::Lines),
+        (format!("log\n1\n{root}\n\nextension\n"), BadCheckpoint::Lines),
+        (format!("log\n1\n{root}\nextension"), BadCheckpoint::Lines),
+        (format!("log\r\n1\n{root}\n"), BadCheckpoint::Control),
+        (format!("log\n1\n{root}\na\tb\n"), BadCheckpoint::Control),
+        (format!("log\n1\n{root} \n"), BadCheckpoint::Root),
+        (format!("log\n1\n{}\n", &root[4..]), BadCheckpoint::Root),
+        (format!("log\n1\n{root}AAAA\n"), BadCheckpoint::Root),
+        (format!("log\n1\n{}\n", root.trim_end_matches('=')), BadCheckpoint::Root),
+        (format!("log\n1\n{}\n", root.replace("FU=", "FV=")), BadCheckpoint::Root),
+    ];
+    assert!(root.ends_with("FU="));
+    for (text, expected) in cases {
+        assert_eq!(Checkpoint::parse(&text), Err(expected), "{text:?}");
+    }
+    for size in ["00", "01", "+1", "-1", "1.0", " 1", "1 ", "1e3", "0x1", "x", "١", "18446744073709551616"] {
+        assert_eq!(Checkpoint::parse(&format!("log\n{size}\n{root}\n")), Err(BadCheckpoint::Size), "{size}");
+    }
+    let tree = TreeHead { size: 0, root: EMPTY };
+    for (origin, expected) in
+        [("", BadCheckpoint::Lines), ("a\nb", BadCheckpoint::Lines), ("a\0b", BadCheckpoint::Control)]
+    {
+        assert_eq!(Checkpoint::new(origin, tree), Err(expected));
+        let checkpoint = Checkpoint::new("log", tree).unwrap();
+        assert_eq!(checkpoint.with_extension(origin), Err(expected));
+    }
+}
+
+#[test]
+fn a_signed_note_that_is_no_checkpoint_is_not_opened() {
+    // D2
+    let note = format!("{TEXT}\n{PETERS_LINE}");
+    let known = [verifier(PETER)];
+    assert_eq!(
+        Checkpoint::open(note.as_bytes(), &known),
+        Err(Unopened::Checkpoint(BadCheckpoint::Lines)),
+        "the text is looked at after its signature"
+    );
+    assert_eq!(Checkpoint::open(note.as_bytes(), &[]), Err(Unopened::Signature(Unverified::Unknown)));
+    assert_eq!(Checkpoint::open(b"", &known), Err(Unopened::Note(Malformed::Unsigned)));
+}
+
+proptest! {
+    // D2: what is read is written the same, and nothing stops the program.
+    #[test]
+    fn any_bytes_are_a_note_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        if let Ok(note) = Note::parse(&bytes) {
+            prop_assert_eq!(note.to_string().into_bytes(), bytes);
+        }
+    }
+
+    // D2
+    #[test]
+    fn any_lines_are_a_note_or_none(text in "[a\n— ]{0,9}(\n)?\n(— [a+ é]{0,3} [A-D=]{0,8}\n){0,3}") {
+        if let Ok(note) = Note::parse(text.as_bytes()) {
+            prop_assert_eq!(note.to_string(), text);
+        }
+    }
+
+    // D2
+    #[test]
+    fn any_text_is_a_checkpoint_or_none(text in "[a\n]{0,4}\n[0-9]{0,3}\n([A-D]{42}A=)?\n?[a\n]{0,4}") {
+        if let Ok(checkpoint) = Checkpoint::parse(&text) {
+            prop_assert_eq!(checkpoint.to_string(), text);
+        }
+    }
+}

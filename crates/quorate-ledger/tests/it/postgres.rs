@@ -1,0 +1,335 @@
+//! The ledger in a Postgres database: what a file promises holds there, several machines write to one ledger, and a run
+//! has one driver. Needs the server that `scripts/services start postgres` starts, named by `QUORATE_TEST_POSTGRES`.
+
+#![cfg(feature = "postgres")]
+
+pub(crate) mod proxy;
+pub(crate) mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_ledger::Store;
+use quorate_ledger::merkle::{Tree, leaf, root};
+use quorate_ledger::runs::Found;
+use quorate_ledger::signing::{Outside, SecretKey};
+use quorate_ledger::store::address::Address;
+use quorate_ledger::store::lease::Taken;
+use serde_json::{Map, json};
+use sqlx::{Connection as _, PgConnection, Row as _};
+use support::Database;
+
+fn entry(n: u64) -> Entry {
+    let data = Map::from_iter([("n".to_owned(), json!(n)), ("text".to_owned(), json!("a\u{0}b — ü"))]);
+    Entry { kind: Kind::Rule, at_ms: 1_000, data }
+}
+
+async fn append(
+    store: &Store,
+    run: &str,
+    from: u64,
+    count: u64,
+    durability: Durability,
+) -> Result<u64, Error> {
+    let entries = (from..from + count).map(entry).collect();
+    store.append(Append { run: run.into(), from, entries, bodies: Vec::new(), durability }).await
+}
+
+fn opened(subject: &str) -> Entry {
+    let data = json!({
+        "subject": subject, "artifact_type": "text", "artifact_sha256": "aa", "log_path": "/log",
+        "fingerprint": {"council": "c1"},
+    });
+    let data = data.as_object().expect("an object").clone();
+    Entry { kind: Kind::RunOpened, at_ms: 5, data }
+}
+
+fn outcome(verdict: &str) -> Entry {
+    Entry { kind: Kind::Outcome, at_ms: 9, data: Map::from_iter([("verdict".to_owned(), json!(verdict))]) }
+}
+
+#[tokio::test]
+async fn records_come_back_as_they_were_appended() {
+    let Some(database) = Database::new().await else { return };
+    let store = database.open("here").await;
+    assert_eq!(append(&store, "r1", 0, 1500, Durability::Synced).await.unwrap(), 1500);
+    assert_eq!(append(&store, "r1", 1500, 1, Durability::Written).await.unwrap(), 1501);
+    // Compare and append: nobody appends where they think the run ends and it does not.
+    for from in [0, 7, 1500, 1502] {
+        let refused = append(&store, "r1", from, 1, Durability::Written).await.unwrap_err();
+        assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+    }
+    let records = store.records(&"r1".into()).await.unwrap();
+    assert_eq!(records.len(), 1501);
+    assert_eq!(records[3].data.as_ref().unwrap()["text"], "a\u{0}b — ü");
+    let tail = store.tail(&"r1".into(), 2).await.unwrap();
+    assert_eq!(tail.iter().map(|record| record.n).collect::<Vec<_>>(), [1499, 1500]);
+    assert_eq!(store.records(&"r2".into()).await.unwrap(), []);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_refused_append_refuses_nothing_else_of_its_transaction() {
+    let Some(database) = Database::new().await else { return };
+    let store = Arc::new(database.open("here").await);
+    append(&store, "r1", 0, 1, Durability::Synced).await.unwrap();
+    let all = (0..20_u64).map(|at| {
+        let store = store.clone();
+        // They are queued together: every second one is wrong.
+        async move { append(&store, &format!("s{at}"), at % 2, 1, Durability::Synced).await }
+    });
+    let told = futures::future::join_all(all).await;
+    for (at, told) in told.into_iter().enumerate() {
+        match at % 2 {
+            0 => assert_eq!(told.unwrap(), 1),
+            _ => assert!(matches!(told.unwrap_err(), Error::Moved { .. })),
+        }
+    }
+    assert_eq!(store.stats(0).await.unwrap().records, 11);
+}
+
+#[tokio::test]
+async fn the_index_of_runs_follows_from_the_records() {
+    let Some(database) = Database::new().await else { return };
+    let store = database.open("here").await;
+    let text: Arc<str> = "the artifact".into();
+    for (run, subject) in [("rab", "a.md"), ("raz", "Z.md"), ("RAA", "é.md")] {
+        let body = Body { sha256: "aa".into(), text: text.clone() };
+        let first =
+            Append { bodies: vec![body], ..Append::one(&run.into(), 0, opened(subject), Durability::Synced) };
+        store.append(first).await.unwrap();
+    }
+    store.append(Append::one(&"rab".into(), 1, outcome("SHIP"), Durability::Synced)).await.unwrap();
+    let runs = store.runs(10).await.unwrap();
+    assert_eq!(runs.iter().map(|run| &*run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
+    assert_eq!(runs[2].verdict.as_deref(), Some("SHIP"));
+    // Prefixes are compared byte by byte, whatever the database's own order is.
+    assert!(matches!(store.find("ra").await.unwrap(), Found::Several(some) if some.len() == 2));
+    assert!(matches!(store.find("raz").await.unwrap(), Found::One(run) if run.subject == "Z.md"));
+    assert_eq!(store.unended().await.unwrap().len(), 1);
+    assert_eq!(store.undecided("c1").await.unwrap().len(), 2);
+    assert_eq!(store.judged("c1").await.unwrap().len(), 1);
+    assert_eq!(store.of_type("text").await.unwrap().len(), 3);
+    assert_eq!(store.streams("ra").await.unwrap().len(), 2);
+    assert_eq!(store.body("aa").await.unwrap().as_deref(), Some("the artifact"));
+    let stats = store.stats(0).await.unwrap();
+    assert_eq!((stats.records, stats.runs, stats.open, stats.bodies), (4, 3, 3, 1));
+    assert!(store.server_bytes().await.unwrap().unwrap() > 0);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
+    // D2
+    let Some(database) = Database::new().await else { return };
+    let (one, two) = (database.open("one").await, database.open("two").await);
+    let key = Arc::new(SecretKey::generate());
+    let signer = Arc::new(SecretKey::generate());
+    for store in [&one, &two] {
+        let signers = vec![signer.public()];
+        store.judge_by(move || Ok(Outside { keyring: None, signers: signers.clone() }));
+    }
+    one.sign_run(&"s1".into(), signer);
+    append(&one, "s1", 0, 3, Durability::Synced).await.unwrap();
+    assert!(two.is_signed(&"s1".into()).await.unwrap());
+    let refused = append(&two, "s1", 3, 1, Durability::Synced).await.unwrap_err();
+    assert!(matches!(refused, Error::Unsigned { .. }), "{refused}");
+    let mut next = 0;
+    for count in [1, 254, 3, 300, 1024] {
+        let store = if count % 2 == 0 { &one } else { &two };
+        append(store, "r1", next, count, Durability::Written).await.unwrap();
+        next += count;
+        let sealed = two.seal(std::slice::from_ref(&key), 2_000, false, Durability::Synced).await.unwrap();
+        let heads = database.heads().await;
+        let tree: Tree = heads[..usize::try_from(sealed.tree.size).unwrap()]
+            .iter()
+            .map(|head| leaf(head.as_bytes()))
+            .collect();
+        assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root);
+        let again = one.seal(std::slice::from_ref(&key), 3_000, false, Durability::Synced).await.unwrap();
+        assert!(!again.fresh, "nothing came since");
+        assert_eq!(again.tree, sealed.tree);
+        assert_eq!(one.unsealed_records().await.unwrap(), 0);
+    }
+    one.close().await;
+    two.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn four_machines_write_one_ledger_without_a_gap() {
+    const MACHINES: u64 = 4;
+    const RECORDS: u64 = 250;
+    let Some(database) = Database::new().await else { return };
+    let mut tasks = Vec::new();
+    for machine in 0..MACHINES {
+        let store = Arc::new(database.open(&format!("m{machine}")).await);
+        for run in 0..5 {
+            let store = store.clone();
+            tasks.push(tokio::spawn(async move {
+                let run = format!("r{machine}-{run}");
+                for n in 0..RECORDS / 5 {
+                    let durability = if n % 10 == 0 { Durability::Synced } else { Durability::Written };
+                    assert_eq!(append(&store, &run, n, 1, durability).await.unwrap(), n + 1);
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut connection = database.connection().await;
+    let row = sqlx::query("SELECT COUNT(*), MIN(seq), MAX(seq), COUNT(DISTINCT seq) FROM record")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    let all = i64::try_from(MACHINES * RECORDS).unwrap();
+    let counted: (i64, i64, i64, i64) = (row.get(0), row.get(1), row.get(2), row.get(3));
+    assert_eq!(counted, (all, 1, all, all));
+    let store = database.open("reader").await;
+    for machine in 0..MACHINES {
+        for run in 0..5 {
+            let run = format!("r{machine}-{run}").as_str().into();
+            assert_eq!(store.records(&run).await.unwrap().len() as u64, RECORDS / 5);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
+    let Some(database) = Database::new().await else { return };
+    let (one, two) = (database.open("one").await, database.open("two").await);
+    let run = "r1".into();
+    let Taken::Ours(held) = one.take(&run).await.unwrap() else { panic!("it is free") };
+    append(&one, "r1", 0, 1, Durability::Synced).await.unwrap();
+    let Taken::Elsewhere { until_ms } = two.take(&run).await.unwrap() else { panic!("it is taken") };
+    let left = until_ms - i64::try_from(now().as_millis()).unwrap();
+    assert!((5_000..=16_000).contains(&left), "{left}");
+    assert!(two.driven_elsewhere().await.unwrap().contains(&run));
+    assert!(one.driven_elsewhere().await.unwrap().is_empty());
+    let refused = append(&two, "r1", 1, 1, Durability::Synced).await.unwrap_err();
+    assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+    // What no run is, anybody appends to.
+    append(&two, "overlays/x", 0, 1, Durability::Synced).await.unwrap();
+
+    // The first is not heard of any more, and its time passes.
+    database.run("UPDATE lease SET until_ms = 0").await;
+    let Taken::Ours(taken_over) = two.take(&run).await.unwrap() else { panic!("its time is over") };
+    append(&two, "r1", 1, 1, Durability::Synced).await.unwrap();
+    // It was not dead after all: it writes nothing more, though it knows how the run ends.
+    let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
+    assert!(matches!(fenced, Error::Moved { .. }), "{fenced}");
+    drop(taken_over);
+    two.close().await;
+    // Nor does it when the second has let go.
+    let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
+    assert!(matches!(fenced, Error::Moved { .. }), "{fenced}");
+    drop(held);
+    one.close().await;
+    assert_eq!(database.count("lease").await, 0, "whoever ends lets go");
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_while_its_driver_lives() {
+    let Some(database) = Database::new().await else { return };
+    let store = database.open("one").await;
+    let Taken::Ours(_held) = store.take(&"r1".into()).await.unwrap() else { panic!("it is free") };
+    database.run("UPDATE lease SET until_ms = 1").await;
+    let renewed = async {
+        while database.until("r1").await <= 1 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(8), renewed).await.expect("it is renewed every five seconds");
+}
+
+#[tokio::test]
+async fn a_lost_connection_refuses_what_was_to_be_written_and_is_made_again() {
+    let Some(database) = Database::new().await else { return };
+    let store = database.open("here").await;
+    append(&store, "r1", 0, 2, Durability::Synced).await.unwrap();
+    database.terminate_others().await;
+    let error = append(&store, "r1", 2, 1, Durability::Synced).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+    // Whether it was written nobody knew; here it was not.
+    assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 2);
+    assert_eq!(append(&store, "r1", 2, 1, Durability::Synced).await.unwrap(), 3);
+    database.terminate_others().await;
+    assert!(store.records(&"r1".into()).await.is_err());
+    assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 3);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_read_and_not_written() {
+    let Some(database) = Database::new().await else { return };
+    let store = database.open("here").await;
+    append(&store, "r1", 0, 2, Durability::Synced).await.unwrap();
+    store.close().await;
+    database.run("UPDATE quorate_schema SET version = 99").await;
+    let store = database.open("here").await;
+    assert!(store.closed_to_writers().unwrap().contains("version 99"));
+    assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 2);
+    let error = append(&store, "r1", 2, 1, Durability::Synced).await.unwrap_err();
+    assert!(error.to_string().contains("version 99"), "{error}");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_is_no_ledger_is_left_alone() {
+    let Some(database) = Database::new().await else { return };
+    database.run("CREATE TABLE record (name TEXT)").await;
+    let error = Store::open_at(&database.address("here")).await.map(drop).unwrap_err();
+    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(source.contains("something else"), "{error}: {source}");
+    assert_eq!(database.count("record").await, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_without_the_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = "postgres://ada:s3cret@127.0.0.1:1/quorate".to_owned();
+    let address = Address::Postgres { url, dir: dir.path().to_owned() };
+    let error = Store::open_at(&address).await.map(drop).unwrap_err();
+    assert!(error.to_string().contains("postgres://ada@127.0.0.1:1/quorate"), "{error}");
+    assert!(!format!("{error:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn ledgers_in_schemas_of_their_own_keep_apart() {
+    let Some(database) = Database::new().await else { return };
+    database.run("CREATE SCHEMA other").await;
+    let Address::Postgres { url, dir } = database.address("here") else { unreachable!("it is a server") };
+    let other = Address::Postgres { url: format!("{url}?options=-csearch_path%3Dother"), dir };
+    let (one, two) = (database.open("here").await, Store::open_at(&other).await.unwrap().store);
+    append(&one, "r1", 0, 3, Durability::Synced).await.unwrap();
+    append(&two, "r1", 0, 1, Durability::Synced).await.unwrap();
+    assert_eq!(one.records(&"r1".into()).await.unwrap().len(), 3);
+    assert_eq!(two.records(&"r1".into()).await.unwrap().len(), 1);
+    one.close().await;
+    two.close().await;
+}
+
+fn now() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970")
+}
+
+impl Database {
+    /// All heads, in the order of the ledger.
+    async fn heads(&self) -> Vec<String> {
+        let mut connection = self.connection().await;
+        let rows = sqlx::query("SELECT head FROM record ORDER BY seq").fetch_all(&mut connection).await;
+        rows.expect("rows").iter().map(|row| row.get(0)).collect()
+    }
+
+    async fn until(&self, run: &str) -> i64 {
+        let mut connection = self.connection().await;
+        let row = sqlx::query("SELECT until_ms FROM lease WHERE run = $1").bind(run);
+        row.fetch_one(&mut connection).await.expect("there is a lease").get(0)
+    }
+
+    async fn connection(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.expect("the server answers")
+    }
+}

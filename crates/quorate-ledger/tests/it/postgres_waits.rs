@@ -1,0 +1,179 @@
+//! What a ledger in a Postgres database waits for has an end: a server that says nothing, a lock that another has, a
+//! connection to nowhere. Needs the server that `scripts/services start postgres` starts.
+
+#![cfg(feature = "postgres")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::postgres::proxy;
+use crate::postgres::support;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_ledger::Store;
+use quorate_ledger::store::address::Address;
+use quorate_ledger::store::lease::Taken;
+use serde_json::{Map, json};
+use sqlx::{Connection as _, PgConnection};
+use support::Database;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, timeout};
+
+use proxy::{Lets, Proxy};
+
+/// What takes no longer than this was not waited for.
+const SOON: Duration = Duration::from_secs(5);
+
+fn append(run: &str, from: u64) -> Append {
+    let data = Map::from_iter([("n".to_owned(), json!(from))]);
+    Append::one(&run.into(), from, Entry { kind: Kind::Rule, at_ms: 1_000, data }, Durability::Synced)
+}
+
+/// A ledger behind a connection that can fall silent, with one record.
+async fn behind(database: &Database) -> (Proxy, Arc<Store>) {
+    let proxy = Proxy::of(&database.url).await;
+    let Address::Postgres { dir, .. } = database.address("here") else { unreachable!("it is a server") };
+    let address = Address::Postgres { url: proxy.url.clone(), dir };
+    let store = Store::open_at(&address).await.expect("it opens").store;
+    store.append(append("r1", 0)).await.expect("appended");
+    (proxy, Arc::new(store))
+}
+
+/// Waits for something that a silent server answers, without taking the time: the clock runs when nothing else does.
+async fn out_of_time<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    tokio::time::pause();
+    let began = Instant::now();
+    let done = work.await;
+    let took = began.elapsed();
+    tokio::time::resume();
+    (done, took)
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_and_the_ledger_goes_on_when_it_answers() {
+    let Some(database) = Database::new().await else { return };
+    let (proxy, store) = behind(&database).await;
+    proxy.lets(Lets::Nothing);
+    let (refused, took) = out_of_time(store.append(append("r1", 1))).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "it was not committed: {refused:?}");
+    let said = refused.to_string();
+    assert!(
+        said.contains("did not take record r1/1: ") && said.contains("did not answer within 30s"),
+        "{said}"
+    );
+    assert!(took >= Duration::from_secs(30) && took < Duration::from_secs(32), "{took:?}");
+    let (read, took) = out_of_time(store.records(&"r1".into())).await;
+    assert!(read.is_err() && took < Duration::from_secs(12), "connecting again is given up, too: {took:?}");
+    proxy.lets(Lets::All);
+    assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 1);
+    assert_eq!(store.append(append("r1", 1)).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_commit_that_nobody_answers_is_in_doubt_and_reading_tells() {
+    let Some(database) = Database::new().await else { return };
+    let (proxy, store) = behind(&database).await;
+    for (lets, next) in [(Lets::ToCommit, 2), (Lets::BeforeCommit, 2)] {
+        proxy.lets(lets);
+        let from = if lets == Lets::ToCommit { 1 } else { 2 };
+        let appending = tokio::spawn({
+            let store = store.clone();
+            async move { store.append(append("r1", from)).await }
+        });
+        while !proxy.is_silent() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let (refused, _) = out_of_time(appending).await;
+        let refused = refused.unwrap();
+        let refused = refused.unwrap_err();
+        assert!(matches!(&refused, Error::InDoubt { run, .. } if &**run == "r1"), "{lets:?}: {refused:?}");
+        assert!(refused.to_string().contains("cannot tell whether the ledger"), "{refused}");
+        proxy.lets(Lets::All);
+        // The first was written, the second was not.
+        assert_eq!(store.records(&"r1".into()).await.unwrap().len(), next, "{lets:?}");
+    }
+    assert_eq!(store.append(append("r1", 2)).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn an_interrupted_command_does_not_wait_for_a_silent_server() {
+    let Some(database) = Database::new().await else { return };
+    let (proxy, store) = behind(&database).await;
+    proxy.lets(Lets::Nothing);
+    let began = Instant::now();
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { store.append(append("r1", 1)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished());
+    store.hurry();
+    timeout(SOON, waiting).await.expect("it does not wait").expect("it ends").unwrap_err();
+    let store = Arc::into_inner(store).expect("nobody else has it");
+    timeout(SOON, store.close()).await.expect("nor does closing");
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_and_says_nothing_is_no_ledger() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("postgres://ada:s3cret@{}/q", listener.local_addr().unwrap());
+    let address = Address::Postgres { url, dir: dir.path().to_owned() };
+    let (opened, took) = out_of_time(Store::open_at(&address)).await;
+    let error = opened.map(drop).unwrap_err();
+    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(source.contains("did not answer within 10s"), "{error}: {source}");
+    assert!(took < Duration::from_secs(11), "{took:?}");
+    assert!(!format!("{error:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn a_transaction_that_comes_to_nothing_lets_go_of_the_lock() {
+    let Some(database) = Database::new().await else { return };
+    let (one, two) = (database.open("one").await, Arc::new(database.open("two").await));
+    let Taken::Ours(_held) = one.take(&"r1".into()).await.unwrap() else { panic!("it is free") };
+    // It has asked for the lease inside of a transaction, and got none.
+    assert!(matches!(two.take(&"r1".into()).await.unwrap(), Taken::Elsewhere { .. }));
+    timeout(SOON, one.append(append("r1", 0))).await.expect("nobody has the lock").unwrap();
+
+    // One that is dropped on its way, while it waits for a table.
+    let mut blocker = PgConnection::connect(&database.url).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE checkpoint IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut blocker)
+        .await
+        .unwrap();
+    let sealing = tokio::spawn({
+        let two = two.clone();
+        async move { two.seal(&[], 2_000, false, Durability::Synced).await }
+    });
+    let waits = "pg_stat_activity WHERE datname = current_database() AND wait_event = 'relation'";
+    while database.count(waits).await == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    sealing.abort();
+    assert!(sealing.await.unwrap_err().is_cancelled());
+    sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await.unwrap();
+    timeout(SOON, one.append(append("r1", 1))).await.expect("nobody has the lock").unwrap();
+}
+
+#[tokio::test]
+async fn writers_and_readers_outlive_a_rewriting_of_the_tables() {
+    // It takes longer than any one wait for a lock, which is what is to be seen.
+    let Some(database) = Database::new().await else { return };
+    let store = Arc::new(database.open("here").await);
+    let reader = database.open("there").await;
+    store.append(append("r1", 0)).await.unwrap();
+    let mut rewriting = PgConnection::connect(&database.url).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE record IN ACCESS EXCLUSIVE MODE").execute(&mut rewriting).await.unwrap();
+    let began = Instant::now();
+    let rewritten = async {
+        tokio::time::sleep(Duration::from_secs(33)).await;
+        sqlx::raw_sql("ROLLBACK").execute(&mut rewriting).await.unwrap();
+    };
+    let run = "r1".into();
+    let ((), appended, read) = tokio::join!(rewritten, store.append(append("r1", 1)), reader.records(&run));
+    assert_eq!(appended.unwrap(), 2);
+    assert!(!read.unwrap().is_empty());
+    assert!(began.elapsed() >= Duration::from_secs(33));
+}

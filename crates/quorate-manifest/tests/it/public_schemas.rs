@@ -1,0 +1,150 @@
+//! M4: we accept and reject as the public JSON Schemas do, with a closed list of deviations. Thousands of manifests are
+//! made from each schema, fitting and not, and judged by us and by a full validator. The public schemas and examples
+//! are data that does not come with the project: `QUORATE_CONFORMANCE_DIR` says where they lie.
+
+mod chance;
+mod change;
+mod deviations;
+mod documents;
+mod examples;
+mod judge;
+mod part;
+mod patterns;
+mod spelling;
+mod text;
+mod typed;
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use chance::Chance;
+use deviations::undone_text;
+use documents::{by_chance, systematic};
+use judge::{Judge, validator, with_plain_digits};
+use patterns::{around, follow, patterned};
+use quorate_manifest::doctype::{Doctype, schema};
+use quorate_manifest::form::Form;
+use serde_json::Value;
+
+/// The doctypes that have a public schema, and the files that hold it.
+const PUBLIC: [(Doctype, &str); 4] = [
+    (Doctype::Assembly, "ASSEMBLY.schema.json"),
+    (Doctype::Persona, "PERSONA.schema.json"),
+    (Doctype::Playbook, "PLAYBOOK.schema.json"),
+    (Doctype::Runtime, "MultiAgentRuntime.schema.json"),
+];
+/// How many documents of a doctype are judged at least.
+const AT_LEAST: usize = 4_000;
+/// How many of them chance gives at least.
+const BY_CHANCE: usize = 1_000;
+
+/// The public data; `None`, saying so, where nobody says where it lies.
+fn public() -> Option<PathBuf> {
+    let found = std::env::var_os("QUORATE_CONFORMANCE_DIR").map(PathBuf::from);
+    if found.is_none() {
+        eprintln!("SKIPPED: QUORATE_CONFORMANCE_DIR does not say where the public schemas lie");
+    }
+    found
+}
+
+fn public_schema(dir: &Path, doctype: Doctype) -> Value {
+    let (_, file) =
+        PUBLIC.into_iter().find(|(one, _)| *one == doctype).expect("a doctype with a public schema");
+    let path = dir.join("schemas").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn judged_as_in_public(doctype: Doctype) {
+    let Some(dir) = public() else { return };
+    let schema = public_schema(&dir, doctype);
+    let mut judge = Judge::new(doctype, Some(&schema));
+    systematic(&schema).iter().for_each(|document| judge.judge(document));
+    let more = AT_LEAST.saturating_sub(judge.judged()).max(BY_CHANCE);
+    by_chance(&schema, doctype, more).iter().for_each(|document| judge.judge(document));
+    judge.conclude();
+}
+
+#[test]
+fn assemblies_are_judged_as_by_the_public_schema() {
+    // M4.
+    judged_as_in_public(Doctype::Assembly);
+}
+
+#[test]
+fn personas_are_judged_as_by_the_public_schema() {
+    // M4.
+    judged_as_in_public(Doctype::Persona);
+}
+
+#[test]
+fn playbooks_are_judged_as_by_the_public_schema() {
+    // M4.
+    judged_as_in_public(Doctype::Playbook);
+}
+
+#[test]
+fn runtimes_are_judged_as_by_the_public_schema() {
+    // M4.
+    judged_as_in_public(Doctype::Runtime);
+}
+
+#[test]
+fn patterns_match_as_the_public_ones() {
+    // M4.
+    let Some(dir) = public() else { return };
+    let mut chance = Chance::new(12);
+    let mut judged = 0;
+    for (doctype, _) in PUBLIC {
+        let (public, ours) =
+            (public_schema(&dir, doctype), schema(doctype).expect("a doctype with a schema"));
+        for (hops, part) in patterned(&public) {
+            let own = follow(&ours, &hops).unwrap_or_else(|| panic!("{doctype:?} {hops:?}: nothing of ours"));
+            let form = Form::read(own).expect("a part of a schema that is held");
+            let validator = validator(&with_plain_digits(part));
+            for text in around(part["pattern"].as_str().expect("a pattern"), &mut chance) {
+                let accepted = form.fits(&Value::from(text.as_str()));
+                let undone = undone_text(doctype, &hops, &text);
+                assert_eq!(accepted, validator.is_valid(&undone), "{doctype:?} {hops:?}: {text:?}");
+                judged += 1;
+            }
+        }
+    }
+    println!("{judged} texts");
+    assert!(judged > 100_000, "only {judged} texts");
+}
+
+#[test]
+fn the_schemas_that_we_publish_are_schemas_and_say_what_we_do() {
+    // M4.
+    for doctype in Doctype::ALL {
+        let Some(schema) = schema(doctype) else { continue };
+        if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
+            panic!("{}: {} {error}", doctype.word(), error.instance_path());
+        }
+        let mut judge = Judge::new(doctype, None);
+        if PUBLIC.iter().all(|(one, _)| *one != doctype) {
+            systematic(&schema).iter().for_each(|document| judge.judge(document));
+        }
+        by_chance(&schema, doctype, 300).iter().for_each(|document| judge.judge(document));
+        judge.agree();
+        assert!(judge.accepted > 30 && judge.refused > 30, "{}: too much alike", doctype.word());
+    }
+}
+
+#[test]
+fn the_public_examples_fit() {
+    // M4.
+    let Some(dir) = public() else { return };
+    let folders = ["aip-24", "aip-25", "aip-12", "aip-48"];
+    for ((doctype, _), folder) in PUBLIC.into_iter().zip(folders) {
+        let mut judge = Judge::new(doctype, Some(&public_schema(&dir, doctype)));
+        let found = examples::read(&dir.join("examples").join(folder));
+        assert!(found.len() >= 5, "{folder}: only {} examples", found.len());
+        for example in found {
+            judge.judge(&example.manifest(doctype));
+        }
+        judge.agree();
+        assert_eq!(judge.refused, 0, "{folder}");
+    }
+}

@@ -1,0 +1,7 @@
+//! The tests of this crate from outside, in one binary: a module for what is tested.
+
+mod bind;
+mod history;
+mod locks;
+mod persona;
+mod weave;

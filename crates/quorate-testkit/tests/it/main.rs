@@ -1,0 +1,5 @@
+//! The tests of this crate from outside, in one binary: a module for what is tested.
+
+mod alone;
+mod simulation;
+mod slow_ledger;

@@ -1,0 +1,109 @@
+//! The public examples, by what their README says of them. They lie as data where `QUORATE_CONFORMANCE_DIR` says; where
+//! it says nothing, nothing is tested, and that is said.
+
+use std::path::{Path, PathBuf};
+
+use crate::support;
+use support::Place;
+
+fn examples() -> Option<PathBuf> {
+    let Some(dir) = std::env::var_os("QUORATE_CONFORMANCE_DIR") else {
+        eprintln!("SKIPPED: QUORATE_CONFORMANCE_DIR is not set; the public examples are not tried");
+        return None;
+    };
+    let examples = Path::new(&dir).join("examples");
+    assert!(examples.is_dir(), "{} is no directory", examples.display());
+    Some(examples)
+}
+
+/// A copy, so that nothing above the examples is taken for their workspace.
+fn copy(from: &Path, place: &Place, to: &str) {
+    for entry in std::fs::read_dir(from).expect("a directory").flatten() {
+        let name = format!("{to}{}", entry.file_name().to_string_lossy());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), place, &format!("{name}/"));
+        } else {
+            place.write(&name, std::fs::read(entry.path()).expect("a file"));
+        }
+    }
+}
+
+#[test]
+fn every_public_example_is_accepted() {
+    let Some(examples) = examples() else { return };
+    let place = Place::new();
+    copy(&examples, &place, "");
+    let mut tried = 0;
+    for folder in ["aip-12", "aip-24", "aip-25", "aip-47", "aip-48"] {
+        for entry in
+            std::fs::read_dir(place.path(folder)).unwrap().flatten().filter(|entry| entry.path().is_file())
+        {
+            let file = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            let report = place.run(&["check", "--no-refs", &file, "--format", "json"]).expect(0).json();
+            assert_eq!(report["files"], 1, "{file}");
+            for said in report["diagnostics"].as_array().unwrap() {
+                // Each stands alone, under a name of its own.
+                let code = said["code"].as_str().unwrap();
+                assert!(["quorate:filename", "persona_extends_missing"].contains(&code), "{file}: {said}");
+            }
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 26, "some examples were not found");
+}
+
+#[test]
+fn the_public_playbooks_are_woven_for_whom_they_are() {
+    // B2, B3, B4: nothing that is locked in everybody keeps one of them out.
+    let Some(examples) = examples() else { return };
+    let place = Place::with("quorate.toml", "");
+    copy(&examples.join("aip-12"), &place, "playbooks/");
+    place.write("skills/research/auth-debugging/SKILL.md", "Debug.");
+    for (slug, role) in [
+        ("alice", "clerk"),
+        ("ada", "companion"),
+        ("eve", "engineer"),
+        ("rob", "researcher"),
+        ("mia", "marketing-assistant"),
+    ] {
+        let head = format!("---\nid: {slug}\nname: {slug}\nrole: role/{role}\n---\n");
+        let body = "You help people, every day, and answer in whole sentences.\n";
+        place.write(&format!("operators/{slug}/OPERATOR.md"), head + body);
+    }
+    for (operator, expected) in [
+        ("ada", &["slow-pace-on-crisis", "acknowledge-before-redirecting", "quote-evidence-inline"][..]),
+        ("alice", &["alice-prefers-bullet-summaries"]),
+        ("eve", &["check-token-expiry-first"]),
+        ("rob", &["cite-source-when-naming-frameworks"]),
+        // One is archived, and the time of the other is over.
+        ("mia", &[]),
+    ] {
+        let json = place.run(&["weave", operator, "--format", "json"]).expect(0).json();
+        let woven = json["woven"].as_array().unwrap().iter();
+        let woven: Vec<&str> = woven.map(|one| one["playbook"].as_str().unwrap()).collect();
+        assert_eq!(woven, expected, "{operator}: {json}");
+    }
+    place.run(&["check", "."]).expect(0);
+}
+
+#[test]
+fn the_chain_of_acme_resolves_and_its_fourth_member_is_refused() {
+    let Some(examples) = examples() else { return };
+    let place = Place::new();
+    copy(&examples.join("aip-24/acme"), &place, "");
+    let team = "companies/acme/teams/research";
+    let lead = format!("{team}/operators/lead-researcher/ASSEMBLY.md");
+    let view = place.run(&["resolve", "--no-refs", &lead, "--format", "json"]).expect(0).json();
+    let names: Vec<&str> =
+        view["chain"].as_array().unwrap().iter().map(|link| link["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["acme-council-root", "acme-research-council", "lead-researcher-council"]);
+    assert_eq!(view["effective"]["lockedTraits"], serde_json::json!(["warmth", "honesty", "refuse harm"]));
+    assert_eq!(view["mode"], "advisory");
+    assert_eq!(view["warnings"], serde_json::json!([]));
+
+    let report = place.run(&["check", "--no-refs", ".", "--format", "json"]).expect(1).json();
+    assert_eq!((&report["files"], &report["refusals"]), (&4.into(), &1.into()));
+    let refused = &report["diagnostics"][0];
+    assert_eq!(refused["code"], "assembly_locked_trait_removed");
+    assert!(refused["file"].as_str().unwrap().ends_with("operators/junior/ASSEMBLY.md"), "{refused}");
+}

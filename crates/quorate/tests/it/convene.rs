@@ -1,0 +1,418 @@
+//! `quorate convene` from ASSEMBLY.md to a recorded outcome: overlays and the weave, plans, executors of members, kills
+//! and interruptions, what the records say.
+
+use std::time::Duration;
+
+use crate::support;
+use crate::support::records;
+use records::{asked_from, consultations, of_kind, text};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::assembly::{advice, answers, convene, message, vote, write};
+use support::{Place, finish, until};
+
+const AGGREGATE: &str = "synthesis: {rules: [{id: all, kind: aggregate}]}\n";
+
+fn council(more: &str) -> Place {
+    let place = Place::new();
+    write(
+        &place,
+        "advisory",
+        &[("ana", "phase: session"), ("bob", "phase: session")],
+        &format!("{AGGREGATE}{more}"),
+    );
+    answers(
+        &place,
+        &json!({"ana": advice(7, "Ask before you assume."), "bob": advice(4, "Shorter sentences.")}),
+    );
+    place
+}
+
+fn overlays(place: &Place) -> Vec<Value> {
+    let listed = place.run(&["overlays", "list", "--format", "json"]).expect(0).json();
+    listed["overlays"].as_array().unwrap().clone()
+}
+
+#[test]
+fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
+    // A3, A5, A8, B3
+    let place = council("");
+    let report = convene(&place, "--conversation", &["--trigger", "sample"]).expect(0).json();
+    assert_eq!(report["fragments"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (report["fragments"][0]["priority"].as_u64(), report["fragments"][1]["priority"].as_u64()),
+        (Some(50), Some(49))
+    );
+    let all = overlays(&place);
+    assert_eq!(all.len(), 2);
+    assert_eq!(
+        (all[0]["text"].as_str(), all[0]["holds"].as_bool()),
+        (Some("Ask before you assume."), Some(true))
+    );
+    let weave = || place.run(&["weave", "--persona", "ana", "--assembly", "board"]).expect(0).stdout;
+    assert_eq!(weave(), "You are ana.\n\nAsk before you assume.\n\nShorter sentences.\n");
+    assert_eq!(weave(), weave(), "to the byte");
+    let first = all[0]["overlay"].as_str().unwrap();
+    place.run(&["overlays", "show", &first[..6]]).expect(0);
+    place.run(&["overlays", "expire", first]).expect(0);
+    assert_eq!(weave(), "You are ana.\n\nShorter sentences.\n");
+    assert_eq!(overlays(&place).len(), 1);
+    place.run(&["overlays", "expire", first]).expect(4).says("quorate:overlay_unknown");
+    assert_eq!(place.run(&["overlays", "sweep"]).expect(0).stdout, "nothing to sweep\n");
+    assert_eq!(
+        place.run(&["weave", "--persona", "bob"]).expect(0).stdout,
+        "You are bob.\n",
+        "nobody's overlays"
+    );
+    place.run(&["weave", "--persona", "nobody"]).expect(4);
+}
+
+#[test]
+fn the_cap_is_kept_at_every_write() {
+    // A5
+    let place = council("audit: {overlays: {maxActive: 3}}\n");
+    // What is said again is one piece of advice, and the last time counts.
+    for _ in 0..3 {
+        convene(&place, "--conversation", &[]).expect(0);
+    }
+    let of_newest = |place: &Place| {
+        let (all, newest) = (overlays(place), place.runs()[0]["run"].clone());
+        (all.len(), all.iter().filter(|one| one["run"] == newest).count())
+    };
+    assert_eq!(of_newest(&place), (2, 2));
+    answers(
+        &place,
+        &json!({"ana": advice(8, "Ask who else is affected."), "bob": advice(6, "Name the date.")}),
+    );
+    convene(&place, "--conversation", &[]).expect(0);
+    assert_eq!(of_newest(&place), (3, 2), "the oldest went first");
+}
+
+#[test]
+fn overlays_are_the_operators_that_the_view_applies_to() {
+    // A8
+    let place = council("");
+    for operator in ["lead", "help"] {
+        place.write(
+            &format!("operators/{operator}/OPERATOR.md"),
+            format!("---\nid: {operator}\nname: {operator}\npersona: ana\n---\n"),
+        );
+    }
+    let view = "---\nschema: assembly.workspace/v1\nname: lead-board\ntitle: B\ndescription: B.\nversion: 1.0.0\n\
+                extends: ../../ASSEMBLY.md\nappliesTo: [ws://operators/lead, ws://operators/help]\n---\n";
+    place.write("operators/lead/ASSEMBLY.md", view);
+    place.write("talk.md", "user: hello\n");
+    let convened = ["convene", "operators/lead", "--conversation", "talk.md", "--format", "json"];
+    place.run(&convened).expect(0);
+    let mut owners: Vec<String> = overlays(&place).iter().map(|one| text(&one["operator"])).collect();
+    owners.sort();
+    assert_eq!(owners, ["help", "help", "lead", "lead"]);
+    let woven = place.run(&["weave", "--persona", "ana"]).expect(0);
+    assert_eq!(woven.stdout.matches("Ask before you assume.").count(), 1, "said once, whoever it came for");
+    // The next run is shown what is in force.
+    place.run(&convened).expect(0);
+    let run = text(&place.runs()[0]["run"]);
+    let first = &records::records(&place.path(".quorate/ledger.db"), &run)[0];
+    assert_eq!(
+        first.data.as_ref().unwrap()["overlays"],
+        json!(["Ask before you assume.", "Shorter sentences."])
+    );
+}
+
+#[test]
+fn what_is_not_kept_is_returned_and_hashed() {
+    // D8
+    let place = council("audit: {overlays: {enabled: false}}\n");
+    let report = convene(&place, "--conversation", &[]).expect(0).json();
+    assert_eq!(report["fragments"][0]["text"], "Ask before you assume.");
+    assert_eq!(overlays(&place).len(), 0);
+    let run = place.only_run();
+    let all = records::records(&place.path(".quorate/ledger.db"), &run);
+    let outcome = &of_kind(&all, "outcome")[0];
+    assert_eq!(
+        (outcome.get("fragments"), outcome["artifact_sha256"].as_str().map(str::len)),
+        (None, Some(64))
+    );
+    let shown = place.run(&["show", &run, "--format", "json"]).expect(0).json();
+    assert_eq!(shown["fragments"], report["fragments"], "it follows again from what was answered");
+    place.run(&["replay", &run]).expect(0);
+}
+
+#[test]
+fn a_plan_asks_nobody_and_leaves_nothing() {
+    let place = Place::new();
+    write(&place, "hierarchy", &[("top", ""), ("leaf", "parent: top")], "");
+    answers(&place, &json!({}));
+    let plan = convene(&place, "--request", &["--dry-run"]).expect(0).json();
+    assert_eq!(
+        (plan["first"][0]["member"].as_str(), plan["later"][0]["member"].as_str()),
+        (Some("leaf"), Some("top"))
+    );
+    let prompt = plan["first"][0]["prompt"].as_str().unwrap();
+    let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("`{what}` is not in\n{prompt}"));
+    // X2: the form, then the material, then who is asked, then the persona.
+    assert!(
+        at("\"severity\"") < at("A new region")
+            && at("A new region") < at("You are `leaf`")
+            && at("You are `leaf`") < at("You are leaf.")
+    );
+    assert!(!place.path(".quorate").exists());
+}
+
+#[test]
+fn each_member_has_the_executor_that_is_nearest_to_it() {
+    // Q1
+    let place = Place::new();
+    let members = [("ana", ""), ("bob", ""), ("cyd", "")];
+    write(
+        &place,
+        "voting",
+        &members,
+        "metadata: {quorate: {executor: two, members: {cyd: {executor: three}}}}\n",
+    );
+    place.write("yes.json", json!({"_": vote("yes")}).to_string());
+    let tables = ["one", "two", "three", "four"]
+        .map(|name| format!("[executors.{name}]\nkind = \"script\"\npath = \"yes.json\"\n"))
+        .concat();
+    let host = format!("{tables}[assemblies.board.members.ana]\nexecutor = \"one\"\n");
+    place.write("quorate.toml", host);
+    let executors = |more: &[&str]| -> Vec<String> {
+        convene(&place, "--proposal", more).expect(0);
+        let run = text(&place.runs()[0]["run"]);
+        let all = records::records(&place.path(".quorate/ledger.db"), &run);
+        let mut named: Vec<String> = of_kind(&all, "consultation")
+            .iter()
+            .map(|one| format!("{}={}", text(&one["member"]), text(&one["executor"])))
+            .collect();
+        named.sort();
+        named
+    };
+    assert_eq!(executors(&[]), ["ana=one", "bob=two", "cyd=three"]);
+    assert_eq!(executors(&["--executor", "four"]), ["ana=four", "bob=four", "cyd=four"]);
+}
+
+#[test]
+fn a_vote_ends_early_only_where_that_was_asked_for() {
+    // V7
+    let place = Place::new();
+    write(
+        &place,
+        "voting",
+        &[("ana", ""), ("bob", ""), ("cyd", "")],
+        "synthesis: {rules: [{id: most, kind: majority}]}\n",
+    );
+    answers(
+        &place,
+        &json!({"ana": vote("yes"), "bob": vote("yes"), "cyd": {"$delay_ms": 1500, "answer": vote("no")}}),
+    );
+    let report = convene(&place, "--proposal", &[]).expect(0).json();
+    assert_eq!(report["decision"]["votes"][2]["vote"], "no");
+    let host = place.read("quorate.toml");
+    place.write("quorate.toml", format!("early_decision = true\n{host}"));
+    let report = convene(&place, "--proposal", &[]).expect(0).json();
+    assert_eq!(
+        (report["decision"]["result"].as_str(), report["decision"]["votes"][2]["vote"].as_str()),
+        (Some("pass"), Some("cancelled"))
+    );
+    assert_eq!(report["partial"], false, "who was not needed is not missing");
+    let run = text(&place.runs()[0]["run"]);
+    let all = records::records(&place.path(".quorate/ledger.db"), &run);
+    assert!(of_kind(&all, "consultation").iter().any(|one| one["status"] == "cancelled"));
+    place.run(&["replay", &run]).expect(0);
+}
+
+#[test]
+fn a_consultation_says_everything_that_an_auditor_asks_for() {
+    // D7
+    let place = Place::new();
+    write(&place, "voting", &[("ana", "weight: 0.3, voteClass: [budget]")], "lockedTraits: [warmth]\n");
+    answers(&place, &json!({"ana": vote("yes")}));
+    convene(&place, "--proposal", &["--class", "budget"]).expect(0);
+    let run = place.only_run();
+    let all = records::records(&place.path(".quorate/ledger.db"), &run);
+    let one = &of_kind(&all, "consultation")[0];
+    let said = json!([
+        one["invocation"],
+        one["member"],
+        one["mode"],
+        one["class"],
+        one["weight"],
+        one["layer"],
+        one["status"],
+        one["executor"]
+    ]);
+    assert_eq!(said, json!(["ask/ana", "ana", "voting", "budget", "0.3", 0, "answered", "script"]));
+    assert_eq!(one["prompt_sha256"].as_str().map(str::len), Some(64));
+    let checks = of_kind(&all, "lock_check");
+    assert_eq!(
+        (checks.len(), checks[0]["candidate"].as_str(), checks[0]["result"].as_str()),
+        (1, Some("decision"), Some("pass"))
+    );
+}
+
+/// Peers who take their time, in three rounds.
+fn slow() -> Place {
+    let place = Place::new();
+    write(
+        &place,
+        "peer",
+        &[("ana", ""), ("bob", ""), ("cyd", "")],
+        "synthesis: {rules: [{id: talk, kind: aggregate, params: {maxRounds: 3}}]}\n",
+    );
+    answers(&place, &json!({"_": {"$delay_ms": 40, "answer": message("So be it.")}}));
+    place.write("subject.md", "# A topic\n");
+    place
+}
+
+#[test]
+fn a_killed_run_goes_on_and_nobody_is_paid_twice() {
+    // X7
+    for ms in (0..10).map(|point| point * 25) {
+        let place = slow();
+        let mut child = place.start(&["convene", ".", "--topic", "subject.md"]);
+        std::thread::sleep(Duration::from_millis(ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ledger = place.path(".quorate/ledger.db");
+        let runs = if ledger.is_file() { records::runs(&ledger) } else { Vec::new() };
+        let Some((run, decided)) = runs.first() else { continue };
+        let before = records::records(&ledger, run);
+        let answered = consultations(&before);
+        if decided.is_none() {
+            let report = place.run(&["resume", run, "--format", "json"]).expect(0).json();
+            assert_eq!(report["messages"].as_array().unwrap().len(), 9, "killed after {ms} ms");
+        }
+        let after = records::records(&ledger, run);
+        assert_eq!(after[..before.len()], before, "a record was changed");
+        assert!(consultations(&after).values().all(|count| *count == 1), "killed after {ms} ms");
+        let again: Vec<String> =
+            asked_from(&after, before.len()).into_iter().filter(|id| answered.contains_key(id)).collect();
+        assert_eq!(again, Vec::<String>::new(), "paid for twice");
+        place.run(&["replay", run]).expect(0);
+    }
+}
+
+#[test]
+fn an_interruption_keeps_what_is_paid_and_says_how_to_go_on() {
+    let place = slow();
+    let child = place.start(&["convene", ".", "--topic", "subject.md"]);
+    let ledger = place.path(".quorate/ledger.db");
+    until(Duration::from_secs(20), "the first round", || {
+        ledger.is_file()
+            && records::runs(&ledger)
+                .first()
+                .is_some_and(|(run, _)| !consultations(&records::records(&ledger, run)).is_empty())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ran = finish(child).expect(130);
+    let run = place.only_run();
+    ran.says(&format!("quorate resume {run}"));
+    place.run(&["resume", &run]).expect(0);
+}
+
+#[test]
+fn a_run_that_changed_underneath_does_not_go_on() {
+    // X7
+    let place = slow();
+    place.run(&["convene", ".", "--topic", "subject.md", "--max-calls", "4"]).expect(3);
+    let run = place.only_run();
+    for (file, with) in
+        [("personas/ana/PERSONA.md", "prompts"), ("subject.md", "input"), ("ASSEMBLY.md", "manifest")]
+    {
+        let before = place.read(file);
+        place.write(
+            file,
+            before
+                .replace("Sits here.", "Sits there.")
+                .replace("You are", "You were")
+                .replace("# A topic", "# Another")
+                .replace("Decides.", "Did."),
+        );
+        place.run(&["resume", &run]).expect(5).says(with);
+        place.write(file, before);
+    }
+    // X8: the cap that it was opened with holds until another is said.
+    place.run(&["resume", &run]).expect(3);
+    place.run(&["resume", &run, "--max-calls", "100"]).expect(0);
+}
+
+#[test]
+fn what_is_not_due_is_not_convened() {
+    // A7
+    let talk = |lines: usize| "user: hello\n".repeat(lines);
+    let due = |place: &Place, lines: usize, phase: &str| {
+        place.write("talk.md", talk(lines));
+        place.run(&["convene", ".", "--conversation", "talk.md", "--phase", phase, "--if-due"]).code
+    };
+    let place =
+        council("defaults: {triggerHeuristic: every-n-messages}\nmetadata: {quorate: {everyMessages: 3}}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 3, "session"), due(&place, 4, "session")], [0, 6, 0]);
+    let place = council("defaults: {triggerHeuristic: on-mode-change}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 9, "session"), due(&place, 9, "standing")], [0, 6, 0]);
+    let place = council("defaults: {triggerHeuristic: periodic, triggerInterval_ms: 3600000}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 1, "session")], [0, 6]);
+    let place = council("defaults: {triggerHeuristic: manual}\n");
+    assert_eq!(due(&place, 1, "session"), 6);
+    let place = council("defaults: {triggerHeuristic: 'custom:mine'}\n");
+    assert_eq!([due(&place, 1, "session"), due(&place, 1, "session")], [0, 5]);
+    assert_eq!(due(&council(""), 1, "session"), 0);
+}
+
+#[test]
+fn a_tenants_overlays_are_woven_into_its_own_agents_alone() {
+    // M10, A8
+    let place = Place::new();
+    place.write(
+        "quorate.toml",
+        "defaults.executor = \"script\"\n[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n",
+    );
+    answers(&place, &json!({"_": advice(5, "Customer 4711 pays late.")}));
+    for scope in ["", "tenants/acme/", "tenants/beta/"] {
+        let who = scope.trim_matches('/').replace('/', "-");
+        place.write(
+            &format!("{scope}personas/bot/PERSONA.md"),
+            format!("---\nschema: persona/v1\nname: bot\ntitle: Bot\ndescription: Helps.\nversion: 1.0.0\n---\nI am {who}.\n"),
+        );
+        place.write(
+            &format!("{scope}operators/bot/OPERATOR.md"),
+            "---\nid: bot\nname: Bot\npersona: ws://personas/bot\n---\n",
+        );
+    }
+    let mentors = "---\nschema: assembly.workspace/v1\nname: mentors\ntitle: M\ndescription: M.\nversion: 1.0.0\nmode: advisory\n\
+                   executor: ws://operators/bot\nmembers:\n  - {id: mm, persona: ws://personas/bot, role: M, phase: session}\n\
+                   synthesis: {rules: [{id: all, kind: aggregate}]}\n---\n";
+    place.write("tenants/acme/mentors/ASSEMBLY.md", mentors);
+    place.write("talk.md", "user: hello\n");
+    place.run(&["convene", "tenants/acme/mentors", "--conversation", "talk.md"]).expect(0);
+    let woven = |below: &str| place.run_in(below, &["weave", "--persona", "bot"]).expect(0).stdout;
+    assert_eq!(woven("tenants/acme"), "I am tenants-acme.\n\nCustomer 4711 pays late.\n");
+    assert_eq!(
+        (woven("tenants/beta"), woven("")),
+        ("I am tenants-beta.\n".to_owned(), "I am .\n".to_owned())
+    );
+    let rooted = place.run(&["weave", "--persona", "bot", "--root", "tenants/beta"]).expect(0);
+    assert_eq!(rooted.stdout, "I am tenants-beta.\n");
+}
+
+#[test]
+fn what_an_escape_hides_is_redacted_too() {
+    // X10
+    let place = council("");
+    place.write("council.yaml", "deliberators:\n  - {id: a, prompt: builtin:skeptic}\n  - {id: b, prompt: builtin:evidence}\n  - {id: c, prompt: builtin:strategy}\nadjudicator: {prompt: builtin:adjudicator}\nlogging: {redact_patterns: ['M\u{fc}ller']}\n");
+    place.write("talk.jsonl", "{\"role\": \"user\", \"content\": \"I am M\\u00fcller\"}\n");
+    let plan = place
+        .run(&["convene", ".", "--conversation", "talk.jsonl", "--dry-run", "--format", "json"])
+        .expect(0)
+        .json();
+    let prompt = plan["first"][0]["prompt"].as_str().unwrap();
+    assert!(prompt.contains("I am [REDACTED]") && !prompt.contains("Müller"), "{prompt}");
+}
+
+#[test]
+fn a_vote_is_not_overridden_as_a_review_is() {
+    let place = Place::new();
+    write(&place, "voting", &[("ana", "")], "");
+    answers(&place, &json!({"ana": vote("yes")}));
+    convene(&place, "--proposal", &[]).expect(0);
+    place.run(&["override", &place.only_run(), "--verdict", "revise", "--reason", "x"]).expect(64);
+}

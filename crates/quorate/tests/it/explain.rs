@@ -1,0 +1,129 @@
+//! Every code of `quorate explain`: its page's files are written to a directory of their own, its commands are run
+//! there, and what they say has the code in it. `support/console.rs` says how a page is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support;
+use crate::support::console;
+use console::Part;
+use quorate_diagnostics::codes;
+use support::Place;
+
+/// Codes whose pages cannot be run from here, and why.
+const NOT_RUN: [(&str, &str); 19] = [
+    ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
+    ("quorate:run_open", "needs a process that was killed"),
+    ("quorate:fingerprint_changed", "needs a process that was killed"),
+    ("quorate:run_moved", "needs two processes at the same moment"),
+    ("quorate:ledger_in_doubt", "needs a server that falls silent in the middle of a commit"),
+    ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
+    ("quorate:signer_unknown", "needs a key that has gone missing"),
+    ("quorate:replay_differs", "needs a ledger that was changed past the program"),
+    ("quorate:erasure_unfinished", "needs a process that reads the ledger meanwhile"),
+    ("quorate:runtime_busy", "needs two processes at the same moment"),
+    ("quorate:conversation_lost", "needs a server that shows a part of a conversation"),
+    ("quorate:turn_refused", "needs a substrate that cannot hold a turn"),
+    ("quorate:events_kept_aside", "needs a disk that fills up"),
+    ("quorate:orchestrator_coexists", "needs the feature mcp"),
+    ("quorate:log_behind", "needs a disk that fills up between two writes"),
+    ("quorate:feature_missing", "needs a program that was built without it"),
+    ("quorate:operator_failed", "needs an MCP client"),
+    ("quorate:job_ended", "needs an MCP client"),
+    ("quorate:jobs_busy", "needs an MCP client"),
+];
+
+/// Codes whose pages need `quorate mcp`.
+const MCP: [&str; 7] = [
+    "quorate:mcp_exposed",
+    "quorate:mcp_unusable",
+    "quorate:address_unusable",
+    "quorate:path_outside",
+    "quorate:conversation_unknown",
+    "quorate:job_unknown",
+    "quorate:key_taken",
+];
+
+/// Codes whose pages need a ledger in a database.
+const POSTGRES: [&str; 1] = ["quorate:ledger_address"];
+
+/// All codes with their severity, as `quorate explain` lists them.
+fn listed() -> BTreeMap<String, String> {
+    let list = Place::new().run(&["explain"]).expect(0).stdout;
+    let entries = list.lines().map(|line| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap())
+    });
+    let codes: BTreeMap<String, String> = entries.collect();
+    assert_eq!(codes.len(), list.lines().count(), "a code is listed twice");
+    codes
+}
+
+/// The parts of a code's page.
+fn parts(code: &str) -> Vec<Part> {
+    console::parts(&Place::new().run(&["explain", code]).expect(0).stdout)
+}
+
+/// Runs a page in a place, and gives all that its commands said.
+fn run(code: &str, place: &Place) -> String {
+    let mut all = String::new();
+    for part in parts(code) {
+        write(place, &part);
+        let Part::Console(block) = part else { continue };
+        for said in console::run(&block, place.root()) {
+            console::compare(code, &said);
+            all.push_str(&said.output);
+        }
+    }
+    all
+}
+
+fn write(place: &Place, part: &Part) {
+    if let Part::File { path, text } = part {
+        place.write(path, text);
+    }
+}
+
+#[test]
+fn every_page_shows_what_happens() {
+    let codes = listed();
+    let mut not_run: BTreeSet<&str> = NOT_RUN.iter().map(|(code, _)| *code).collect();
+    if !cfg!(feature = "mcp") {
+        not_run.extend(MCP);
+    }
+    if !cfg!(feature = "postgres") {
+        not_run.extend(POSTGRES);
+    }
+    for code in &not_run {
+        assert!(codes.contains_key(*code), "there is no code {code}");
+    }
+    for (code, severity) in codes.iter().filter(|(code, _)| !not_run.contains(code.as_str())) {
+        let all = run(code, &Place::new());
+        let head = format!("{severity}[{code}]");
+        assert!(all.contains(&head), "no command of the page of {code} says {head}:\n{all}");
+    }
+}
+
+#[test]
+fn the_page_of_a_record_shows_a_run_that_has_it() {
+    let code = "assembly_overlay_lock_violation";
+    let place = Place::new();
+    let said = run(code, &place);
+    assert!(said.contains(&format!("\"code\": \"{code}\"")), "{said}");
+}
+
+#[test]
+fn check_says_each_code_with_the_severity_that_is_listed() {
+    let codes = listed();
+    for code in codes.keys() {
+        let place = Place::new();
+        for part in parts(code) {
+            write(&place, &part);
+        }
+        let said = place.run(&["check", ".", "--format", "json"]).json();
+        for one in said["diagnostics"].as_array().expect("diagnostics") {
+            let (found, severity) = (one["code"].as_str().unwrap(), one["severity"].as_str().unwrap());
+            let planned = found == codes::XREF_PLANNED.as_str() && severity == "warning";
+            assert!(planned || codes.get(found).is_some_and(|listed| listed == severity), "{code}: {one}");
+        }
+    }
+}

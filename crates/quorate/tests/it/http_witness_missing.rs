@@ -1,0 +1,15 @@
+//! A witness with a URL, for a program that was built without the feature: it says so, and how to get it.
+#![cfg(not(feature = "http-witness"))]
+
+use crate::support;
+use support::Place;
+
+/// A verifier's line of type 0x04, of the key whose seed is 32 bytes of 5.
+const KEY: &str = "witness.example/1+6b27e291+BG56HN0psLeP0Tr0xVmP7/TvKpcWbjym8uT7/M2AUFvx";
+
+#[test]
+fn it_says_how_to_build_it() {
+    let table = format!("[ledger]\nwitness = \"https://witness.example\"\nwitness_key = \"{KEY}\"\n");
+    let refused = Place::with("quorate.toml", table).run(&["runs"]).expect(5);
+    refused.says("quorate:feature_missing").says("--features http-witness");
+}

@@ -1,0 +1,74 @@
+//! The tests of this crate from outside, in one binary: a module for what is tested.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests start processes, make files, and fail where they cannot go on"
+)]
+
+mod assemblies;
+mod basis;
+mod canaries;
+mod commands;
+mod conformance;
+mod convene;
+mod convene_bad_input;
+mod cross_substrate;
+mod docs;
+mod embedder;
+mod explain;
+mod fail_closed;
+mod formats;
+mod http_witness_missing;
+mod judges;
+mod keys;
+mod kills;
+mod learning;
+mod ledger;
+mod ledger_address;
+mod ledger_closed;
+mod ledger_export;
+mod ledger_faults;
+mod ledger_gc;
+mod ledger_postgres;
+mod ledger_rollback;
+mod ledger_sealed;
+mod ledger_verify;
+mod ledger_witness;
+mod ledger_workspaces;
+mod locks;
+mod manifests;
+mod mcp;
+mod mcp_check;
+mod mcp_conversation;
+mod mcp_http;
+mod mcp_missing;
+mod mcp_public;
+mod mcp_together;
+mod mcp_typescript;
+mod members;
+mod own_rule;
+mod playbook_bad_input;
+mod playbook_commands;
+mod playbook_crash;
+mod playbook_gates;
+mod playbook_lifecycle;
+mod postgres_missing;
+mod postgres_roles;
+mod prompts;
+mod provision;
+mod public_runtimes;
+mod refusals;
+mod review;
+mod runtime;
+mod runtime_edges;
+mod runtime_limits;
+mod runtime_places;
+mod sandbox;
+mod spec;
+mod support;
+mod swarm_kill;
+mod sweep;
+mod trust;
+mod weave;
+mod workflow_commands;

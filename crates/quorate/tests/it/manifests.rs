@@ -1,0 +1,280 @@
+//! `check`, `resolve`, `schema`, `fmt` and `init` of manifests through the real binary.
+
+use std::path::Path;
+
+use crate::support;
+use serde_json::Value;
+use support::Place;
+
+const ASSEMBLY: &str = "\
+---
+schema: assembly.workspace/v1
+name: board
+title: Board
+description: Decides.
+version: 1.0.0
+mode: voting
+members:
+  - id: ciso
+    persona: ws://personas/ciso
+    role: Security
+    weight: 1.5
+synthesis:
+  rules:
+    - { id: quorum, kind: quorum, params: { threshold: 0.66 } }
+lockedTraits: [warmth]
+---
+";
+
+const PERSONA: &str = "\
+---
+schema: persona/v1
+name: ciso
+title: CISO
+description: Looks for holes.
+version: 1.0.0
+---
+You look for holes.
+";
+
+/// A workspace with a board, its persona, and a view of it.
+fn workspace() -> Place {
+    let place = Place::with("ASSEMBLY.md", ASSEMBLY);
+    place.write("quorate.toml", "strict_chain = true\n");
+    place.write("personas/ciso/PERSONA.md", PERSONA);
+    place.write("operators/lead/OPERATOR.md", "---\nid: lead\nname: Lead\n---\n");
+    place.write(
+        "operators/lead/ASSEMBLY.md",
+        "---\nschema: assembly.workspace/v1\nname: lead-board\ntitle: Lead's board\ndescription: For the lead.\nversion: 1.1.0\nextends: ../../ASSEMBLY.md\nappliesTo: [ws://operators/lead]\nmembers:\n  - { id: ciso, persona: ws://personas/ciso, role: Security, weight: 2 }\n---\n",
+    );
+    place
+}
+
+#[test]
+fn check_says_everything_at_once_and_exits_by_it() {
+    let place = workspace();
+    let clean = place.run(&["check", ".", "--format", "json"]).expect(0).json();
+    assert_eq!((&clean["files"], &clean["refusals"], &clean["warnings"]), (&5.into(), &0.into(), &0.into()));
+
+    place.write(
+        "ASSEMBLY.md",
+        ASSEMBLY.replace("mode: voting", "mode: votig").replace("role: Security", "rol: 1"),
+    );
+    let ran = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).expect(1);
+    let report = ran.json();
+    let said: Vec<(&str, u64, &str)> = report["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (one["code"].as_str().unwrap(), one["line"].as_u64().unwrap(), one["path"].as_str().unwrap())
+        })
+        .collect();
+    let code = "assembly_workspace_invalid";
+    assert_eq!(said, [(code, 7, "mode"), (code, 9, "members[0].role"), (code, 11, "members[0].rol")]);
+    assert!(report["diagnostics"][0]["help"].as_str().unwrap().contains("voting"), "{report}");
+    // The view is refused for its parent's sake, which is said once.
+    let all = place.run(&["check", ".", "--format", "json"]).expect(1).json();
+    assert_eq!(all["refusals"], 3);
+}
+
+#[test]
+fn check_takes_files_directories_globs_and_standard_input() {
+    let place = workspace();
+    place
+        .run(&["check", "personas", "operators/**/ASSEMBLY.md", "quorate.toml"])
+        .expect(0)
+        .says("3 files checked");
+    place.run(&["check", "nowhere/ASSEMBLY.md"]).expect(4).says("nowhere/ASSEMBLY.md");
+    place.run(&["check", "nowhere/*.md"]).expect(4);
+    place.run(&["check"]).expect(64);
+    place.run(&["check", "--bogus", "."]).expect(64);
+    std::os::unix::net::UnixListener::bind(place.path("socket.md")).unwrap();
+    let odd = place.run(&["check", "socket.md", "quorate.toml", "--format", "json"]).expect(5).json();
+    assert_eq!(
+        (&odd["files"], &odd["diagnostics"][0]["code"]),
+        (&1.into(), &"quorate:file_unreadable".into())
+    );
+    place.write("notes.md", "# Notes\n");
+    place.run(&["check", "."]).expect(0).says("1 passed over");
+    assert!(place.run(&["check", "notes.md"]).expect(1).stdout.contains("quorate:syntax"));
+    let text = PERSONA.replace("version: 1.0.0", "version: one");
+    let read = place.run_given(&["check", "-", "--format", "concise"], text.as_bytes()).expect(1);
+    assert!(read.stdout.starts_with("-:6:10: refusal[persona_invalid]"), "{}", read.stdout);
+}
+
+#[test]
+fn warnings_count_only_when_they_are_asked_to() {
+    let place = workspace();
+    place.write("board.md", ASSEMBLY);
+    place.run(&["check", "board.md"]).expect(0).says("1 warning");
+    place.run(&["check", "--strict", "board.md"]).expect(1);
+}
+
+#[test]
+fn refs_are_followed_unless_said_otherwise() {
+    let place = workspace();
+    std::fs::remove_dir_all(place.path("personas")).unwrap();
+    let ran = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).expect(1).json();
+    assert_eq!(ran["diagnostics"][0]["code"], "assembly_member_persona_unresolvable");
+    place.run(&["check", "--no-refs", "ASSEMBLY.md"]).expect(0);
+}
+
+#[test]
+fn what_a_parent_violates_is_shown_where_the_parent_says_it() {
+    let place = workspace();
+    let view = place.read("operators/lead/ASSEMBLY.md").replace("members:", "lockedTraits: []\nmembers:");
+    place.write("operators/lead/ASSEMBLY.md", view);
+    let ran = place.run(&["check", "operators/lead/ASSEMBLY.md"]).expect(1);
+    for part in ["assembly_locked_trait_removed", "::: ASSEMBLY.md:16", "locked here"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    place.run(&["resolve", "operators/lead"]).expect(1).says("assembly_locked_trait_removed");
+}
+
+#[test]
+fn resolve_tells_of_every_field_where_it_comes_from() {
+    let place = workspace();
+    let view = place.run(&["resolve", "operators/lead", "--format", "json"]).expect(0).json();
+    assert_eq!((&view["assembly"], &view["mode"]), (&"lead-board".into(), &"voting".into()));
+    let chain: Vec<&Value> = view["chain"].as_array().unwrap().iter().map(|link| &link["version"]).collect();
+    assert_eq!(chain, ["1.0.0", "1.1.0"]);
+    assert!(Path::new(view["chain"][0]["path"].as_str().unwrap()).is_absolute());
+    assert_eq!(view["members"][0]["weight"], "2");
+    assert_eq!(view["members"][0]["persona"]["title"], "CISO");
+    assert_eq!(view["origins"]["members[ciso].weight"], "operators/lead/ASSEMBLY.md:10");
+    assert_eq!(view["origins"]["mode"], "ASSEMBLY.md:7");
+    let why = place.run(&["resolve", "operators/lead", "--explain", "members[0].weight"]).expect(0);
+    assert_eq!(
+        why.stdout,
+        "members[ciso].weight = 2\n  from operators/lead/ASSEMBLY.md:10\n  over 1.5  ASSEMBLY.md:12\n"
+    );
+    place
+        .run(&["resolve", "operators/lead", "--explain", "sinthesis"])
+        .expect(4)
+        .says("did you mean `synthesis`?");
+    place.run(&["resolve", "nowhere"]).expect(4);
+}
+
+#[test]
+fn what_is_resolved_as_yaml_checks_as_a_root_of_its_own() {
+    let place = workspace();
+    let yaml = place.run(&["resolve", "operators/lead", "--format", "yaml"]).expect(0).stdout;
+    place.write("merged/ASSEMBLY.md", &yaml);
+    place.run(&["check", "--strict", "merged/ASSEMBLY.md"]).expect(0);
+    let again = place.run(&["resolve", "merged", "--format", "yaml"]).expect(0).stdout;
+    let keys = |text: &str| {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&again), keys(&yaml));
+}
+
+#[test]
+fn a_broken_chain_is_refused_or_warned_about() {
+    let place = workspace();
+    std::fs::remove_file(place.path("ASSEMBLY.md")).unwrap();
+    place.run(&["check", "operators"]).expect(1).says("1 refusal");
+    place.write("quorate.toml", "");
+    let ran = place.run(&["check", "operators", "--format", "json"]).expect(1).json();
+    let codes: Vec<&str> =
+        ran["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    // Without its parent the view has no mode.
+    assert_eq!(codes, ["assembly_workspace_invalid", "assembly_extends_missing"]);
+}
+
+#[test]
+fn fmt_orders_keys_keeps_comments_and_means_the_same() {
+    let place = workspace();
+    let text = "---\n# about\nname: ciso # who\nschema: persona/v1\nversion:   1.0.0\ntitle: CISO\n# why\ndescription: Looks.\n---\nBody  \n";
+    place.write("personas/ciso/PERSONA.md", text);
+    place.run(&["fmt", "--check", "personas"]).expect(1);
+    assert_eq!(place.read("personas/ciso/PERSONA.md"), text, "--check writes nothing");
+    let ran = place.run(&["fmt", "personas"]).expect(0);
+    assert_eq!(ran.stdout, "personas/ciso/PERSONA.md\n");
+    let after = place.read("personas/ciso/PERSONA.md");
+    assert!(
+        after
+            .contains("name: ciso # who\ntitle: CISO\n# why\ndescription: Looks.\nversion: 1.0.0\n---\nBody"),
+        "{after}"
+    );
+    place.run(&["fmt", "--check", "."]).expect(0);
+    place.run(&["check", "--strict", "personas"]).expect(0);
+    assert_eq!(place.run_given(&["fmt", "-"], text.as_bytes()).expect(0).stdout, after);
+}
+
+#[test]
+fn init_writes_what_checks_clean_and_is_formatted() {
+    let place = Place::new();
+    for mode in ["advisory", "voting", "peer", "hierarchy"] {
+        place.run(&["init", "assembly", "--mode", mode, "--name", &format!("my-{mode}")]).expect(0);
+        place.run(&["resolve", &format!("assemblies/my-{mode}")]).expect(0);
+    }
+    for what in ["persona", "playbook", "runtime"] {
+        place.run(&["init", what, "--name", "mine"]).expect(0);
+        place.run(&["init", what, "--name", "mine"]).expect(5).says("quorate:file_exists");
+        place.run(&["init", what]).expect(64).says("--name");
+    }
+    place.run(&["check", "--strict", "."]).expect(0);
+    place.run(&["fmt", "--check", "."]).expect(0);
+    place.run(&["init", "persona", "--name", "Not Kebab"]).expect(64);
+    place.run(&["init", "assembly", "--name", "x-y"]).expect(64).says("--mode");
+}
+
+#[test]
+fn schemas_are_printed_for_editors() {
+    let place = Place::new();
+    let listed = place.run(&["schema"]).expect(0).stdout;
+    assert_eq!(listed.lines().count(), 7, "{listed}");
+    for line in listed.lines() {
+        let word = line.split_whitespace().next().unwrap();
+        let schema = place.run(&["schema", word]).expect(0).json();
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{word}");
+        assert!(
+            schema["properties"].as_object().is_some_and(|all| all.values().all(|one| one != &Value::Null))
+        );
+    }
+    place.run(&["schema", "asembly"]).expect(4).says("did you mean `assembly`?");
+}
+
+/// Bad input of any kind: a place, an exit code of 1, and no panic (M1).
+#[test]
+fn bad_input_is_refused_with_a_place() {
+    let head = "---\nschema: assembly.workspace/v1\nname: board\ntitle: T\ndescription: D\nversion: 1.0.0\nmode: voting\n";
+    let bomb: String =
+        (1..9).map(|n| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n - 1).repeat(9))).collect();
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("not-utf8", [head.as_bytes(), b"x: \xff\n---\n"].concat()),
+        ("nul", format!("{head}x: a\0b\n---\n").into_bytes()),
+        ("no-frontmatter", b"# Title\n".to_vec()),
+        ("empty", Vec::new()),
+        ("unclosed", head.as_bytes().to_vec()),
+        ("twice", format!("{head}name: other\n---\n").into_bytes()),
+        ("tag", format!("{head}metadata: !!set {{a}}\n---\n").into_bytes()),
+        ("anchor", format!("{head}metadata: {{a: &x 1, b: *x}}\n---\n").into_bytes()),
+        ("bomb", format!("{head}a0: &a0 [x]\n{bomb}---\n").into_bytes()),
+        ("brackets", format!("{head}metadata: {}\n---\n", "[".repeat(100_000)).into_bytes()),
+        ("large", format!("{head}metadata: {{a: {}}}\n---\n", "x".repeat(10_000_000)).into_bytes()),
+        (
+            "number",
+            format!(
+                "{head}members: [{{id: aa, persona: ws://personas/x, role: r, timeout_ms: {}}}]\n---\n",
+                "9".repeat(40)
+            )
+            .into_bytes(),
+        ),
+        ("kinds", format!("{head}members: hello\naudit: [1]\n---\n").into_bytes()),
+        ("scalar", b"---\nhello\n---\n".to_vec()),
+    ];
+    for (name, bytes) in cases {
+        let place = Place::with("ASSEMBLY.md", bytes);
+        let ran = place.run(&["check", "--no-refs", "ASSEMBLY.md", "--format", "json"]).expect(1);
+        let report = ran.json();
+        let said = report["diagnostics"].as_array().unwrap();
+        assert!(!said.is_empty() && said.iter().all(|one| one["line"].is_u64()), "{name}: {report}");
+        assert!(!ran.stderr.contains("panicked"), "{name}: {}", ran.stderr);
+    }
+    // And these are no faults.
+    for text in [format!("\u{feff}{head}---\n"), format!("{head}---\nbody").replace('\n', "\r\n")] {
+        Place::with("ASSEMBLY.md", text).run(&["check", "--strict", "--no-refs", "ASSEMBLY.md"]).expect(0);
+    }
+}

@@ -1,0 +1,314 @@
+//! Whole reviews whose members are processes: that they work, that members that hang end with their deadline, and that
+//! nothing is left running however the review ends (X6).
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support;
+use crate::support::shell;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use shell::running;
+use support::council::{COUNCIL, ROSTER};
+use support::{Place, finish, until};
+
+const SOON: Duration = Duration::from_secs(20);
+/// Two seconds between SIGTERM and SIGKILL, and room for a busy machine.
+const GONE: Duration = Duration::from_secs(4);
+
+/// A number of seconds that only this test's processes sleep.
+fn long() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("600.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[test]
+fn a_shell_script_can_sit_on_a_council() {
+    let place = Place::shell("env > env-$member; answer", "env = [\"FRIEND\"]");
+    let child = place
+        .command(&["review", "draft.md", "--format", "json"])
+        .env("FRIEND", "yes")
+        .env("API_TOKEN", "secret")
+        .env("QUORATE_TRUST", "1")
+        .env("QUORATE_OF_OURS", "yes")
+        .spawn();
+    let report = finish(child.expect("the binary runs")).expect(0).json();
+    assert_eq!(
+        (&report["verdict"], &report["model_asked"], &report["executor"]),
+        (&json!("SHIP"), &json!(true), &json!("shell"))
+    );
+    assert_eq!((place.calls().len(), &report["spent"]["calls"]), (9, &json!(9)));
+    // X10
+    let env = place.read("env-skeptic");
+    let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));
+    assert!(
+        has("PATH") && has("HOME") && has("FRIEND") && has("QUORATE_INVOCATION") && !has("API_TOKEN"),
+        "{env}"
+    );
+    assert_eq!(env.lines().filter(|line| line.starts_with("QUORATE_")).count(), 1, "{env}");
+}
+
+#[test]
+fn members_that_fail_are_quoted_and_do_not_agree() {
+    for (body, status, quote) in [
+        (
+            "[ $member = evidence ] && { echo 'no credit left' >&2; exit 3; }; answer",
+            "failed",
+            "no credit left",
+        ),
+        ("[ $member = evidence ] && exit 0; answer", "failed", ""),
+        ("[ $member = evidence ] && { answer; exit 1; }; answer", "failed", ""),
+        ("[ $member = evidence ] && kill -9 $$; answer", "failed", ""),
+    ] {
+        let place = Place::shell(body, "");
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(0);
+        let seat = &ran.json()["deliberators"][2];
+        assert_eq!(
+            (&seat["round2"]["status"], &seat["counted"]),
+            (&json!(status), &json!("missing")),
+            "{body}"
+        );
+        assert_eq!(ran.json()["partial"], true);
+        let log = std::fs::read_to_string(place.path(".quorate/council_log.jsonl")).unwrap();
+        assert!(log.contains(quote), "{log}");
+    }
+}
+
+#[test]
+fn a_member_that_hangs_ends_at_its_deadline_with_all_that_it_started() {
+    let long = long();
+    // One that ends when it is asked to, with a child that left its group.
+    let place = Place::shell(
+        &format!("if [ $member = skeptic ]; then setsid sleep {long} & sleep {long}; fi; answer"),
+        "timeout = \"1s\"",
+    );
+    let started = Instant::now();
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert!(
+        started.elapsed() < Duration::from_millis(2 * 1_000 + 2 * 2_000 + 2_500),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(running(&long), 0);
+    assert_eq!(report["deliberators"][0]["round1"]["status"], "timed_out");
+    assert_eq!(report["deliberators"][0]["counted"], "missing");
+}
+
+#[test]
+fn a_member_that_ignores_sigterm_gets_two_seconds() {
+    let long = long();
+    let place = Place::shell(
+        &format!(
+            "if [ $step/$member = r1/skeptic ]; then trap '' TERM; sleep {long}; sleep {long}; fi; answer"
+        ),
+        "timeout = \"1s\"",
+    );
+    let started = Instant::now();
+    place.run(&["review", "draft.md"]).expect(0);
+    assert!(started.elapsed() < Duration::from_millis(1_000 + 2_000 + 2_500), "{:?}", started.elapsed());
+    assert_eq!(running(&long), 0);
+}
+
+/// A review whose four members hang, one of them deaf to SIGTERM and one with a child in a session of its own.
+fn hanging(long: &str) -> (Place, std::process::Child) {
+    let place = Place::shell(
+        &format!(
+            "[ $member = evidence ] && trap '' TERM; [ $member = strategy ] && setsid sleep {long} & sleep {long}; sleep {long}"
+        ),
+        "",
+    );
+    let child = place.start(&["review", "draft.md"]);
+    until(SOON, "five sleepers", || running(long) >= 5);
+    (place, child)
+}
+
+#[test]
+fn nothing_outlives_a_review_that_was_killed() {
+    let long = long();
+    let (place, mut child) = hanging(&long);
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    until(GONE, "the end of all members", || running(&long) == 0);
+    place.member("answer");
+    let run = place.only_run();
+    place.run(&["resume", &run]).expect(0);
+}
+
+#[test]
+fn nothing_outlives_a_review_that_was_interrupted() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let long = long();
+        let (place, child) = hanging(&long);
+        let asked = Instant::now();
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        let ran = finish(child).expect(130);
+        assert!(asked.elapsed() < GONE, "{:?}", asked.elapsed());
+        until(GONE, "the end of all members", || running(&long) == 0);
+        ran.says(&format!("quorate resume {}", place.only_run()));
+    }
+}
+
+#[test]
+fn who_has_answered_is_not_asked_again() {
+    // X7, by what members saw and not by what we say
+    let long = long();
+    let place = Place::shell(
+        &format!("if [ $step = r2 ] && [ $member = strategy ]; then sleep {long}; fi; answer"),
+        "",
+    );
+    let mut child = place.start(&["review", "draft.md"]);
+    until(SOON, "a member that hangs", || running(&long) == 1 && place.calls().len() == 8);
+    let three_answered = || place.run(&["runs"]).code == 0 && answered(&place) == 7;
+    until(SOON, "seven answers", three_answered);
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    place.member("answer");
+    place.run(&["resume", &place.only_run()]).expect(0);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for call in place.calls() {
+        *counts.entry(call).or_default() += 1;
+    }
+    for member in ROSTER {
+        assert_eq!(counts[&format!("r1/{member}")], 1);
+        assert_eq!(counts[&format!("r2/{member}")], if member == "strategy" { 2 } else { 1 });
+    }
+    assert_eq!(place.calls().len(), 10);
+}
+
+/// How many answers the run here has.
+fn answered(place: &Place) -> usize {
+    let report = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+    let seats = report["deliberators"].as_array().expect("seats");
+    let rounds = seats.iter().flat_map(|seat| [&seat["round1"], &seat["round2"]]);
+    rounds.filter(|answer| answer["status"] == "answered").count()
+}
+
+#[test]
+fn a_timeout_quotes_what_the_member_said_last() {
+    let place = Place::shell(
+        "[ $member = evidence ] && { printf '\\033[31m429 Too Many Requests\\n' >&2; sleep 60; }; answer",
+        "timeout = \"1s\"",
+    );
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert_eq!(report["deliberators"][2]["round2"]["status"], "timed_out");
+    let log = place.read(".quorate/council_log.jsonl");
+    assert!(log.contains("its last lines on stderr: 429 Too Many Requests"), "{log}");
+    assert!(!log.contains("[31m"), "{log}");
+}
+
+#[test]
+fn what_a_failed_attempt_cost_counts() {
+    // X8
+    let place = Place::shell(
+        "if [ $step/$member = r1/skeptic ] && [ ! -e failed ]; then touch failed; \
+         echo '{\"is_error\": true, \"result\": \"529\", \"total_cost_usd\": 0.5, \
+         \"usage\": {\"input_tokens\": 100, \"output_tokens\": 1}}'; exit 1; fi; \
+         printf '{\"structured_output\": %s, \"total_cost_usd\": 0.25, \"modelUsage\": {\"big-1\": {}}, \
+         \"usage\": {\"input_tokens\": 10, \"cache_read_input_tokens\": 3, \"output_tokens\": 2}}\\n' \"$(answer)\"",
+        "output = \"claude-json\"\nretries = 1",
+    );
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let spent = &report["spent"];
+    assert_eq!((&spent["calls"], &spent["tokens_in"]), (&json!(10), &json!(100 + 9 * 13)));
+    assert_eq!((&spent["tokens_cached"], &spent["tokens_out"]), (&json!(27), &json!(19)));
+    assert_eq!(spent["money"], json!({"amount": "2.75", "currency": "USD"}));
+    let shown = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+    assert_eq!(shown["spent"], *spent);
+}
+
+#[test]
+fn so_many_members_run_at_once_and_waiting_is_nobodys_time() {
+    let body = "mkdir -p live; : > live/$$; ls live | wc -l >> peak; sleep 0.8; rm live/$$; answer";
+    // The fourth of a round waits longer than its own timeout.
+    let place = Place::shell(body, "timeout = \"2s\"\nmax_processes = 1");
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert_eq!(report["partial"], false);
+    assert!(place.read("peak").lines().all(|line| line.trim() == "1"), "{}", place.read("peak"));
+    // All drafts of a sweep share the room.
+    let place = Place::shell(&body.replace("0.8", "0.1"), "max_processes = 3");
+    for name in ["a.md", "b.md", "c.md"] {
+        place.write(&format!("drafts/{name}"), format!("The meeting of {name} moved to Tuesday.\n"));
+    }
+    let rules = "tier_rules:\n  tier_1: {draft: ['*.md']}\nwatch: {paths: [./drafts/]}\n";
+    place.write("council.yaml", format!("{COUNCIL}{rules}"));
+    place.run(&["sweep", "--since", "all", "--jobs", "3"]).expect(0);
+    let peaks: Vec<u32> = place.read("peak").lines().filter_map(|line| line.trim().parse().ok()).collect();
+    assert!(peaks.len() >= 27 && peaks.iter().all(|peak| *peak <= 3), "{peaks:?}");
+    assert!(peaks.contains(&3), "{peaks:?}");
+}
+
+#[test]
+fn the_time_of_a_run_ends_also_while_members_wait_for_room() {
+    let place = Place::shell("sleep 60; answer", "max_processes = 1\n[budget]\nwall = \"1s\"");
+    let started = Instant::now();
+    place.run(&["review", "draft.md"]).expect(3);
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    assert_eq!(place.calls().len(), 1, "{:?}", place.calls());
+}
+
+#[test]
+fn a_parent_that_ignores_the_end_of_children_changes_nothing() {
+    let long = long();
+    let place = Place::shell(
+        &format!("[ $step/$member = r1/skeptic ] && {{ setsid sleep {long} & sleep {long}; }}; answer"),
+        "timeout = \"2s\"",
+    );
+    let command = place.command(&["review", "draft.md", "--format", "json"]);
+    let mut deaf = std::process::Command::new("python3");
+    let start = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])";
+    deaf.args(["-c", start]).arg(command.get_program()).args(command.get_args());
+    deaf.current_dir(place.root()).env("QUORATE_TRUST", "1").stdin(std::process::Stdio::null());
+    deaf.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let report = finish(deaf.spawn().expect("python3 is there")).expect(0).json();
+    let status = |seat: usize, round: &str| report["deliberators"][seat][round]["status"].clone();
+    assert_eq!((status(0, "round1"), status(0, "round2")), (json!("timed_out"), json!("answered")));
+    assert!((1..4).all(|seat| status(seat, "round1") == "answered"), "{report}");
+    assert_eq!(running(&long), 0);
+}
+
+/// Starts a process that leaves group and session, has no environment and no limit of ours, and outlives its parents.
+fn unmarked(long: &str) -> String {
+    format!(
+        "(env -i PATH=\"$PATH\" setsid prlimit --rttime=unlimited:unlimited sh -c 'trap \"\" TERM HUP; sleep {long} & sleep 600.{long}' \
+         </dev/null >/dev/null 2>&1 &)"
+    )
+}
+
+#[test]
+fn a_process_without_any_mark_is_ended_too() {
+    // X6
+    let long = long();
+    let place = Place::shell(
+        &format!("[ $step/$member = r1/skeptic ] && {{ {}; sleep 0.3; }}; answer", unmarked(&long)),
+        "",
+    );
+    let child = place.start(&["review", "draft.md"]);
+    until(SOON, "the sleeper", || {
+        running(&long) >= 1 || !place.calls().is_empty() && place.calls().len() >= 9
+    });
+    finish(child).expect(0);
+    assert_eq!(running(&long), 0);
+}
+
+#[test]
+fn a_child_that_was_there_before_is_not_ended() {
+    // X6
+    let (before, after) = (long(), long());
+    let place = Place::shell(&format!("[ $member = skeptic ] && {}; answer", unmarked(&after)), "");
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "(sleep \"$1\" & sleep \"$1\") >/dev/null 2>&1 & shift; exec \"$@\"", "sh", &before])
+        .args([support::QUORATE, "review", "draft.md"])
+        .current_dir(place.root())
+        .env("QUORATE_TRUST", "1")
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    finish(shell.spawn().expect("sh")).expect(0);
+    assert_eq!(running(&before), 2);
+    shell::kill(&before);
+    shell::kill(&after);
+}

@@ -1,0 +1,210 @@
+//! The roles of docs/postgres.md, as they stand there, on a real server: the owner makes the tables and erases, the writer
+//! adds and can change nothing, the reader reads. Needs the server that `scripts/services start postgres` starts.
+
+#![cfg(feature = "postgres")]
+
+use std::future::Future;
+
+use crate::support;
+use crate::support::postgres as server;
+use serde_json::json;
+use server::Database;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use support::council::ships;
+use support::{Place, Ran, assembly, finish};
+
+const DOCUMENT: &str = include_str!("../../../../docs/postgres.md");
+const TABLES: [&str; 9] =
+    ["record", "body", "run", "signature", "tile", "checkpoint", "held", "imported", "quorate_schema"];
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+/// A database with the document's roles, under names of its own: roles are the whole server's.
+struct Roles {
+    database: Database,
+    unique: String,
+}
+
+impl Roles {
+    fn new() -> Option<Roles> {
+        let database = wait(Database::new())?;
+        let unique = database.url.rsplit_once('/').expect("it ends with a database").1.to_owned();
+        Some(Roles { database, unique })
+    }
+
+    /// Does what a block of SQL of the document says.
+    fn follow(&self, block: usize) {
+        let blocks: Vec<&str> = DOCUMENT.split("```sql\n").skip(1).collect();
+        let (text, _) = blocks[block].split_once("```").expect("a block ends");
+        let mut text = text.to_owned();
+        for role in ["owner", "writer", "reader"] {
+            text = text.replace(&format!("quorate_{role}"), &self.role(role));
+        }
+        wait(self.database.run(&text));
+    }
+
+    fn role(&self, role: &str) -> String {
+        // As a name without quotes is read.
+        format!("{}_{role}", self.unique.to_lowercase())
+    }
+
+    /// The address, for a role.
+    fn url(&self, role: &str) -> String {
+        self.database.url.replace("quorate@", &format!("{}@", self.role(role)))
+    }
+
+    fn run(&self, place: &Place, role: &str, arguments: &[&str]) -> Ran {
+        let mut command = place.command(arguments);
+        command.env("QUORATE_LEDGER", self.url(role)).env("QUORATE_TRUST", "1");
+        finish(command.spawn().expect("the binary runs"))
+    }
+
+    /// What the server says to a statement of a role.
+    fn says(&self, role: &str, statement: &str) -> String {
+        wait(async {
+            let mut connection = PgConnection::connect(&self.url(role)).await.expect("it may connect");
+            let done = sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection).await;
+            done.map_or_else(|error| error.to_string(), |done| format!("{} rows", done.rows_affected()))
+        })
+    }
+}
+
+impl Drop for Roles {
+    fn drop(&mut self) {
+        let roles = ["owner", "writer", "reader"].map(|role| self.role(role)).join(", ");
+        let drop = format!("DROP OWNED BY {roles} CASCADE; DROP ROLE {roles}");
+        let url = self.database.url.clone();
+        let dropping = std::thread::spawn(move || {
+            wait(async {
+                if let Ok(mut connection) = PgConnection::connect(&url).await {
+                    let _ = sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut connection).await;
+                }
+            });
+        });
+        let _ = dropping.join();
+    }
+}
+
+#[test]
+fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
+    let Some(roles) = Roles::new() else { return };
+    let place = Place::scripted(&ships());
+    roles.follow(0);
+    // Before the owner has made the tables the writer cannot.
+    roles
+        .run(&place, "writer", &["review", "draft.md"])
+        .expect(5)
+        .says("permission denied for schema quorate");
+    roles.run(&place, "owner", &["doctor"]);
+    roles.follow(1);
+
+    let reviewed = roles.run(&place, "writer", &["review", "draft.md", "--format", "json"]).expect(0);
+    assert!(!reviewed.stderr.contains("warning["), "{}", reviewed.stderr);
+    let run = reviewed.json()["run"].as_str().expect("an id").to_owned();
+    for arguments in [
+        &["ledger", "checkpoint"][..],
+        &["ledger", "hold", &run],
+        &["ledger", "release", &run],
+        &["override", &run, "--verdict", "REVISE", "--reason", "a number is wrong"],
+        &["ledger", "gc"],
+        &["ledger", "verify"],
+        &["audit"],
+        &["ledger", "stats"],
+    ] {
+        roles.run(&place, "writer", arguments).expect(0);
+    }
+    for statement in [
+        "UPDATE record SET head = 'x'",
+        "UPDATE record SET data = NULL",
+        "DELETE FROM record",
+        "TRUNCATE record",
+        "UPDATE body SET text = 'x'",
+        "DELETE FROM body",
+        "DELETE FROM signature",
+        "UPDATE signature SET signature = 'x'",
+        "DELETE FROM imported",
+        "DELETE FROM checkpoint",
+        "DELETE FROM run",
+        "UPDATE quorate_schema SET version = 9",
+        "DROP TABLE record",
+        "CREATE TABLE quorate.other (n BIGINT)",
+        "CREATE RULE away AS ON INSERT TO record DO INSTEAD NOTHING",
+        "ALTER TABLE record DISABLE TRIGGER ALL",
+    ] {
+        for role in ["writer", "reader"] {
+            let said = roles.says(role, statement);
+            assert!(
+                said.contains("permission denied") || said.contains("must be owner"),
+                "{role}: {statement}: {said}"
+            );
+        }
+    }
+
+    // The reader sees all of it, and nobody is asked for what it could not record.
+    let reader = Place::scripted(&ships());
+    for arguments in [
+        &["runs"][..],
+        &["show", &run],
+        &["ledger", "verify"],
+        &["ledger", "export", "--format", "jsonl"],
+        &["replay", &run],
+    ] {
+        roles.run(&reader, "reader", arguments).expect(0);
+    }
+    let before = wait(roles.database.count("quorate.record"));
+    for arguments in [
+        &["review", "draft.md"][..],
+        &["sweep"],
+        &["override", &run, "--verdict", "SHIP", "--reason", "fine"],
+    ] {
+        let refused = roles.run(&reader, "reader", arguments).expect(5);
+        refused.says("quorate:ledger_closed").says("this user may not write to it");
+    }
+    assert_eq!(wait(roles.database.count("quorate.record")), before);
+    for table in TABLES {
+        for statement in [format!("INSERT INTO {table} DEFAULT VALUES"), format!("DELETE FROM {table}")] {
+            assert!(roles.says("reader", &statement).contains("permission denied"), "{statement}");
+        }
+    }
+}
+
+#[test]
+fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
+    // D5
+    let Some(roles) = Roles::new() else { return };
+    let place = Place::new();
+    assembly::write(
+        &place,
+        "voting",
+        &[("ada", ""), ("bob", "")],
+        "audit: {consultations: {enabled: false}}\n",
+    );
+    assembly::answers(&place, &json!({"ada": assembly::vote("yes"), "bob": assembly::vote("yes")}));
+    place.write("subject.md", "# A new region\n\nResolution: open it.\n");
+    let convene = ["convene", "ASSEMBLY.md", "--proposal", "subject.md"];
+    let kept =
+        || wait(roles.database.count("quorate.record WHERE kind = 'consultation' AND data IS NOT NULL"));
+    roles.follow(0);
+    roles.run(&place, "owner", &["doctor"]);
+    roles.follow(1);
+
+    roles.run(&place, "writer", &convene).expect(5).says("permission denied for table record");
+    assert_eq!(kept(), 2, "nothing is erased, and the run has not ended");
+    // Opening the ledger makes good what was left, and the owner may.
+    roles.run(&place, "owner", &["ledger", "gc"]).expect(0);
+    assert_eq!(kept(), 0);
+
+    roles.follow(2);
+    roles
+        .run(&place, "writer", &convene)
+        .expect(0)
+        .says("quorate:erasure_unfinished")
+        .says("their owner may");
+    assert_eq!(kept(), 0);
+    roles.run(&place, "owner", &["ledger", "gc"]).expect(0);
+    let verified = roles.run(&place, "reader", &["ledger", "verify"]).expect(0);
+    assert!(!verified.stderr.contains("warning["), "{}", verified.stderr);
+}

@@ -1,0 +1,55 @@
+//! The public example runtimes, run: they lie as data where `QUORATE_CONFORMANCE_DIR` says; where it says nothing,
+//! nothing is tested, and that is said.
+
+use crate::support::public;
+use public::{MANIFEST, quorate, repository};
+
+#[test]
+fn the_local_swarm_runs_with_its_role_files_and_a_cli() {
+    let Some(place) = repository("01-local-dev-swarm.yaml") else { return };
+    quorate(&place, &["check", MANIFEST]).expect(0);
+    let ran =
+        quorate(&place, &["run", MANIFEST, "--say", "@Reviewer and @MigrationWriter, please"]).expect(0);
+    for said in
+        ["Here is the reviewer of this repository.", "Here is the migration-writer of this repository."]
+    {
+        assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    }
+    let journal = place.read("repo/.runtime/swarm/conversation.md");
+    assert_eq!(journal.matches("=== TURN id=t_").count(), 3, "{journal}");
+    // Without them it says which are missing.
+    std::fs::remove_dir_all(place.path("repo/.claude")).expect("they are there");
+    quorate(&place, &["check", MANIFEST]).expect(1);
+}
+
+#[test]
+fn the_capability_routed_swarm_runs() {
+    let Some(place) = repository("04-capability-routed.yaml") else { return };
+    quorate(&place, &["check", MANIFEST]).expect(0);
+    let ran =
+        quorate(&place, &["run", MANIFEST, "--once", "--say", "The database schema needs a new column"])
+            .expect(0);
+    assert!(ran.stdout.contains("migration-writer  "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("\nreviewer  "), "{}", ran.stdout);
+}
+
+#[test]
+fn an_executor_of_somebody_elses_is_unknown() {
+    let Some(place) = repository("05-guilde-autonomous.yaml") else { return };
+    let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).expect(1).stdout;
+    assert!(said.contains("quorate:kind_unknown") && said.contains("in-process-mastra"), "{said}");
+    assert!(said.contains("the kinds are agent-cli, db-operator, inline, rubric, script"), "{said}");
+}
+
+#[test]
+fn what_needs_a_server_says_so() {
+    for example in ["02-guilde-bridge.yaml", "03-guilde-mixed.yaml"] {
+        let Some(place) = repository(example) else { return };
+        let said = quorate(&place, &["run", MANIFEST]).expect(5).stderr;
+        match cfg!(feature = "mcp") {
+            // Nobody has said where the server is.
+            true => assert!(said.contains("[mcp.guilde]"), "{said}"),
+            false => assert!(said.contains("--features mcp"), "{said}"),
+        }
+    }
+}

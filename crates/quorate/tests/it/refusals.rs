@@ -1,0 +1,263 @@
+//! Bad input through the real binary: each has its exit code and its code, and a wrong flag never looks like HOLD.
+
+use crate::support;
+use support::council::{COUNCIL, ships};
+use support::{Place, Ran};
+
+/// The one refusal that a command says, as `--format json` has it: code, line.
+#[track_caller]
+fn refused(ran: &Ran) -> (String, Option<u64>) {
+    let said = ran.json();
+    let all = said["diagnostics"].as_array().expect("diagnostics");
+    let refusals: Vec<_> = all.iter().filter(|one| one["severity"] == "refusal").collect();
+    assert_eq!(refusals.len(), 1, "{said}");
+    assert!(!refusals[0]["message"].as_str().expect("a message").is_empty());
+    (refusals[0]["code"].as_str().expect("a code").to_owned(), refusals[0]["line"].as_u64())
+}
+
+/// A review of `draft.md` that is refused, with its code, in every format; nothing is recorded.
+#[track_caller]
+fn check(place: &Place, arguments: &[&str], exit: i32, code: &str, line: Option<u64>) {
+    let with = |format| [&["review"], arguments, &["--format", format]].concat();
+    let ran = place.run(&with("json")).expect(exit);
+    assert_eq!(refused(&ran), (code.to_owned(), line));
+    assert!(place.run(&with("human")).expect(exit).says(code).stdout.is_empty());
+    for format in ["markdown", "sarif", "github"] {
+        place.run(&with(format)).expect(exit);
+    }
+    assert!(place.log().is_empty());
+}
+
+#[test]
+fn an_artifact_that_is_not_there_is_4() {
+    check(&Place::new(), &["nothing.md"], 4, "quorate:artifact_missing", None);
+    check(&Place::with("a.md", "text"), &["a.md/b.md"], 5, "quorate:artifact_unreadable", None);
+}
+
+#[test]
+fn an_artifact_that_cannot_be_judged_is_5() {
+    let place = Place::new();
+    for (name, bytes, code) in [
+        ("binary.bin", b"\x7fELF\0\0\0".to_vec(), "quorate:artifact_binary"),
+        ("nul.md", b"text\0text".to_vec(), "quorate:artifact_binary"),
+        ("latin1.md", b"caf\xe9".to_vec(), "quorate:artifact_binary"),
+        ("utf16.md", b"\xff\xfeh\0i\0".to_vec(), "quorate:artifact_binary"),
+        ("large.md", vec![b'a'; 2 * 1024 * 1024 + 1], "quorate:artifact_too_large"),
+    ] {
+        place.write(name, bytes);
+        check(&place, &[name], 5, code, None);
+    }
+    place.write("folder/a.md", "text");
+    check(&place, &["folder"], 5, "quorate:artifact_unreadable", None);
+    let ran =
+        place.run_given(&["review", "-", "--format", "json"], &vec![b'a'; 2 * 1024 * 1024 + 1]).expect(5);
+    assert_eq!(refused(&ran).0, "quorate:artifact_too_large");
+    let ran = place.run_given(&["review", "-", "--format", "json"], b"\xff\xfe").expect(5);
+    assert_eq!(refused(&ran).0, "quorate:artifact_binary");
+}
+
+#[test]
+fn the_largest_artifact_is_still_judged() {
+    let place = Place::scripted(&ships());
+    place.write("large.md", "word \n".repeat(2 * 1024 * 1024 / 6));
+    place.run(&["review", "large.md"]).expect(0);
+}
+
+#[test]
+fn a_broken_configuration_is_5_at_its_line() {
+    let place = Place::with("draft.md", "text");
+    let file = |from: &str, to: &str| {
+        assert!(COUNCIL.contains(from));
+        COUNCIL.replace(from, to)
+    };
+    for (council, code, line) in [
+        (file("adjudicator:", "adjudicator: ["), "quorate:syntax", Some(6)),
+        (format!("{COUNCIL}protocl: {{rounds: 2}}\n"), "quorate:council_invalid", Some(7)),
+        (file("builtin:evidence", "./prompts/evidence.md"), "quorate:prompt_missing", Some(4)),
+        (file("builtin:evidence", "builtin:evidnce"), "quorate:prompt_missing", Some(4)),
+        (
+            file("builtin:evidence", "builtin:evidence, context_refs: [./goals.md]"),
+            "quorate:context_missing",
+            Some(4),
+        ),
+        (file("id: evidence", "id: skeptic"), "quorate:council_invalid", Some(4)),
+        (format!("{COUNCIL}logging: {{redact_patterns: ['[']}}\n"), "quorate:pattern_invalid", Some(7)),
+        (
+            format!("{COUNCIL}runtime: {{type: gh_models, model: gpt-4o}}\n"),
+            "quorate:runtime_unsupported",
+            Some(7),
+        ),
+        (format!("{COUNCIL}runtime: {{type: lmstudio}}\n"), "quorate:runtime_unsupported", Some(7)),
+        (format!("{COUNCIL}runtime: {{type: telepathy}}\n"), "quorate:kind_unknown", Some(7)),
+        (format!("{COUNCIL}{COUNCIL}"), "quorate:syntax", Some(7)),
+        ("deliberators: []\n".to_owned(), "quorate:council_invalid", Some(1)),
+        (String::from("- a\n"), "quorate:council_invalid", Some(1)),
+    ] {
+        place.write("council.yaml", &council);
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(5);
+        let said = ran.json();
+        let found =
+            said["diagnostics"].as_array().expect("diagnostics").iter().any(|one| {
+                one["code"] == code && one["line"].as_u64() == line && one["file"] == "council.yaml"
+            });
+        assert!(found, "{code} at {line:?}: {said}");
+        place.run(&["sweep"]).expect(5);
+    }
+    place.write("council.yaml", b"\xff\xfe");
+    place.run(&["review", "draft.md"]).expect(5);
+}
+
+#[test]
+fn a_runtime_that_needs_http_says_what_to_use() {
+    let place = Place::with("draft.md", "text");
+    place.write("council.yaml", format!("{COUNCIL}runtime: {{type: lmstudio}}\n"));
+    place.run(&["review", "draft.md"]).expect(5).says("HTTP").says("agent-cli");
+}
+
+#[test]
+fn a_broken_host_file_is_5_at_its_line() {
+    let place = Place::with("draft.md", "text");
+    for (host, code, line) in [
+        ("\n[defaults\n", "quorate:syntax", 2),
+        ("[defaults\n", "quorate:syntax", 1),
+        ("\nledgr = \"x.db\"\n", "quorate:host_invalid", 2),
+        (
+            "[executors.a]\nkind = \"script\"\npath = \"nowhere.json\"\n[defaults]\nexecutor = \"a\"\n",
+            "quorate:executor_invalid",
+            3,
+        ),
+        (
+            "[executors.a]\nkind = \"agent-cli\"\ncommand = \"x\"\nflags = []\n[defaults]\nexecutor = \"a\"\n",
+            "quorate:executor_invalid",
+            4,
+        ),
+        ("[executors.a]\nkind = \"magic\"\n[defaults]\nexecutor = \"a\"\n", "quorate:kind_unknown", 2),
+        ("[executors.a]\nkind = \"rubric\"\ntimeout = \"soon\"\n", "quorate:duration", 3),
+        ("ledger = \"mysql://x\"\n", "quorate:host_invalid", 1),
+    ] {
+        place.write("quorate.toml", host);
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(5);
+        assert_eq!(refused(&ran), (code.to_owned(), Some(line)), "{host}");
+    }
+}
+
+#[test]
+fn what_is_named_and_unknown_is_refused() {
+    let place = Place::with("draft.md", "text");
+    check(&place, &["draft.md", "--executor", "nobody"], 5, "quorate:kind_unknown", None);
+    check(&place, &["draft.md", "--config", "nowhere.yaml"], 5, "quorate:config_missing", None);
+    place.write("folder/a", "");
+    place.run(&["review", "draft.md", "--config", "folder"]).expect(5);
+}
+
+#[test]
+fn a_wrong_flag_is_64_and_never_a_verdict() {
+    // C5
+    let place = Place::scripted(&ships());
+    for arguments in [
+        &["review"][..],
+        &["review", "draft.md", "draft.md"],
+        &["review", "draft.md", "--polcy", "seed"],
+        &["review", "draft.md", "--policy", "lenient"],
+        &["review", "draft.md", "--tier", "0"],
+        &["review", "draft.md", "--tier", "4"],
+        &["review", "draft.md", "--format", "xml"],
+        &["review", "draft.md", "--timeout", "soon"],
+        &["review", "draft.md", "--timeout", "0s"],
+        &["review", "draft.md", "--max-calls", "-1"],
+        &["review", "draft.md", "--max-calls", "many"],
+        &["sweep", "--since", "yesterday"],
+        &["sweep", "--jobs", "0"],
+        &["audit", "--verdict", "maybe"],
+        &["audit", "--since", "soon"],
+        &["override", "r", "--verdict", "incomplete", "--reason", "x"],
+        &["override", "r", "--verdict", "ship"],
+        &["show"],
+        &["check"],
+        &["reveiw", "draft.md"],
+        &[],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 64, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.is_empty(), "{arguments:?}: {}", ran.stdout);
+    }
+    assert_eq!(place.run(&["--help"]).code, 0);
+    assert_eq!(place.run(&["--version"]).code, 0);
+}
+
+#[test]
+fn every_command_teaches_by_example() {
+    let place = Place::new();
+    for command in [
+        "review",
+        "sweep",
+        "audit",
+        "runs",
+        "show",
+        "resume",
+        "replay",
+        "override",
+        "init",
+        "check",
+        "doctor",
+        "explain",
+        "completions",
+        "man",
+    ] {
+        let ran = place.run(&[command, "--help"]).expect(0);
+        assert!(
+            ran.stdout.contains("Example") && ran.stdout.contains(&format!("quorate {command}")),
+            "{command}: {}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn an_unknown_run_is_4_and_so_is_one_of_several() {
+    let place = Place::scripted(&ships());
+    for command in ["show", "replay", "resume"] {
+        place.run(&[command, "r0000"]).expect(4).says("quorate:run_unknown");
+    }
+    place.run(&["override", "r0000", "--verdict", "ship", "--reason", "x"]).expect(4);
+    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md"]).expect(0);
+    for command in ["show", "replay", "resume"] {
+        place.run(&[command, "r"]).expect(4).says("quorate:run_ambiguous");
+        place.run(&[command, "zzz"]).expect(4).says("quorate:run_unknown");
+        place.run(&[command, "' OR 1=1 --"]).expect(4).says("quorate:run_unknown");
+    }
+}
+
+#[test]
+fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
+    let place = Place::scripted(&ships());
+    place.write("file", "a file");
+    place.write("folder/a", "");
+    for ledger in ["file/ledger.db", "folder", "postgres://host/db"] {
+        place.run(&["review", "draft.md", "--ledger", ledger]).expect(5).says("quorate:ledger_unavailable");
+    }
+    for log in ["./folder", "./file/log.jsonl", "./file/deeper/log.jsonl"] {
+        place.write("council.yaml", format!("{COUNCIL}logging: {{log_path: {log}}}\n"));
+        place.run(&["review", "draft.md"]).expect(5).says("quorate:log_unwritable");
+    }
+    assert!(!place.path(".quorate").exists(), "nobody was asked");
+}
+
+#[test]
+fn a_file_that_is_no_ledger_is_not_made_into_one() {
+    let place = Place::scripted(&ships());
+    let draft = place.read("draft.md");
+    place.run(&["review", "draft.md", "--ledger", "draft.md"]).expect(5).says("quorate:ledger_unavailable");
+    assert_eq!(place.read("draft.md"), draft);
+    assert!(!place.path("aside").exists());
+}
+
+#[test]
+fn an_override_needs_a_verdict_to_stand_beside_and_a_reason() {
+    let place = Place::scripted(&ships());
+    place.run(&["review", "draft.md"]).expect(0);
+    let run = place.only_run();
+    place.run(&["override", &run, "--verdict", "hold", "--reason", "  "]).expect(64);
+    assert_eq!(place.log().len(), 1);
+}

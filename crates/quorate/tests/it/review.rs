@@ -1,0 +1,365 @@
+//! `quorate review` through the real binary: verdicts and exit codes, the JSON object, tiers, policies, executors,
+//! caps, and where council, ledger and log are looked for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::support;
+use serde_json::{Value, json};
+use support::Place;
+use support::council::{COUNCIL, ROSTER, ships, ships_but};
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[track_caller]
+fn has_keys(value: &Value, wanted: &[&str]) {
+    let there = keys(value);
+    let missing: Vec<_> = wanted.iter().filter(|key| !there.contains(**key)).collect();
+    assert!(missing.is_empty(), "{missing:?} are missing in {there:?}");
+}
+
+#[test]
+fn the_three_examples_get_the_three_verdicts() {
+    // C5, C8: without any configuration, verdict first
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let place = Place::new();
+    for (name, verdict, code) in [
+        ("launch-post.md", "REVISE", 1),
+        ("incident-report.md", "SHIP", 0),
+        ("pricing-promise.md", "HOLD", 2),
+    ] {
+        place.write(&format!("examples/{name}"), std::fs::read(examples.join(name)).unwrap());
+        let ran = place.run(&["review", &format!("examples/{name}")]).expect(code);
+        let first = ran.stdout.lines().next().unwrap_or_default();
+        assert!(first.starts_with(verdict) && first.contains(name), "{first}");
+        assert!(ran.stdout.contains("no model was asked"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains('\u{1b}'), "NO_COLOR");
+    }
+}
+
+#[test]
+fn the_json_object_has_every_key_of_the_interface() {
+    let place = Place::scripted(&ships_but(json!({
+        "r2/skeptic": {"would_block": true, "irreducible": false, "score": 2,
+            "findings": [{"quote": "Tuesday", "issue": "Which one?", "fix": "Give the date."}, {"quote": "Friday", "issue": "Nowhere."}]},
+    })));
+    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    has_keys(
+        &report,
+        &[
+            "run",
+            "verdict",
+            "exit",
+            "artifact",
+            "artifact_type",
+            "tier",
+            "policy",
+            "partial",
+            "reasoning",
+            "revision_brief",
+            "deliberators",
+            "adjudicator",
+            "findings",
+            "prior_verdicts_consulted",
+            "executor",
+            "model_asked",
+            "spent",
+            "notes",
+        ],
+    );
+    let id = report["run"].as_str().unwrap();
+    assert!(id.len() == 13 && id.starts_with('r'), "{id}");
+    assert_eq!(
+        (&report["verdict"], &report["exit"], &report["policy"]),
+        (&json!("SHIP"), &json!(0), &json!("seed/1"))
+    );
+    assert_eq!((&report["executor"], &report["model_asked"]), (&json!("scripted"), &json!(false)));
+    let seats = report["deliberators"].as_array().unwrap();
+    assert_eq!(seats.iter().map(|seat| seat["id"].as_str().unwrap()).collect::<Vec<_>>(), ROSTER);
+    for seat in seats {
+        has_keys(seat, &["id", "round1", "round2", "counted"]);
+        has_keys(&seat["round1"], &["status", "answer"]);
+        assert_eq!((&seat["round2"]["status"], &seat["counted"]), (&json!("answered"), &json!("round2")));
+    }
+    has_keys(&report["adjudicator"], &["status", "answer"]);
+    assert_eq!(report["spent"]["calls"], 9);
+    // X9: what is quoted is looked up, and what is not there is said to be ungrounded
+    let findings = report["findings"].as_array().unwrap();
+    has_keys(&findings[0], &["by", "line", "column", "quote", "issue", "fix", "grounded"]);
+    assert_eq!(
+        (&findings[0]["line"], &findings[0]["column"], &findings[0]["grounded"]),
+        (&json!(1), &json!(22), &json!(true))
+    );
+    assert_eq!((&findings[1]["line"], &findings[1]["grounded"]), (&Value::Null, &json!(false)));
+}
+
+#[test]
+fn stdout_is_data_and_stderr_is_talk() {
+    let place = Place::scripted(&ships());
+    place.write("council.yaml", format!("{COUNCIL}logging: {{archive_dir: ./archive}}\n"));
+    let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(0);
+    assert_eq!(ran.json()["verdict"], "SHIP");
+    ran.says("quorate:field_without_effect");
+    for format in ["human", "markdown", "github"] {
+        let ran = place.run(&["review", "draft.md", "--format", format]).expect(0);
+        assert!(!ran.stdout.contains("field_without_effect"), "{format}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn standard_input_is_a_draft_like_any_other() {
+    let place = Place::scripted(&ships());
+    let ran = place.run_given(
+        &["review", "-", "--type", "memo", "--format", "json"],
+        "From a pipe: ünïcode.\n".as_bytes(),
+    );
+    let report = ran.expect(0).json();
+    assert_eq!((&report["artifact"], &report["artifact_type"]), (&json!("-"), &json!("memo")));
+    let run = report["run"].as_str().unwrap();
+    place.run(&["replay", run]).expect(0);
+    // What was piped in is gone, and the ledger has it.
+    place.answers(&ships_but(json!({"adjudicate": {"$fail": "down"}})));
+    let stopped = place.run_given(&["review", "-", "--format", "json"], b"Again.\n").expect(3).json();
+    place.answers(&ships_but(json!({"adjudicate": {"$fail": "down"}})));
+    place.run(&["resume", stopped["run"].as_str().unwrap()]).expect(3);
+}
+
+#[test]
+fn escape_sequences_of_a_draft_do_not_reach_the_terminal() {
+    let place = Place::new();
+    place.write(
+        "draft.md",
+        "We will \u{1b}]0;owned\u{7}never\u{1b}[2J raise \u{202e}prices, guaranteed, for ever.\n",
+    );
+    for format in ["human", "markdown", "github", "sarif", "json"] {
+        let ran = place.run(&["review", "draft.md", "--format", format]);
+        assert!(!ran.stdout.contains(['\u{1b}', '\u{7}']), "{format}: {:?}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_is_not_seen_in_a_draft_is_shown() {
+    let place = Place::new();
+    let hidden =
+        ['\u{85}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}', '\u{3164}', '\u{e0041}', '\u{202e}'];
+    let all: String = hidden.iter().collect();
+    place.write("draft.md", format!("We will never{all} raise prices, guaranteed, for ever{all}.\n"));
+    for format in ["human", "markdown", "github", "sarif", "json"] {
+        let ran = place.run(&["review", "draft.md", "--format", format]);
+        assert!(!ran.stdout.contains(hidden), "{format}: {:?}", ran.stdout);
+        assert!(!ran.stderr.contains(hidden), "{format}: {:?}", ran.stderr);
+    }
+    let json = place.run(&["review", "draft.md", "--format", "json"]).json();
+    assert!(json.to_string().contains('\u{200b}'), "JSON keeps its values: {json}");
+}
+
+#[test]
+fn a_named_file_is_always_reviewed_and_tiered_obeys() {
+    // C6, C5: a skip never looks like SHIP
+    let place = Place::scripted(&ships());
+    place.write(
+        "council.yaml",
+        format!("{COUNCIL}tier_rules:\n  tier_1: {{post: ['*.post.md']}}\n  tier_2: {{note: ['notes/*']}}\n  tier_3: {{brief: ['briefs/*']}}\n"),
+    );
+    for (name, kind, tier) in [
+        ("a.post.md", "post", 1),
+        ("notes/a.md", "note", 2),
+        ("briefs/a.md", "brief", 3),
+        ("b.md", "unclassified", 2),
+    ] {
+        place.write(name, format!("About {name}.\n"));
+        let report = place.run(&["review", name, "--format", "json"]).expect(0).json();
+        assert_eq!((&report["artifact_type"], &report["tier"]), (&json!(kind), &json!(tier)));
+    }
+    let skipped = place.run(&["review", "notes/a.md", "--tiered", "--format", "json"]).expect(6);
+    assert_eq!(skipped.stdout, "", "there is no report");
+    skipped.says("tier 2");
+    assert_eq!(place.run(&["review", "notes/a.md", "--tiered", "--tier", "1"]).code, 0);
+    assert_eq!(place.run(&["review", "a.post.md", "--tiered", "--tier", "2"]).code, 6);
+    assert_eq!(place.run(&["review", "a.post.md", "--tiered"]).code, 0);
+}
+
+#[test]
+fn one_in_five_is_the_same_one_however_the_path_is_written() {
+    // C6: by path and content, nothing else
+    let place = Place::scripted(&ships());
+    place.write("council.yaml", format!("{COUNCIL}tier_rules:\n  tier_3: {{brief: ['briefs/*']}}\n"));
+    let mut codes = Vec::new();
+    for number in 0..12 {
+        let name = format!("briefs/{number}.md");
+        place.write(&name, format!("Brief {number}.\n"));
+        let code = place.run(&["review", &name, "--tiered"]).code;
+        assert!(code == 0 || code == 6, "{code}");
+        codes.push(code);
+        if number < 4 {
+            let absolute = place.path(&name).to_str().unwrap().to_owned();
+            for other in [format!("./{name}"), format!("briefs/../{name}"), absolute] {
+                assert_eq!(place.run(&["review", &other, "--tiered"]).code, code, "{other}");
+            }
+            assert_eq!(place.run_in("briefs", &["review", &format!("{number}.md"), "--tiered"]).code, code);
+        }
+    }
+    assert!(codes.contains(&6), "{codes:?}");
+}
+
+#[test]
+fn policies_differ_where_they_should() {
+    // C3
+    let one_block = ships_but(json!({"r2/skeptic": {"would_block": true, "irreducible": false}}));
+    let dissent = ships_but(json!({"r2/skeptic": {"would_block": false, "irreducible": true}}));
+    for (answers, seed, strict) in [(one_block, 0, 1), (dissent, 0, 2), (ships(), 0, 0)] {
+        let place = Place::scripted(&answers);
+        place.run(&["review", "draft.md"]).expect(seed);
+        let report = place
+            .run(&["review", "draft.md", "--policy", "strict", "--format", "json"])
+            .expect(strict)
+            .json();
+        assert_eq!(report["policy"], "strict/1");
+        place.write(
+            "council.yaml",
+            COUNCIL.replace("builtin:adjudicator}", "builtin:adjudicator, verdict_policy: strict}"),
+        );
+        place.run(&["review", "draft.md"]).expect(strict);
+        place.run(&["review", "draft.md", "--policy", "seed"]).expect(seed);
+    }
+}
+
+#[test]
+fn the_executor_is_the_flag_then_the_runtime_then_the_default() {
+    // C11
+    let place = Place::scripted(&ships());
+    place.write(
+        "holds.json",
+        ships_but(json!({"adjudicate": {"verdict": "HOLD", "reasoning": "No."}})).to_string(),
+    );
+    let toml = place.read("quorate.toml");
+    place.write(
+        "quorate.toml",
+        format!("{toml}[executors.holder]\nkind = \"script\"\npath = \"holds.json\"\n"),
+    );
+    let executor = |arguments: &[&str]| {
+        let report = place.review(arguments);
+        (report["executor"].clone(), report["verdict"].clone())
+    };
+    assert_eq!(executor(&["draft.md"]), (json!("scripted"), json!("SHIP")));
+    place.write("council.yaml", format!("{COUNCIL}runtime: {{type: script, path: holds.json}}\n"));
+    assert_eq!(executor(&["draft.md"]).1, "HOLD");
+    assert_eq!(executor(&["draft.md", "--executor", "scripted"]), (json!("scripted"), json!("SHIP")));
+    assert_eq!(executor(&["draft.md", "--executor", "rubric"]).0, "rubric");
+}
+
+#[test]
+fn a_cap_on_calls_stops_a_run_that_a_larger_one_takes_on() {
+    // X8: a resumed run goes on from what was spent
+    let place = Place::scripted(&ships());
+    let report = place.run(&["review", "draft.md", "--max-calls", "5", "--format", "json"]).expect(3).json();
+    assert_eq!((&report["verdict"], &report["spent"]["calls"]), (&json!("INCOMPLETE"), &json!(5)));
+    let run = report["run"].as_str().unwrap();
+    let still = place.run(&["resume", run, "--max-calls", "8", "--format", "json"]).expect(3).json();
+    assert_eq!(still["spent"]["calls"], 8);
+    let done = place.run(&["resume", run, "--max-calls", "9", "--format", "json"]).expect(0).json();
+    assert_eq!((&done["verdict"], &done["spent"]["calls"]), (&json!("SHIP"), &json!(9)));
+    assert_eq!(place.run(&["review", "draft.md", "--max-calls", "0"]).code, 3);
+}
+
+#[test]
+fn a_deadline_is_one_for_all_attempts_of_a_member() {
+    // X4, X5
+    let place = Place::scripted(&ships_but(
+        json!({"r1/evidence": {"$timeout": true}, "r2/evidence": {"$timeout": true}}),
+    ));
+    let report =
+        place.run(&["review", "draft.md", "--timeout", "400ms", "--format", "json"]).expect(0).json();
+    assert_eq!(report["deliberators"][2]["round1"]["status"], "timed_out");
+    assert_eq!(
+        (&report["partial"], &report["deliberators"][2]["counted"]),
+        (&json!(true), &json!("missing"))
+    );
+    assert!(report["notes"].to_string().contains("evidence"), "X12: {}", report["notes"]);
+}
+
+#[test]
+fn a_council_is_found_up_to_the_workspace_and_no_further() {
+    // INTERFACES, M10: a council.yaml further up could be anybody's
+    let place = Place::scripted(&ships());
+    let three = COUNCIL.replace("  - {id: strategy, prompt: builtin:strategy}\n", "");
+    place.write("council.yaml", &three);
+    place.write("texts/deep/draft.md", "A draft.\n");
+    let seats = |report: &Value| report["deliberators"].as_array().unwrap().len();
+    assert_eq!(seats(&place.review(&["texts/deep/draft.md"])), 3);
+    assert!(place.path(".quorate/ledger.db").is_file(), "beside the configuration");
+    let report = place.run_in("texts/deep", &["review", "draft.md", "--format", "json"]).expect(0).json();
+    assert_eq!(seats(&report), 3, "from the artifact up");
+
+    let outside = Place::with("council.yaml", three);
+    outside.write("inner/draft.md", "A draft.\n");
+    let report = outside.run_in("inner", &["review", "draft.md", "--format", "json"]).json();
+    assert_eq!(seats(&report), 4, "without quorate.toml the working directory is the workspace");
+    assert!(outside.path("inner/.quorate/ledger.db").is_file());
+}
+
+#[test]
+fn the_ledger_is_the_flag_then_the_variable_then_the_host_file() {
+    let place = Place::scripted(&ships());
+    place.write("quorate.toml", format!("ledger = \"from-host.db\"\n{}", place.read("quorate.toml")));
+    place.run(&["review", "draft.md"]).expect(0);
+    assert!(place.path("from-host.db").is_file());
+    let ran =
+        place.command(&["review", "draft.md"]).env("QUORATE_LEDGER", "from-variable.db").output().unwrap();
+    assert!(ran.status.success() && place.path("from-variable.db").is_file());
+    let mut command = place.command(&["review", "draft.md", "--ledger", "deep/from-flag.db"]);
+    assert!(command.env("QUORATE_LEDGER", "nowhere.db").output().unwrap().status.success());
+    assert!(place.path("deep/from-flag.db").is_file() && !place.path("nowhere.db").exists());
+    assert!(!place.path(".quorate").exists());
+}
+
+#[test]
+fn the_log_is_where_the_council_says() {
+    // INTERFACES: relative to the file that says it
+    let place = Place::scripted(&ships());
+    place.write("editorial/council.yaml", format!("{COUNCIL}logging: {{log_path: ../logs/council.jsonl}}\n"));
+    place.run(&["review", "draft.md", "--config", "editorial/council.yaml"]).expect(0);
+    assert_eq!(place.read("logs/council.jsonl").lines().count(), 1);
+    assert!(place.path("editorial/.quorate/ledger.db").is_file());
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |name: &str| std::fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("editorial/.quorate"), 0o700);
+    assert_eq!(place.read("editorial/.quorate/.gitignore"), "*\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+    let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    place.review(&["draft.md"]);
+    let run = place.only_run();
+    place.write("playbooks/there.md", "");
+    let told = |said: &str| said.contains("neither a file nor a directory") || said.contains("regular file");
+    for (name, arguments) in [
+        ("draft.md", &["review", "draft.md"][..]),
+        ("council.yaml", &["review", "other.md"]),
+        ("ASSEMBLY.md", &["check", "ASSEMBLY.md"]),
+        ("proof.json", &["ledger", "check-proof", "proof.json"]),
+        ("export.jsonl", &["ledger", "import", "export.jsonl"]),
+    ] {
+        let _ = std::fs::remove_file(place.path(name));
+        let made = std::process::Command::new("mkfifo").arg(place.path(name)).status().expect("mkfifo");
+        assert!(made.success());
+        place.write("other.md", "Another text.\n");
+        let ran = place.run(arguments);
+        assert!([4, 5].contains(&ran.code), "{name}: {ran:?}");
+        assert!(told(&ran.stderr) || told(&ran.stdout), "{name}: {ran:?}");
+        std::fs::remove_file(place.path(name)).expect("it is there");
+    }
+    // What reads a whole folder passes over it, and what a shell hands over may be a pipe.
+    let made = std::process::Command::new("mkfifo").arg(place.path("playbooks/pipe.md")).status();
+    assert!(made.expect("mkfifo").success());
+    place.run(&["check", "."]);
+    assert!(place.run(&["show", &run]).stdout.contains(&run));
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", "exec \"$0\" review <(echo 'The meeting moved to Tuesday at ten.')", support::QUORATE]);
+    let reviewed = shell.current_dir(place.root()).env("NO_COLOR", "1").output().expect("bash");
+    assert!(reviewed.status.code().is_some_and(|code| code <= 2), "{reviewed:?}");
+}

@@ -1,0 +1,176 @@
+//! Runtimes at their limits, as whoever runs them meets them: the time of a run, hooks at its end, turns that are too
+//! long, names that are misspelt, files as other systems write them.
+#![cfg(unix)]
+
+use std::time::{Duration, Instant};
+
+use crate::support;
+use serde_json::Value;
+use support::Place;
+
+/// A swarm whose member is a shell script that says something.
+fn swarm(script: &str, more: &str) -> Place {
+    let place = Place::with("member.sh", format!("cat > asked\n{script}\n"));
+    place.write(
+        "swarm.yaml",
+        format!(
+            "schema: agentruntimes/v1
+kind: MultiAgentRuntime
+id: talk
+participants:
+  - {{id: writer, executor: agent-cli, displayName: Writer, config: {{command: /bin/sh, args: [member.sh]}}}}
+substrate: {{kind: file, path: talk.md}}
+{more}"
+        ),
+    );
+    place
+}
+
+const MENTION: &str = "dispatcher: {kind: mention}\n";
+
+fn turns(place: &Place) -> Vec<Value> {
+    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).expect(0).json();
+    log["turns"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_run_ends_when_its_time_is_spent_and_the_next_one_goes_on() {
+    // X8
+    let place = swarm("[ -e quick ] || sleep 600; echo yes", MENTION);
+    place.write("quorate.toml", "[budget]\nwall = \"2s\"\n");
+    let began = Instant::now();
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--format", "json"]).expect(3);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let ran = ran.json();
+    assert_eq!(
+        (&ran["over"], &ran["interrupted"]["unheard"][0]),
+        (&Value::Bool(true), &Value::from("writer"))
+    );
+    place
+        .run(&["run", "swarm.yaml", "--watch"])
+        .expect(3)
+        .says("the time of this run is spent (`[budget] wall`)");
+    place.write("quick", "");
+    place.run(&["run", "swarm.yaml"]).expect(0).says("1 turn appended");
+    assert_eq!(turns(&place).len(), 2);
+}
+
+#[test]
+fn a_hook_at_the_end_has_the_time_that_it_was_given() {
+    // K9
+    let hooks =
+        "hooks: {onTurnEnd: {command: /bin/sh, args: [-c, 'sleep 4; echo >> ended'], timeout_ms: 9000}}\n";
+    let place = swarm("echo yes", &format!("{MENTION}{hooks}"));
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).expect(0);
+    assert!(place.path("ended").exists(), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("failed"), "{}", ran.stderr);
+    let hooks = hooks.replace("sleep 4", "sleep 400").replace("9000", "3000");
+    let place = swarm("echo yes", &format!("{MENTION}{hooks}"));
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--events", "events.jsonl"]).expect(0);
+    ran.says("the hook onTurnEnd failed");
+    assert!(place.read("events.jsonl").contains("\"hook.failed\""));
+}
+
+#[test]
+fn a_turn_has_at_most_256_kib() {
+    let place = swarm("head -c 300000 /dev/zero | tr '\\0' x", MENTION);
+    let long = format!("@Writer {}", "y".repeat(256 * 1024 - 8));
+    place.write("long.txt", format!("{long}z"));
+    let refused = place.run_given(&["say", "swarm.yaml", "-"], format!("{long}z").as_bytes()).expect(5);
+    refused.says("quorate:turn_refused").says("262145 bytes; a turn has at most 262144");
+    assert!(!place.path("talk.md").exists());
+    place.run_given(&["say", "swarm.yaml", "-"], long.as_bytes()).expect(0);
+    let ran = place.run(&["run", "swarm.yaml"]).expect(3);
+    ran.says("writer has not answered").says("at most 262144");
+    // What somebody wrote into the file by hand is shown as far as a turn goes.
+    let by_hand = format!(
+        "{}\n=== TURN id=t_1 participant=eve ts=2046-05-18T18:23:12Z ===\n@Writer {}\n",
+        place.read("talk.md"),
+        "w".repeat(400_000)
+    );
+    place.write("talk.md", by_hand);
+    place.run(&["run", "swarm.yaml"]).expect(3);
+    let asked = place.read("asked");
+    assert!(asked.contains("[the rest is left out: the turn has 400008 bytes]"));
+    assert_eq!(asked.matches('w').count() / 1000, 262, "as much as a turn has");
+}
+
+#[test]
+fn a_misspelt_mention_is_told() {
+    // K4
+    let place = swarm("echo yes", MENTION);
+    let said = place.run(&["say", "swarm.yaml", "@writter, and @[Writer]!"]).expect(0);
+    said.says("`@writter` mentions nobody; did you mean `@Writer`?");
+    said.says("`@[Writer]` mentions nobody; did you mean `@Writer`?");
+    let ran = place.run(&["run", "swarm.yaml"]).expect(0);
+    ran.says("nobody answers").says("`@writter` mentions nobody; did you mean `@Writer`?");
+    assert!(
+        !place
+            .run(&["say", "swarm.yaml", "@Writer, mail me@writter.org"])
+            .expect(0)
+            .stderr
+            .contains("did you mean")
+    );
+}
+
+#[test]
+fn roles_are_read_as_other_systems_write_them() {
+    // K9
+    let place = swarm("echo yes", MENTION);
+    place.write("ws/roles/BO.MD", "\u{feff}---\ntitle: x\n---\nYou are Bo.\n");
+    let manifest = place.read("swarm.yaml").replace("displayName", "role: ../roles/BO.MD, displayName");
+    place.write("ws/team/swarm.yaml", manifest);
+    place.write("ws/team/member.sh", place.read("member.sh"));
+    std::os::unix::fs::symlink(place.path("ws"), place.path("link")).unwrap();
+    for root in [".", "..", "../../ws", "../../link"] {
+        let mut command = place.command(&["run", "swarm.yaml", "--root", root, "--say", "@Writer?"]);
+        let ran = command.current_dir(place.path("ws/team")).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        if root == "." {
+            assert_eq!(ran.status.code(), Some(5), "{said}");
+            assert!(said.contains("`--root` names a wider workspace"), "{said}");
+            continue;
+        }
+        assert_eq!(ran.status.code(), Some(0), "{root}: {said}");
+        assert!(!said.contains("role_not_a_file"), "{said}");
+        let asked = place.read("ws/team/asked");
+        assert!(
+            asked.contains("\nYou are Bo.\n") && !asked.contains("title: x") && !asked.contains('\u{feff}'),
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn what_a_runtime_records_is_counted() {
+    let place = swarm("echo yes", MENTION);
+    place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).expect(0);
+    let stats = place.run(&["ledger", "stats", "--format", "json"]).expect(0).json();
+    let count = |key: &str| stats[key].as_u64().unwrap();
+    assert_eq!((count("conversations"), count("runs")), (1, 0));
+    assert!(count("conversation_records") >= 2, "{stats}");
+    assert_eq!(stats["recent"]["records"], stats["records"], "all of them are new: {stats}");
+    assert!(stats["recent"]["bytes"].as_u64() > Some(0), "{stats}");
+    let doctor = place.run(&["doctor"]);
+    assert!(doctor.stdout.contains("and 1 conversation in"), "{}", doctor.stdout);
+}
+
+#[test]
+fn several_first_starts_at_once_wait_for_each_other() {
+    for _ in 0..5 {
+        let place = swarm("echo yes", MENTION);
+        let names = ["a", "b", "c", "d"];
+        for name in names {
+            let own = place
+                .read("swarm.yaml")
+                .replace("id: talk\n", &format!("id: {name}\n"))
+                .replace("talk.md", name);
+            place.write(&format!("{name}.yaml"), own.replace("path: ", "path: said-"));
+        }
+        let started = names.map(|name| place.start(&["run", &format!("{name}.yaml"), "--say", "@Writer?"]));
+        for child in started {
+            support::finish(child).expect(0);
+        }
+        place.run(&["ledger", "verify"]).expect(0);
+    }
+}

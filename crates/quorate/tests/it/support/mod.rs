@@ -1,0 +1,216 @@
+//! A directory of its own for a test, and the binary run in it with nothing of the surroundings but PATH.
+
+#![allow(dead_code, unreachable_pub, reason = "not every set of features uses all of it")]
+
+pub mod assembly;
+pub mod console;
+pub mod council;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+pub mod playbooks;
+#[cfg(feature = "postgres")]
+#[path = "../../../../quorate-ledger/tests/it/postgres/support.rs"]
+pub mod postgres;
+pub mod public;
+pub mod records;
+pub mod shell;
+pub mod transcript;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary under test.
+pub const QUORATE: &str = env!("CARGO_BIN_EXE_quorate");
+
+/// Nothing that is tested takes so long.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// A directory that a test has to itself.
+pub struct Place {
+    dir: TempDir,
+}
+
+/// What a run of the binary came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code; 128 and the signal's number where a signal ended it.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { dir: TempDir::with_prefix("quorate-").expect("a directory") }
+    }
+
+    /// With a file already in it.
+    pub fn with(name: &str, text: impl AsRef<[u8]>) -> Place {
+        let place = Place::new();
+        place.write(name, text);
+        place
+    }
+
+    pub fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file and the directories above it.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        if let Some(above) = path.parent() {
+            std::fs::create_dir_all(above).expect("directories");
+        }
+        std::fs::write(&path, text).expect("a file that can be written");
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The lines of the log that lies beside the ledger; none where there is none.
+    pub fn log(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path(".quorate/council_log.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        self.command_in("", arguments)
+    }
+
+    /// The binary with the arguments, about to be started in a directory below.
+    pub fn command_in(&self, below: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(QUORATE);
+        command
+            .args(arguments)
+            .current_dir(self.path(below))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.root())
+            .env("USER", "ada")
+            .env("NO_COLOR", "1")
+            // What a test writes into its place is the test's own; `tests/trust.rs` takes this away.
+            .env("QUORATE_TRUST", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        finish(self.start(arguments))
+    }
+
+    pub fn run_in(&self, below: &str, arguments: &[&str]) -> Ran {
+        finish(self.command_in(below, arguments).spawn().expect("the binary runs"))
+    }
+
+    /// With bytes on standard input.
+    pub fn run_given(&self, arguments: &[&str], stdin: &[u8]) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("the binary runs");
+        let mut pipe = child.stdin.take().expect("it is piped");
+        // A binary that refuses before it has read everything closes the pipe.
+        let _ = pipe.write_all(stdin);
+        drop(pipe);
+        finish(child)
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().expect("the binary runs")
+    }
+
+    /// A review's JSON, whatever its verdict.
+    pub fn review(&self, arguments: &[&str]) -> Value {
+        let arguments: Vec<&str> =
+            ["review"].iter().chain(arguments).chain(&["--format", "json"]).copied().collect();
+        self.run(&arguments).json()
+    }
+
+    /// The runs of the ledger here, newest first.
+    pub fn runs(&self) -> Vec<Value> {
+        self.run(&["runs", "--limit", "1000", "--format", "json"]).expect(0).json()["runs"]
+            .as_array()
+            .expect("a list")
+            .clone()
+    }
+
+    /// The id of the one run of the ledger here.
+    pub fn only_run(&self) -> String {
+        let runs = self.runs();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs[0]["run"].as_str().expect("an id").to_owned()
+    }
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Ran {
+        use std::os::unix::process::ExitStatusExt as _;
+        let signalled = || 128 + output.status.signal().unwrap_or(0);
+        Ran {
+            code: output.status.code().unwrap_or_else(signalled),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+
+    /// Holds it against an exit code.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard output as one JSON object, with nothing beside it.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}\nstdout: {}\nstderr: {}", self.stdout, self.stderr))
+    }
+
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Ran {
+        assert!(
+            self.stderr.contains(text),
+            "`{text}` is not said\nstdout: {}\nstderr: {}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+}
+
+/// The output of a child that was started here. One that hangs is killed, and that shows in its code.
+pub fn finish(child: Child) -> Ran {
+    let id = Pid::from_child(&child);
+    let (ended, watch) = std::sync::mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if watch.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(id, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().expect("it ends");
+    drop(ended);
+    watchdog.join().expect("the watchdog ends");
+    Ran::of(output)
+}
+
+/// Waits until something holds, which is soon.
+#[track_caller]
+pub fn until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let stop = Instant::now() + limit;
+    while !holds() {
+        assert!(Instant::now() < stop, "{what} did not come about within {limit:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

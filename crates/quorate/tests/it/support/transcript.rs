@@ -1,0 +1,103 @@
+//! Conversations, read by readers of the tests' own: what the binary says of them is held against this.
+
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+
+use serde_json::Value;
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+use crate::support::Place;
+use crate::support::records::wait;
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    pub id: String,
+    pub participant: String,
+    pub content: String,
+    /// The turn that it answers, as its stamp has it.
+    pub answers: Option<String>,
+    /// The state that its stamp has.
+    pub state: Option<Value>,
+}
+
+impl Turn {
+    fn stamped(mut self, stamp: &Value) -> Turn {
+        self.answers = stamp["trigger"].as_str().map(str::to_owned);
+        self.state = stamp.get("state").cloned();
+        self
+    }
+}
+
+/// The turns of the journal `talk.md`. One that was cut off is none.
+pub fn journal(place: &Place) -> Vec<Turn> {
+    let text = std::fs::read_to_string(place.path("talk.md")).unwrap_or_default();
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let header = line.strip_prefix("=== TURN id=").and_then(|rest| rest.strip_suffix(" ==="));
+        if let Some(header) = header {
+            let mut words = header.split(' ');
+            let (id, participant) = (words.next(), words.next());
+            let participant = participant.and_then(|word| word.strip_prefix("participant="));
+            let (Some(id), Some(participant)) = (id, participant) else { panic!("a header: {line}") };
+            let turn = Turn {
+                id: id.to_owned(),
+                participant: participant.to_owned(),
+                content: String::new(),
+                answers: None,
+                state: None,
+            };
+            let note = lines.next_if(|line| line.starts_with("<!-- quorate: "));
+            turns.push(match note {
+                Some(note) => turn.stamped(&of_note(note)["stamp"]),
+                None => turn,
+            });
+        } else if line.starts_with("<!-- quorate: ") {
+            assert_eq!(of_note(line)["torn"], true, "{line}");
+            turns.pop();
+        } else if let Some(turn) = turns.last_mut() {
+            turn.content.push_str(line);
+            turn.content.push('\n');
+        } else {
+            panic!("text before the first turn: {line}");
+        }
+    }
+    for turn in &mut turns {
+        turn.content = turn.content.trim_end_matches('\n').to_owned();
+    }
+    turns
+}
+
+fn of_note(line: &str) -> Value {
+    let json = line.strip_prefix("<!-- quorate: ").and_then(|rest| rest.strip_suffix(" -->"));
+    serde_json::from_str(json.expect("a note ends")).expect("a note is JSON")
+}
+
+/// The turns of the database `talk.db`.
+pub fn database(place: &Place) -> Vec<Turn> {
+    let path = place.path("talk.db");
+    if !path.is_file() {
+        return Vec::new();
+    }
+    wait(async {
+        let url = format!("sqlite://{}", path.display());
+        let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
+        let query = sqlx::query("SELECT id, participant, content, stamp FROM turn ORDER BY n");
+        let rows = query.fetch_all(&mut connection).await.expect("it answers");
+        let turn = |row: &sqlx::sqlite::SqliteRow| {
+            let stamp: Option<String> = row.get("stamp");
+            let turn = Turn {
+                id: row.get("id"),
+                participant: row.get("participant"),
+                content: row.get("content"),
+                answers: None,
+                state: None,
+            };
+            match stamp {
+                Some(stamp) => turn.stamped(&serde_json::from_str(&stamp).expect("a stamp is JSON")),
+                None => turn,
+            }
+        };
+        rows.iter().map(turn).collect()
+    })
+}
