@@ -28,8 +28,10 @@ impl Violation {
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let next = self.seed + 1;
-        let again =
-            format!("QUORATE_SEEDS={}..{next} cargo test -p quorate-testkit --test simulation", self.seed);
+        let again = format!(
+            "QUORATE_SEEDS={}..{next} cargo test -p quorate-testkit --test it -- simulation::",
+            self.seed
+        );
         write!(f, "seed {}: {}\nto run it again: {again}", self.seed, self.what)
     }
 }

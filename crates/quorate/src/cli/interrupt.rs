@@ -1,11 +1,8 @@
-//! Ctrl-C, SIGTERM, and SIGHUP, which is the end of the terminal. The first one drops what is under way, which ends its members, and the run stays resumable; the
-//! command then closes what it has open. The next one, and any that comes while the command opens or closes something,
-//! ends the process at once.
+//! Ctrl-C, SIGTERM, and SIGHUP, which is the end of the terminal. The first one drops what is under way, which ends its
+//! members, and the run stays resumable; the command then closes what it has open. The next one, and any that comes while
+//! the command opens or closes something, ends the process at once.
 
 use std::future::Future;
-
-#[cfg(unix)]
-use super::exit::Exit;
 
 /// The command was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +17,10 @@ pub(super) fn hear() {
 
 /// From now on a signal is how the command is meant to end, as with a server: the process then ends with the exit code of what
 /// is done, also where the signal comes while the command ends by itself.
+#[cfg(feature = "mcp")]
 pub(super) fn is_how_it_ends() {
     #[cfg(unix)]
-    watch::END.store(Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
+    watch::END.store(super::exit::Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Runs to the end or to an interruption.

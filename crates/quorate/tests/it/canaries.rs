@@ -1,12 +1,13 @@
 //! Canaries (X10): a thousand secrets of 25 kinds are put wherever something comes in, everything is run, and then they are
 //! looked for wherever something has come out. They are in no file but the user's own, and were not shown.
-#[cfg(feature = "mcp")]
+
 mod secrets;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::support;
+#[cfg(feature = "mcp")]
 use crate::support::mcp as client;
 use crate::support::playbooks::workspace;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,10 +1,11 @@
 //! One manifest over each substrate: whatever keeps the conversation, the same turns come of it, and what dispatches and
 //! answers is untouched.
-use crate::support;
-#[cfg(feature = "mcp")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support;
+#[cfg(feature = "mcp")]
 use crate::support::mcp as client;
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;

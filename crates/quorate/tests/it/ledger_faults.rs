@@ -8,7 +8,7 @@
 mod council;
 mod disk;
 mod errors;
-mod kills;
+mod killed;
 mod media;
 mod points;
 mod power;

@@ -214,7 +214,7 @@ impl Drop for Told {
         if std::thread::panicking() {
             eprintln!(
                 "to run it again: QUORATE_PLAYBOOK_SEED={} QUORATE_PLAYBOOK_KILLS={KILLS_EACH} \
-                 cargo test -p quorate --test playbook_crash -- killed",
+                 cargo test -p quorate --test it -- playbook_crash::killed",
                 self.0
             );
         }

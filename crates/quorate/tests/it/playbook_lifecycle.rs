@@ -92,7 +92,7 @@ impl Drop for Told {
         if std::thread::panicking() {
             let (seed, next) = (self.0, self.0 + 1);
             eprintln!(
-                "to run it again: QUORATE_SEEDS={seed}..{next} cargo test -p quorate --test playbook_lifecycle"
+                "to run it again: QUORATE_SEEDS={seed}..{next} cargo test -p quorate --test it -- playbook_lifecycle::"
             );
             eprintln!("seed {seed}");
         }

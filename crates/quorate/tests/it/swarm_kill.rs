@@ -78,7 +78,7 @@ impl Drop for Told {
         if std::thread::panicking() {
             eprintln!(
                 "to run it again: QUORATE_SWARM_SEED={} QUORATE_SWARM_KILLS={KILLS_EACH} \
-                 cargo test -p quorate --test swarm_kill -- killed",
+                 cargo test -p quorate --test it -- swarm_kill::killed",
                 self.0
             );
         }

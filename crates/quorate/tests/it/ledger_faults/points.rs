@@ -101,7 +101,7 @@ pub(crate) struct Repeat<T: Display>(pub(crate) T, pub(crate) &'static str);
 impl<T: Display> Drop for Repeat<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("to run it again: {} cargo test -p quorate --test ledger_faults -- {}", self.0, self.1);
+            eprintln!("to run it again: {} cargo test -p quorate --test it -- {}", self.0, self.1);
         }
     }
 }
