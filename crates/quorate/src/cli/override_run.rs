@@ -20,7 +20,7 @@ use crate::service::{overriding, runs};
     after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\""
 )]
 pub(super) struct Arguments {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     /// What the person decides

@@ -147,7 +147,7 @@ struct Propose {
 
 #[derive(Debug, Args)]
 struct Emit {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::service::{replay, runs};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate replay r7k2")]
 pub(super) struct Arguments {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     /// How it is printed

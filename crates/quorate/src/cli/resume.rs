@@ -31,7 +31,7 @@ use crate::service::{convene, resume};
     after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30"
 )]
 pub(super) struct Arguments {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     /// How the verdict is printed

@@ -18,7 +18,7 @@ use crate::service::stop::{Class, Stop};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate show r7k2\n  quorate show r7k2 --format markdown | pbcopy")]
 pub(super) struct Arguments {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     /// How it is printed

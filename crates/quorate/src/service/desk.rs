@@ -29,6 +29,9 @@ use super::stop::{Stop, chain};
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
 use own::Own;
 
+/// Names the run that was opened last, wherever a run is named.
+pub const LATEST: &str = "latest";
+
 /// An opened ledger and log.
 pub struct Desk {
     /// The surroundings.
@@ -183,11 +186,16 @@ impl Desk {
         Ok(indexed)
     }
 
-    /// The run that an id or a unique prefix of one names.
+    /// The run that an id, a unique prefix of one, or [`LATEST`] names.
     ///
     /// # Errors
     /// When there is none, or several.
     pub async fn find(&self, prefix: &str) -> Result<Run, Stop> {
+        if prefix == LATEST
+            && let Some(run) = self.store.runs(1).await?.pop()
+        {
+            return Ok(run);
+        }
         match self.store.find(prefix).await? {
             Found::One(run) => Ok(run),
             Found::Several(some) => {

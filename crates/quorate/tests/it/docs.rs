@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::console;
-use console::Part;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
@@ -16,23 +15,12 @@ fn run_document(path: &Path, folder: &str) -> usize {
     let text = std::fs::read_to_string(path).unwrap();
     let dir = tempfile::tempdir().unwrap();
     copy(&root().join("examples"), &dir.path().join("examples"));
-    let mut count = 0;
-    for part in console::parts(&text) {
-        match part {
-            Part::File { path, text } => {
-                let file = dir.path().join(folder).join(path);
-                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-                std::fs::write(file, text).unwrap();
-            }
-            Part::Console(block) => {
-                for said in console::run(&block, &dir.path().join(folder)) {
-                    console::compare(&path.display().to_string(), &said);
-                    count += 1;
-                }
-            }
-        }
+    let parts = console::parts(&text);
+    let all = console::run(&parts, &dir.path().join(folder));
+    for said in &all {
+        console::compare(&path.display().to_string(), said);
     }
-    count
+    all.len()
 }
 
 fn copy(from: &Path, to: &Path) {

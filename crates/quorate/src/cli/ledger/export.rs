@@ -26,7 +26,7 @@ use crate::service::stop::Stop;
     after_help = "Examples:\n  quorate ledger export > ledger.jsonl\n  quorate ledger export --run r7k2 --out run.jsonl\n  quorate ledger export --since 30d --format csv > records.csv"
 )]
 pub(in crate::cli) struct Arguments {
-    /// This run alone: its id, or the beginning of it; may be given several times
+    /// This run alone: its id, the beginning of it, or `latest`; may be given several times
     #[arg(long = "run", value_name = "RUN")]
     runs: Vec<String>,
     /// What came after a checkpoint (its size, `ledger/<n>`, a note's file) or since a time (7d, 2026-05-18)

@@ -17,7 +17,7 @@ use crate::service::runs;
     after_help = "Examples:\n  quorate ledger hold r7k2 --reason \"claim 2026-14\"\n  quorate ledger hold --list"
 )]
 pub(in crate::cli) struct Arguments {
-    /// The run's id, or the beginning of it; a conversation's stream by its whole name
+    /// The run's id, the beginning of it, or `latest`; a conversation's stream by its whole name
     #[arg(value_name = "RUN", required_unless_present = "list")]
     run: Option<String>,
     /// Why
@@ -34,7 +34,7 @@ pub(in crate::cli) struct Arguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate ledger release r7k2")]
 pub(in crate::cli) struct ReleaseArguments {
-    /// The run's id, or the beginning of it; a conversation's stream by its whole name
+    /// The run's id, the beginning of it, or `latest`; a conversation's stream by its whole name
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]

@@ -22,7 +22,7 @@ use crate::service::stop::{Class, Stop};
     after_help = "Examples:\n  quorate ledger prove r7k2 > proof.json\n  quorate ledger prove r7k2m9q4xa1bc/5 > proof.json"
 )]
 pub(in crate::cli) struct Arguments {
-    /// A record (`<run>/<n>`), or a run: its id, or the beginning of it
+    /// A record (`<run>/<n>`), or a run: its id, the beginning of it, or `latest`
     #[arg(value_name = "RECORD|RUN")]
     what: String,
     #[command(flatten)]

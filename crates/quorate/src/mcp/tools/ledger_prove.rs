@@ -18,7 +18,7 @@ pub(super) struct LedgerProve;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// A record (`<run>/<n>`), or a run: its id, or the beginning of it
+    /// A record (`<run>/<n>`), or a run: its id, the beginning of it, or `latest`
     what: String,
 }
 

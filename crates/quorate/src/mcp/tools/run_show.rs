@@ -18,7 +18,7 @@ pub(super) struct RunShow;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     run: String,
 }
 

@@ -1,20 +1,24 @@
-//! What Markdown shows: files, and commands with their output. The commands are run and the output is compared.
+//! What Markdown shows: files, and commands with their output. A document is run from its beginning to its end in one shell,
+//! as somebody would who pastes its blocks in their order, and what it shows of the output is compared.
 //!
-//! A fenced block whose info string has a path as its second word is a file. In a ```console block a line `$ command`
-//! is run by sh; what stands below it is its output, in which `[..]` stands for anything on a line and a line `...` for
-//! any lines. `RUN` stands for the newest run's id. Commands that build or test this project (`cargo …`, `scripts/…`)
-//! are not run from here.
-
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+//! - A fenced block whose info string has a path as its second word is a file, for the directory where the document begins.
+//! - In an ```sh block each line is a command; a ```text block right below it is what the last one says. A block ```sh no-run
+//!   needs something that is not here. In a ```console block `$ command` stands above its own output, as in a terminal.
+//! - In output a line `...` stands for any lines and `…` for anything on a line. What differs from run to run (ids, keys, hashes,
+//!   times, ports) is shown as it was once and compared by its form.
+//! - Commands that build or test this project (`cargo …`, `scripts/…`) are not run from here.
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 
 /// A fenced block that means something here.
 pub enum Part {
     /// A file.
     File { path: String, text: String },
-    /// Commands that are run one after the other, in one shell.
+    /// Commands.
     Console(Vec<Shown>),
 }
 
@@ -38,43 +42,71 @@ pub struct Said<'s> {
 pub fn parts(markdown: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut lines = markdown.lines().enumerate();
-    while let Some((_, line)) = lines.next() {
-        let Some(info) = line.strip_prefix("```") else { continue };
-        let block = lines.by_ref().take_while(|(_, line)| line.trim_end() != "```");
+    // Whether nothing stands between the line and the commands that were shown last.
+    let mut right_below = false;
+    while let Some((at, line)) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else {
+            right_below &= line.trim().is_empty();
+            continue;
+        };
+        let block: Vec<(usize, &str)> =
+            lines.by_ref().take_while(|(_, line)| line.trim_end() != "```").collect();
+        let was_right_below = std::mem::replace(&mut right_below, info == "sh");
         match info.split_whitespace().collect::<Vec<_>>().as_slice() {
-            ["console"] => parts.push(Part::Console(commands(block))),
+            ["console"] => parts.push(Part::Console(console(&block))),
+            ["sh"] => parts.push(Part::Console(block.iter().map(|(at, line)| shown(line, *at)).collect())),
+            ["text"] => {
+                if let (true, Some(Part::Console(commands))) = (was_right_below, parts.last_mut()) {
+                    let last = commands.last_mut().unwrap_or_else(|| panic!("line {at}: no command"));
+                    last.output = block.iter().map(|(_, line)| (*line).to_owned()).collect();
+                }
+            }
+            [_, "no-run"] => {}
             [_, path] => parts.push(Part::File {
                 path: (*path).to_owned(),
-                text: block.flat_map(|(_, line)| [line, "\n"]).collect(),
+                text: block.iter().flat_map(|(_, line)| [*line, "\n"]).collect(),
             }),
-            _ => block.for_each(drop),
+            _ => {}
         }
     }
     parts
 }
 
-fn commands<'t>(lines: impl Iterator<Item = (usize, &'t str)>) -> Vec<Shown> {
+fn shown(command: &str, at: usize) -> Shown {
+    Shown { command: command.to_owned(), output: Vec::new(), line: at + 1 }
+}
+
+fn console(lines: &[(usize, &str)]) -> Vec<Shown> {
     let mut commands: Vec<Shown> = Vec::new();
     for (at, line) in lines {
         match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => {
-                commands.push(Shown { command: command.to_owned(), output: Vec::new(), line: at + 1 });
-            }
-            (None, Some(shown)) => shown.output.push(line.to_owned()),
+            (Some(command), _) => commands.push(shown(command, *at)),
+            (None, Some(shown)) => shown.output.push((*line).to_owned()),
             (None, None) => panic!("line {}: output before any command", at + 1),
         }
     }
     commands
 }
 
-/// Runs the commands of a block in a directory, with the built binary first on PATH.
-pub fn run<'s>(block: &'s [Shown], dir: &Path) -> Vec<Said<'s>> {
-    let mut script = PRELUDE.to_owned();
+/// Runs a document in a directory, with the built binary first on PATH.
+pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<Said<'s>> {
+    let mut script = String::new();
     let mut run = Vec::new();
-    for shown in block {
-        if let Some(command) = runnable(&shown.command) {
-            script.push_str(&format!("s=$?; printf '\\001\\n'; (exit $s)\n{command}\n"));
-            run.push(shown);
+    for part in parts {
+        match part {
+            Part::File { path, text } => {
+                let path = dir.join(path);
+                let (folder, path) = (path.parent().expect("a folder").display(), path.display());
+                script.push_str(&format!("mkdir -p '{folder}'\ncat > '{path}' <<'{HERE}'\n{text}{HERE}\n"));
+            }
+            Part::Console(block) => {
+                for shown in block {
+                    if let Some(command) = runnable(&shown.command) {
+                        script.push_str(&format!("s=$?; printf '\\001\\n'; (exit $s)\n{command}\n"));
+                        run.push(shown);
+                    }
+                }
+            }
         }
     }
     let said = sh(&script, dir);
@@ -82,6 +114,8 @@ pub fn run<'s>(block: &'s [Shown], dir: &Path) -> Vec<Said<'s>> {
     assert_eq!(outputs.len(), run.len(), "{said}");
     run.into_iter().zip(outputs).map(|(shown, output)| Said { shown, output: output.to_owned() }).collect()
 }
+
+const HERE: &str = "END_OF_THE_FILE_THAT_IS_SHOWN";
 
 /// Holds what a command said against what is shown, if anything is shown.
 pub fn compare(document: &str, said: &Said<'_>) {
@@ -98,18 +132,12 @@ pub fn compare(document: &str, said: &Said<'_>) {
     }
 }
 
-const PRELUDE: &str = r#"newest() { quorate runs --limit 1 --format json | sed -n 's/.*"run": *"\([^"]*\)".*/\1/p' | head -n 1; }
-"#;
-
 /// What sh is to run for a command that is shown; `None` where it is not run from here.
 fn runnable(command: &str) -> Option<String> {
     let command = command.split("  #").next().unwrap_or(command).trim();
     let command = command.replace("cargo run --release -- ", "quorate ");
-    if ["scripts/", "cargo ", "git clone"].iter().any(|start| command.starts_with(start)) {
-        return None;
-    }
-    let words = command.split(' ').map(|word| if word == "RUN" { "\"$(newest)\"" } else { word });
-    Some(words.collect::<Vec<_>>().join(" "))
+    let is_ours = ["scripts/", "cargo ", "git clone"].iter().any(|start| command.starts_with(start));
+    (!is_ours && !command.is_empty()).then_some(command)
 }
 
 fn matches(expected: &[&str], actual: &[&str]) -> bool {
@@ -123,7 +151,12 @@ fn matches(expected: &[&str], actual: &[&str]) -> bool {
 }
 
 fn line_matches(expected: &str, actual: &str) -> bool {
-    let pieces: Vec<&str> = expected.split("[..]").collect();
+    fits(expected, actual) || fits(&by_form(expected), &by_form(actual))
+}
+
+/// Whether a line is what is expected, with anything in place of each `…`.
+fn fits(expected: &str, actual: &str) -> bool {
+    let pieces: Vec<&str> = expected.split('…').collect();
     let [first, middle @ .., last] = &pieces[..] else { return expected == actual };
     let Some(mut rest) = actual.strip_prefix(first) else { return false };
     for piece in middle {
@@ -133,6 +166,34 @@ fn line_matches(expected: &str, actual: &str) -> bool {
         }
     }
     rest.ends_with(last)
+}
+
+/// A line with a mark for each thing that differs from run to run, and one blank for several.
+fn by_form(line: &str) -> String {
+    static FORMS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"(?x) (?<time> \d{4}-\d\d-\d\d (?: [T\ ] \d\d:\d\d (?: :\d\d (?: \.\d+ )? )? Z? )? )
+                 | (?<port> 127\.0\.0\.1:\d+ )
+                 | (?<blank> \ {2,} | ─+ )
+                 | (?<key> \+ [0-9a-f]{8} \+ [A-Za-z0-9+/]{44} )
+                 | (?<id> \b [ort]_? [0-9a-hjkmnp-tv-z]{6} (?: [0-9a-hjkmnp-tv-z]{6} )? \b )
+                 | (?<mixed> \b [A-Za-z0-9]{8,} )",
+        )
+        .expect("a pattern")
+    });
+    let mark = |found: &Captures<'_>| {
+        let text = &found[0];
+        let mixed = || text.contains(char::is_numeric) && text.contains(char::is_alphabetic);
+        match () {
+            () if found.name("time").is_some() => "TIME".to_owned(),
+            () if found.name("port").is_some() => "PORT".to_owned(),
+            () if found.name("key").is_some() => "KEY".to_owned(),
+            () if found.name("blank").is_some() => text.chars().take(1).collect(),
+            () if found.name("id").is_some() || mixed() => "ID".to_owned(),
+            () => text.to_owned(),
+        }
+    };
+    FORMS.replace_all(line, mark).into_owned()
 }
 
 fn sh(script: &str, dir: &Path) -> String {
