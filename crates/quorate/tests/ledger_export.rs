@@ -340,7 +340,7 @@ fn an_export_comes_back_as_it_was() {
     let shown = |place: &Place| place.run(&["show", &run, "--format", "json"]).expect(0).json();
     assert_eq!(shown(&ours)["verdict"], shown(&place)["verdict"]);
     ours.run(&["replay", &run]).expect(0);
-    for command in [&["resume", &run][..], &["override", &run, "--verdict", "ship", "--reason", "x"]] {
+    for command in [&["resume", &run][..], &["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "x"]] {
         ours.run(command).expect(5).says("quorate:run_imported");
     }
     let back = ours.run(&["ledger", "export", "--run", &run]).expect(0).stdout;
