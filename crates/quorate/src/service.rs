@@ -18,6 +18,7 @@ pub mod fingerprint;
 pub mod fmt;
 pub mod follow;
 pub mod host;
+pub mod identity;
 pub mod init;
 pub mod keys;
 pub mod ledger;

@@ -31,6 +31,7 @@ const ERROR: u8 = 2;
 struct Open {
     first: Told,
     last_ms: i64,
+    /// What its outcome says. What a person decided beside that stands in the span of the override.
     verdict: Option<String>,
 }
 
@@ -62,8 +63,8 @@ pub(super) async fn write(
             written.records += 1;
             written.signatures += told.signers.len() as u64;
             let (run, at_ms) = (told.head.run.clone(), told.at_ms);
-            let verdict =
-                told.data.as_ref().and_then(|data| data.get("verdict")?.as_str()).map(str::to_owned);
+            let outcome = told.data.as_ref().filter(|_| told.head.kind == Kind::Outcome.as_str());
+            let verdict = outcome.and_then(|data| data.get("verdict")?.as_str()).map(str::to_owned);
             match open.get_mut(&run) {
                 None => {
                     open.insert(run, Open { first: told, last_ms: at_ms, verdict: None });

@@ -45,8 +45,21 @@ pub struct Fact {
     pub has_data: bool,
     /// The keys that signed it.
     pub signers: Vec<KeyId>,
-    /// What the run came to, where this record says so.
+    /// What the run came to, where this record is its outcome.
     pub verdict: Option<String>,
+    /// What a person decided beside that, where this record is an override.
+    pub decided: Option<Decided>,
+}
+
+/// A person's decision, as an override says it. It takes nothing away from the outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// What the person decided.
+    pub verdict: String,
+    /// Who.
+    pub by: Option<String>,
+    /// What the council had come to, as the override says.
+    pub council: Option<String>,
 }
 
 /// Why a proof proves nothing.
@@ -129,8 +142,8 @@ fn fact(
     {
         return Err("none of the signers that were asked for signed it".to_owned());
     }
-    let verdict = [Kind::Outcome, Kind::Override].iter().any(|kind| checked.head.kind == kind.as_str());
-    let verdict = if verdict { checked.data.as_ref().and_then(came_to) } else { None };
+    let of = |kind: Kind| checked.data.as_ref().filter(|_| checked.head.kind == kind.as_str());
+    let (verdict, decided) = (of(Kind::Outcome).and_then(came_to), of(Kind::Override).and_then(decided));
     Ok(Fact {
         run: checked.head.run,
         n: checked.head.n,
@@ -140,6 +153,7 @@ fn fact(
         has_data: checked.data.is_some(),
         signers: checked.signers,
         verdict,
+        decided,
     })
 }
 
@@ -148,6 +162,12 @@ fn came_to(data: &serde_json::Map<String, Json>) -> Option<String> {
     let word = data.get("verdict").and_then(Json::as_str);
     let result = || data.get("decision")?.get("result")?.as_str();
     word.or_else(result).map(str::to_owned)
+}
+
+/// What an override says.
+fn decided(data: &serde_json::Map<String, Json>) -> Option<Decided> {
+    let text = |key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
+    Some(Decided { verdict: text("verdict")?, by: text("by"), council: text("council_verdict") })
 }
 
 /// The keys of signers that came with a file, and those that whoever checks has.

@@ -21,8 +21,8 @@ pub struct Message {
     pub message: String,
     /// To whom.
     pub to: To,
-    /// Whether its author still objects to something.
-    pub objection: bool,
+    /// Whether its author objects to something; `None` where it does not say, which takes nothing back.
+    pub objection: Option<bool>,
     /// Whether its author has nothing to add.
     pub pass: bool,
 }
@@ -38,7 +38,7 @@ pub fn schema() -> Json {
                 "type": ["string", "array", "null"], "items": {"type": "string"},
                 "description": "\"*\" for everybody in reach, or the ids of members"
             },
-            "objection": {"type": ["boolean", "null"], "description": "true while you object to something"},
+            "objection": {"type": ["boolean", "null"], "description": "true while you object to something; false takes back what you objected to"},
             "pass": {"type": ["boolean", "null"], "description": "true if you have nothing to add"}
         }
     })
@@ -49,8 +49,8 @@ impl Message {
     pub fn read(answer: &Json) -> Option<Message> {
         let object = answer.as_object()?;
         let flag = |key| match present(object, key) {
-            None => Some(false),
-            Some(value) => value.as_bool(),
+            None => Some(None),
+            Some(value) => value.as_bool().map(Some),
         };
         let named = |ids: Vec<String>| match ids.iter().any(|id| id == "*") {
             true => To::All,
@@ -68,7 +68,7 @@ impl Message {
             message: present(object, "message")?.as_str()?.trim().to_owned(),
             to,
             objection: flag("objection")?,
-            pass: flag("pass")?,
+            pass: flag("pass")?.unwrap_or_default(),
         })
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Case {
     pub(crate) run: Name,
     /// The time of the event that is taken, in milliseconds since the Unix epoch.
     pub(crate) now_ms: i64,
-    locks: Locks,
+    pub(crate) locks: Locks,
     subject: Option<Subject>,
 }
 

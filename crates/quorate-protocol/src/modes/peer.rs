@@ -3,6 +3,7 @@
 
 mod conduct;
 mod log;
+mod objections;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,11 @@ use crate::rules::{self, aggregate};
 use crate::{Apply, Fact, FactKind, Json, Name, Part, PartKind};
 use conduct::{Conduct, Ends};
 use log::{Log, Said};
+use objections::Objections;
+
+/// How many ids that a message could not reach its sender is told, and how many characters of each.
+const IDS: usize = 10;
+const ID: usize = 64;
 
 /// The mode's state.
 pub(super) struct Peer {
@@ -29,8 +35,7 @@ pub(super) struct Peer {
     refused: usize,
     /// Whose message of this round was not delivered, and why: they are told.
     refusals: BTreeMap<usize, String>,
-    /// Who has objected, and has not said since that it does not any more.
-    objecting: BTreeSet<usize>,
+    objections: Objections,
     /// Rules of the host's own that are applied to the log at its end, from this one on.
     closing: Option<usize>,
     ended_by: &'static str,
@@ -48,7 +53,7 @@ impl Peer {
             log: Log::default(),
             refused: 0,
             refusals: BTreeMap::new(),
-            objecting: BTreeSet::new(),
+            objections: Objections::default(),
             closing: None,
             ended_by: "",
             synthesis: serde_json::Map::new(),
@@ -93,7 +98,14 @@ impl Peer {
                 ));
                 book.violated();
                 self.refused += 1;
-                self.refusals.insert(seat, format!("{} is out of your reach", quoted(&out_of_reach)));
+                self.refusals.insert(
+                    seat,
+                    format!(
+                        "{} {} out of your reach",
+                        quoted(&out_of_reach),
+                        if out_of_reach.len() == 1 { "is" } else { "are" }
+                    ),
+                );
                 let data = json!({
                     "candidate": self.candidate(member),
                     "code": "out_of_reach",
@@ -137,7 +149,9 @@ impl Peer {
         // Whoever gave no output has agreed to nothing (X5).
         let all = |holds: fn(&Message) -> bool| self.heard.iter().all(|one| one.as_ref().is_some_and(holds));
         let ended_by = match &self.conduct.ends {
-            Ends::NoNewObjections if all(|one| !one.objection) => Some(aggregate::NO_NEW_OBJECTIONS),
+            Ends::NoNewObjections if all(|one| one.objection != Some(true)) => {
+                Some(aggregate::NO_NEW_OBJECTIONS)
+            }
             Ends::AllPass if all(|one| one.pass) => Some(aggregate::ALL_PASS),
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Ends::ByRule(kind) => {
@@ -192,8 +206,7 @@ impl Peer {
     }
 
     fn also(&self, case: &Case, ending: &mut Ending) {
-        let objecting: Vec<&str> = self.objecting.iter().map(|seat| &*case.member(*seat).id).collect();
-        ending.also.insert("objecting".into(), json!(objecting));
+        self.objections.write(case, &self.log, &self.conduct, ending);
         ending.also.insert("rounds".into(), json!(self.round));
         ending.also.insert("endedBy".into(), json!(self.ended_by));
         ending.also.insert("topology".into(), json!(self.conduct.topology_word()));
@@ -210,12 +223,8 @@ impl Mode for Peer {
 
     fn store(&mut self, seat: usize, answer: Option<&Json>) {
         self.heard[seat] = answer.and_then(Message::read);
-        // Whoever gives no answer takes no objection back (X5).
-        match self.heard[seat].as_ref().map(|message| message.objection) {
-            Some(true) => drop(self.objecting.insert(seat)),
-            Some(false) => drop(self.objecting.remove(&seat)),
-            None => {}
-        }
+        let says = self.heard[seat].as_ref().and_then(|message| message.objection);
+        self.objections.hear(seat, self.round, says);
     }
 
     fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
@@ -294,7 +303,8 @@ impl Mode for Peer {
                 // A locked message reaches nobody (P2).
                 None => {
                     self.refused += 1;
-                    self.refusals.insert(seat, "it touches what nobody here may say".to_owned());
+                    let said = self.heard[seat].as_ref().map_or("", |message| &message.message);
+                    self.refusals.insert(seat, touches(case, said));
                 }
             }
         }
@@ -322,8 +332,23 @@ fn ends(output: &Json) -> Result<bool, String> {
     }
 }
 
+/// Ids as their sender is told them: so many, each cut short. They are the sender's words, and may be anything.
 fn quoted(ids: &[String]) -> String {
-    ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+    let cut =
+        |id: &String| format!("`{}`", id.chars().filter(|c| !c.is_control()).take(ID).collect::<String>());
+    let named: Vec<String> = ids.iter().take(IDS).map(cut).collect();
+    match ids.len().saturating_sub(IDS) {
+        0 => named.join(", "),
+        more => format!("{}, and {more} more", named.join(", ")),
+    }
+}
+
+/// Why a message does not reach anybody that a lock holds back: by text the trait can be named.
+fn touches(case: &Case, said: &str) -> String {
+    match case.locks.check(said).first() {
+        Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.locked),
+        None => "it comes near to what nothing said here may touch".to_owned(),
+    }
 }
 
 /// Every text in what a rule of the host's own gives, names of fields included (L1). Written as JSON, an escaped line

@@ -105,6 +105,8 @@ pub(super) struct Voting {
     /// What the votes as cast come to, and the rule that says so; `None` is the majority of V5.
     decided: Option<(Ruling, Option<usize>)>,
     stands: Option<bool>,
+    /// The last rule that was asked when missing votes counted as no; it may come after the one that decided.
+    furthest: Option<usize>,
     concluded: bool,
 }
 
@@ -134,6 +136,7 @@ impl Voting {
             count: Count { at: 0, as_no: false },
             decided: None,
             stands: None,
+            furthest: None,
             concluded: false,
         }
     }
@@ -156,6 +159,7 @@ impl Voting {
     fn go_on(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
         let rules = &case.setup.rules;
         while let Some(rule) = rules.get(self.count.at) {
+            self.furthest = self.furthest.max(self.count.as_no.then_some(self.count.at));
             let later = &rules[self.count.at + 1..];
             let poll = self.poll(case, later, self.count.as_no.then_some(Vote::No));
             match rules::built_in(&rule.kind) {

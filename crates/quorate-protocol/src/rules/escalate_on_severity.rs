@@ -45,7 +45,7 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rolled> {
     let said = |text: fn(&Advice) -> &str| match own.filter(|own| !text(own).is_empty()) {
         None => of_children(text, 0),
         Some(own) if own.severity == severity => text(own).to_owned(),
-        Some(own) => [&*of_children(text, severity), text(own)].join("\n").trim().to_owned(),
+        Some(own) => [&*of_children(text, own.severity + 1), text(own)].join("\n").trim().to_owned(),
     };
     Some(Rolled {
         advice: Advice {

@@ -138,7 +138,7 @@ fn a_severity_keeps_its_reason_on_the_way_up() {
     let sitting = tree::run(&nodes, &rules, |_| 0);
     tree::agrees(&nodes, &rules, &sitting);
     let rollup = &sitting.outcome()["rollup"];
-    assert_eq!((&rollup["severity"], &rollup["concern"]), (&10.into(), &"c10\nc1".into()));
+    assert_eq!((&rollup["severity"], &rollup["concern"]), (&10.into(), &"c10\nc4\nc1".into()));
 }
 
 #[test]

@@ -373,8 +373,9 @@ fn equals_know_each_other_and_what_became_of_what_they_said() {
         text.split_once("Your message of round 1 was not delivered: ").map(|(_, why)| why.to_owned())
     };
     assert_eq!(told(&sitting, "round2/p0"), None);
-    assert_eq!(told(&sitting, "round2/p1").as_deref(), Some("`p2`, `nobody` is out of your reach."));
-    assert_eq!(told(&sitting, "round2/p2").as_deref(), Some("it touches what nobody here may say."));
+    assert_eq!(told(&sitting, "round2/p1").as_deref(), Some("`p2`, `nobody` are out of your reach."));
+    let locked = format!("it touches `{}`, which nothing said here may touch.", oracle::LOCKED);
+    assert_eq!(told(&sitting, "round2/p2"), Some(locked));
     // One takes its objection back, one repeats it, and one gives no answer any more.
     sitting.answer("round2/p0", says("Fine.", json!("*"), false));
     sitting.answer("round2/p1", says("Still ornate.", json!("*"), true));
@@ -384,4 +385,51 @@ fn equals_know_each_other_and_what_became_of_what_they_said() {
         sitting.absent(&format!("round3/p{seat}"));
     }
     assert_eq!(sitting.outcome()["objecting"], json!(["p1", "p2"]));
+}
+
+#[test]
+fn an_objection_stands_until_it_is_taken_back() {
+    // P1
+    let talk = Talk { until: Until::NoNewObjections, written: None, ..plain(3, Vec::new()) };
+    let mut sitting = Sitting::open(&setup(&talk), "r", "Which style?");
+    for (seat, objection) in [(0, json!(true)), (1, json!(true)), (2, Json::Null)] {
+        let says = json!({"message": format!("m{seat}"), "objection": objection});
+        sitting.answer(&format!("round1/p{seat}"), says);
+    }
+    // One takes it back, and nobody has said anything since; one only passes.
+    sitting.answer("round2/p0", json!({"message": "", "objection": false, "pass": true}));
+    sitting.answer("round2/p1", json!({"message": "", "pass": true}));
+    sitting.answer("round2/p2", json!({"message": "", "pass": true}));
+    let outcome = sitting.outcome();
+    assert_eq!((&outcome["endedBy"], &outcome["objecting"]), (&json!("no-new-objections"), &json!(["p1"])));
+    let of = |member: &str, taken_back: bool| json!({"member": member, "round": 1, "takenBack": taken_back, "answered": false});
+    assert_eq!(outcome["objections"], json!([of("p0", true), of("p1", false)]));
+}
+
+#[test]
+fn an_objection_is_answered_by_what_reaches_its_author() {
+    let mut setup = sitting::setup(Mode::Peer, Request::Peer { rounds: Some(2) });
+    setup.members = (0..3).map(|seat| sitting::member(&name(seat))).collect();
+    setup.rules = vec![sitting::rule("log", "aggregate", None, json!({"topology": "star", "hub": "p0"}))];
+    let mut sitting = Sitting::open(&setup, "r", "Which style?");
+    for seat in 0..3 {
+        sitting.answer(&format!("round1/p{seat}"), json!({"message": "No.", "objection": true}));
+    }
+    sitting.answer("round2/p0", json!({"message": "Why?", "addressedTo": ["p1"], "objection": true}));
+    sitting.answer("round2/p1", json!({"message": "So.", "objection": false}));
+    sitting.answer("round2/p2", json!({"message": "", "objection": false}));
+    let objections = sitting.outcome()["objections"].clone();
+    let answered = objections.as_array().expect("a list").iter().map(|one| one["answered"] == json!(true));
+    assert_eq!(answered.collect::<Vec<_>>(), [false, true, false], "{objections}");
+}
+
+#[test]
+fn a_sender_is_told_of_so_many_ids() {
+    let talk = Talk { written: Some(2), ..plain(2, Vec::new()) };
+    let mut sitting = Sitting::open(&setup(&talk), "r", "Which style?");
+    let ids: Vec<String> = (0..2_000).map(|n| format!("{n}{}", "x".repeat(500))).collect();
+    sitting.answer("round1/p0", json!({"message": "Hello.", "addressedTo": ids}));
+    sitting.answer("round1/p1", json!({"message": "Hello."}));
+    let task = &sitting.out["round2/p0"].task;
+    assert!(task.contains("and 1990 more are out of your reach") && task.len() < 3_000, "{task}");
 }

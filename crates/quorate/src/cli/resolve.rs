@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 enum Shape {
     /// For people
     Human,
-    /// The merged manifest, as a root of its own
+    /// The merged manifest, as a root of its own to be put where its leaf stands
     Yaml,
     /// One JSON object
     Json,
@@ -64,7 +64,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let text = match &arguments.explain {
         None => match arguments.format {
             Shape::Human => render::resolve::human(&view, terminal.stdout),
-            Shape::Yaml => render::resolve::yaml(&view),
+            Shape::Yaml => match view.alone() {
+                Ok(alone) => render::resolve::yaml(&view, &alone),
+                Err(stop) => return stopped(&stop, format, terminal),
+            },
             Shape::Json => render::resolve::json(&view),
         },
         Some(field) => {

@@ -24,7 +24,7 @@ pub struct Environment {
     pub users: Vec<u32>,
     /// What may be done that a file of a workspace names.
     pub trust: Trust,
-    /// Who is at work, for overrides.
+    /// Who is at work: the account that the process runs under.
     pub user: String,
     /// What time it is.
     pub clock: Arc<dyn Clock>,

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::convene;
 use super::desk::Desk;
+use super::identity;
 use super::report::Report;
 use super::signer::Whose;
 use super::stop::{Class, Stop};
@@ -15,20 +16,33 @@ use super::stop::{Class, Stop};
 /// How often it is tried.
 const TRIES: usize = 50;
 
+/// A person's decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Decision<'a> {
+    /// What the person decides.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: &'a str,
+    /// Who it is; `None` is the Git identity.
+    pub by: Option<&'a str>,
+}
+
 /// Records that a person decided otherwise, and why.
 ///
 /// # Errors
-/// When nothing is decided yet, the reason is empty, or the ledger fails.
-pub async fn override_run(desk: &Desk, run: &Name, verdict: Verdict, reason: &str) -> Result<Report, Stop> {
+/// When nothing is decided yet, the reason is empty, nothing says who decides, or the ledger fails.
+pub async fn override_run(desk: &Desk, run: &Name, decision: Decision<'_>) -> Result<Report, Stop> {
+    let Decision { verdict, reason, by } = decision;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("say why with `--reason`: the next review learns from it");
         return Err(Stop::new(Class::Usage, codes::USAGE, body));
     }
+    let by = identity::decider(&desk.environment, by).await?;
     desk.may_write()?;
     // Somebody else who decides at the same time may be faster.
     for _ in 0..TRIES {
-        match decide(desk, run, verdict, reason).await {
+        match decide(desk, run, verdict, reason, &by).await {
             Err(Undecided::Moved) => {}
             Err(Undecided::Stopped(stop)) => return Err(stop),
             Ok(()) => {
@@ -53,7 +67,7 @@ impl<E: Into<Stop>> From<E> for Undecided {
     }
 }
 
-async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str) -> Result<(), Undecided> {
+async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str, by: &str) -> Result<(), Undecided> {
     let mut history = desk.history_left(run).await?;
     if convene::is_assembly(&history) {
         let body =
@@ -73,7 +87,7 @@ async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str) -> Resu
     let data = quorate_kernel::consultation::object(json!({
         "verdict": verdict.as_str(),
         "reason": redactor.redact(reason.trim()).0,
-        "by": desk.environment.user,
+        "by": redactor.redact(by).0,
         "council_verdict": council,
         "logged": false,
     }));

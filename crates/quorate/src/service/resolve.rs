@@ -1,5 +1,7 @@
 //! Resolve: what an assembly is once its chain is merged, and where each part of it comes from.
 
+mod alone;
+
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -14,6 +16,8 @@ use super::environment::Environment;
 use super::manifests::{Manifests, directory_of, missing, root_of};
 use super::stop::{Class, Stop};
 use super::workspace::absolute;
+
+pub use alone::Alone;
 
 /// What is to be resolved.
 #[derive(Debug, Clone, Default)]

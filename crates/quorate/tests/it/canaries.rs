@@ -167,7 +167,16 @@ fn reviews(world: &mut World) {
     assert_eq!(reviewed["verdict"], "HOLD", "{reviewed}");
     let run = reviewed["run"].as_str().expect("an id").to_owned();
     world
-        .run(&["override", &run, "--verdict", "ship", "--reason", &texts(&world.share(1)).join(" ")])
+        .run(&[
+            "override",
+            &run,
+            "--by",
+            "ada",
+            "--verdict",
+            "ship",
+            "--reason",
+            &texts(&world.share(1)).join(" "),
+        ])
         .expect(0);
     let text = world.text(1);
     let named = world.share(1);

@@ -414,5 +414,7 @@ fn a_vote_is_not_overridden_as_a_review_is() {
     write(&place, "voting", &[("ana", "")], "");
     answers(&place, &json!({"ana": vote("yes")}));
     convene(&place, "--proposal", &[]).expect(0);
-    place.run(&["override", &place.only_run(), "--verdict", "revise", "--reason", "x"]).expect(64);
+    place
+        .run(&["override", &place.only_run(), "--by", "ada", "--verdict", "revise", "--reason", "x"])
+        .expect(64);
 }

@@ -313,7 +313,7 @@ fn reviews_are_signed_as_quorate_toml_says_and_so_is_what_comes_after() {
     // An override needs the key as well, whatever quorate.toml says by then.
     place.write("quorate.toml", &host);
     std::fs::rename(place.path(SIGNING), place.path("elsewhere")).expect("it moves");
-    let over = ["override", &run, "--verdict", "ship", "--reason", "Because."];
+    let over = ["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "Because."];
     place.run(&over).expect(5).says("quorate:signing_key_missing");
     std::fs::rename(place.path("elsewhere"), place.path(SIGNING)).expect("it moves");
     place.run(&over).expect(0);

@@ -183,7 +183,18 @@ fn a_secret_is_nowhere_afterwards() {
         .as_str()
         .unwrap()
         .to_owned();
-    place.run(&["override", &run, "--verdict", "hold", "--reason", "it has sk-aaaaaaaaaaaa in it"]).expect(0);
+    place
+        .run(&[
+            "override",
+            &run,
+            "--by",
+            "ada",
+            "--verdict",
+            "hold",
+            "--reason",
+            "it has sk-aaaaaaaaaaaa in it",
+        ])
+        .expect(0);
     let mut said = String::new();
     for format in ["human", "json", "markdown", "sarif", "github"] {
         said.push_str(&place.run(&["show", &run, "--format", format]).expect(0).stdout);

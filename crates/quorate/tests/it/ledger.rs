@@ -246,15 +246,60 @@ fn a_run_that_is_being_driven_cannot_be_resumed() {
 }
 
 #[test]
+fn who_decides_is_said_or_known_to_git() {
+    let (place, run) = reviewed();
+    let decides = |more: &[&str]| {
+        place.run(&[&["override", &run, "--verdict", "hold", "--reason", "no"], more].concat())
+    };
+    let by = || place.run(&["show", &run, "--format", "json"]).expect(0).json()["override"]["by"].clone();
+    for by in [&[][..], &["--by", " "], &["--by", "Ada\u{200b}"], &["--by", "Ada\nHOLD"]] {
+        decides(by).expect(64).says("quorate:usage").says("--by");
+    }
+    assert_eq!(by(), Value::Null, "nothing was recorded");
+    decides(&["--by", "Ada Lovelace"]).expect(0);
+    assert_eq!(by(), "Ada Lovelace");
+    if !std::process::Command::new("git").arg("--version").output().is_ok_and(|ran| ran.status.success()) {
+        eprintln!("SKIPPED: no git, so it was not asked");
+        return;
+    }
+    place.write(".gitconfig", "[include]\n\tpath = me\n");
+    place.write("me", "[user]\n\tname = Ada\n\temail = ada@example.org\n");
+    decides(&[]).expect(0);
+    assert_eq!(by(), "Ada <ada@example.org>");
+    // A checkout's configuration is somebody else's text: no command of it runs, no file that it names is read, and what
+    // is not seen in it is taken out.
+    let evil = "[core]\n\tfsmonitor = touch ran\n\tpager = touch ran\n\thooksPath = .\n[alias]\n\tconfig = !touch ran\n\
+        [include]\n\tpath = ../evil\n[user]\n\tname = \"Grace\u{202e}\\n <Hopper>\u{e0041}\"\n";
+    place.write(".git/config", evil);
+    place.write(".git/HEAD", "ref: refs/heads/main\n");
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir_all(place.path(&format!(".git/{folder}"))).unwrap();
+    }
+    place.write("evil", "[user]\n\temail = ceo@example.org\n");
+    decides(&[]).expect(0);
+    assert_eq!(by(), "Grace Hopper <ada@example.org>");
+    assert!(!place.path("ran").exists(), "no command ran");
+    // Where Git cannot read the checkout's, a person's own counts.
+    std::fs::remove_file(place.path(".git/config")).unwrap();
+    std::os::unix::net::UnixListener::bind(place.path(".git/config")).unwrap();
+    decides(&[]).expect(0);
+    assert_eq!(by(), "Ada <ada@example.org>");
+}
+
+#[test]
 fn an_override_stands_beside_the_verdict() {
     // C10
     let (place, run) = reviewed();
-    let shown = place.run(&["override", &run, "--verdict", "hold", "--reason", "legal says no"]).expect(0);
+    let shown = place
+        .run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "legal says no"])
+        .expect(0);
     assert!(shown.stdout.starts_with("SHIP") && shown.stdout.contains("legal says no"), "{}", shown.stdout);
     let report = place.run(&["show", &run, "--format", "json"]).expect(0).json();
     assert_eq!(report["verdict"], "SHIP");
     assert_eq!(report["override"], json!({"verdict": "HOLD", "reason": "legal says no", "by": "ada"}));
-    place.run(&["override", &run, "--verdict", "SHIP", "--reason", "legal says yes"]).expect(0);
+    place
+        .run(&["override", &run, "--by", "ada", "--verdict", "SHIP", "--reason", "legal says yes"])
+        .expect(0);
     let log = place.log();
     let events: Vec<_> = log.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["verdict", "override", "override"], "a line for each decision");

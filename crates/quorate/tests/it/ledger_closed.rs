@@ -160,7 +160,7 @@ fn a_council_and_an_assembly_ask_nobody() {
             &["review", "draft.md"][..],
             &["sweep"],
             &["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--executor", "asked"],
-            &["override", &run, "--verdict", "HOLD", "--reason", "a number is wrong"],
+            &["override", &run, "--by", "ada", "--verdict", "HOLD", "--reason", "a number is wrong"],
             &["resume", &run],
         ] {
             let refused = closed.run(&place, arguments).expect(5);

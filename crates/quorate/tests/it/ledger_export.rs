@@ -23,6 +23,45 @@ fn reviewed() -> (Place, String) {
     (place, run)
 }
 
+#[test]
+fn a_proof_of_an_overridden_hold_says_hold() {
+    // C10
+    let (place, run) = reviewed();
+    let council = place.run(&["show", &run, "--format", "json"]).expect(0).json()["verdict"].clone();
+    let council = council.as_str().expect("a verdict");
+    let other = if council == "SHIP" { "hold" } else { "ship" };
+    place.run(&["override", &run, "--by", "Ada", "--verdict", other, "--reason", "legal"]).expect(0);
+    let check = |more: &[&str]| {
+        place.run(&[&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"], more].concat()).expect(0)
+    };
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    place.write("proof.json", place.run(&["ledger", "prove", &run]).expect(0).stdout);
+    let decided = format!("Ada decided {} over {council} on ", other.to_uppercase());
+    let said = words(&check(&[]).stdout);
+    assert!(said.contains(&format!("it came to {council}; {decided}")), "{said}");
+    let json = check(&["--format", "json"]).json();
+    let of = |kind: &str| {
+        let mut all = json["records"].as_array().expect("records").iter();
+        all.find(|one| one["kind"] == kind).expect("one of that kind").clone()
+    };
+    assert_eq!((&of("outcome")["verdict"], &of("outcome")["override"]), (&council.into(), &Value::Null));
+    let over = of("override");
+    let told = serde_json::json!({"verdict": other.to_uppercase(), "by": "Ada", "council_verdict": council});
+    assert_eq!((&over["verdict"], &over["override"]), (&Value::Null, &told));
+    // The override alone proves no verdict.
+    let alone = format!("{run}/{}", over["n"]);
+    place.write("proof.json", place.run(&["ledger", "prove", &alone]).expect(0).stdout);
+    let said = words(&check(&[]).stdout);
+    assert!(said.contains(&format!("what it came to is not among them; {decided}")), "{said}");
+    // Nor does it take the verdict's place in traces.
+    let traces = place.run(&["ledger", "export", "--format", "otel"]).expect(0).json();
+    let spans = traces["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans").clone();
+    let root = spans.iter().find(|one| one["name"] == format!("run.opened {run}")).expect("the run's");
+    let verdict =
+        root["attributes"].as_array().expect("some").iter().find(|one| one["key"] == "quorate.verdict");
+    assert_eq!(verdict.expect("one")["value"]["stringValue"], council);
+}
+
 /// The other verifier; `None` where it cannot run here.
 fn verify(place: &Place, arguments: &[&str]) -> Option<Ran> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/verify_ledger.py");
@@ -337,7 +376,9 @@ fn an_export_comes_back_as_it_was() {
     let shown = |place: &Place| place.run(&["show", &run, "--format", "json"]).expect(0).json();
     assert_eq!(shown(&ours)["verdict"], shown(&place)["verdict"]);
     ours.run(&["replay", &run]).expect(0);
-    for command in [&["resume", &run][..], &["override", &run, "--verdict", "ship", "--reason", "x"]] {
+    for command in
+        [&["resume", &run][..], &["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "x"]]
+    {
         ours.run(command).expect(5).says("quorate:run_imported");
     }
     let back = ours.run(&["ledger", "export", "--run", &run]).expect(0).stdout;

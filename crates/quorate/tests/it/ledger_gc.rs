@@ -132,7 +132,9 @@ fn what_was_said_goes_and_what_it_came_to_stays() {
     }
     place.run(&["replay", &run]).expect(5).says("quorate:body_evicted");
     place.run(&["resume", &run]).expect(5).says("quorate:run_decided");
-    place.run(&["override", &run, "--verdict", "hold", "--reason", "We know better now."]).expect(0);
+    place
+        .run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "We know better now."])
+        .expect(0);
     place.run(&["runs"]).expect(0);
     place.run(&["audit"]).expect(0);
     place.run(&["ledger", "stats"]).expect(0);

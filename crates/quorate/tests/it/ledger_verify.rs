@@ -33,7 +33,7 @@ fn reviewed() -> (Place, String) {
     let place = Place::scripted(&ships());
     place.run(&["review", "draft.md"]).expect(0);
     let run = place.only_run();
-    place.run(&["override", &run, "--verdict", "hold", "--reason", "Not yet."]).expect(0);
+    place.run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "Not yet."]).expect(0);
     place.answers(&ships_but(json!({"adjudicate": {"verdict": "REVISE", "reasoning": "Once more."}})));
     place.run(&["review", "draft.md"]);
     (place, run)
@@ -246,7 +246,7 @@ fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
     let why = "neither a file nor a directory";
     place.run(&["ledger", "verify"]).expect(5).says(why);
     place.run(&["review", "draft.md"]).expect(5).says("quorate:log_unwritable").says(why);
-    let decides = ["override", &run, "--verdict", "ship", "--reason", "After all."];
+    let decides = ["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "After all."];
     place.run(&decides).expect(0).says("quorate:log_behind").says(why);
     for (name, arguments) in [
         ("quorate.toml", &["runs"][..]),
@@ -271,7 +271,8 @@ fn people_who_decide_at_the_same_time_are_all_heard() {
     // D2, D6
     let (place, run) = reviewed();
     let reasons: Vec<String> = (0..6).map(|who| format!("Says {who}.")).collect();
-    let decides = |reason| place.start(&["override", &run, "--verdict", "hold", "--reason", reason]);
+    let decides =
+        |reason| place.start(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", reason]);
     let all: Vec<_> = reasons.iter().map(|reason| decides(reason)).collect();
     all.into_iter().for_each(|one| drop(finish(one).expect(0)));
     let log = place.log();

@@ -35,8 +35,8 @@ fn run_with(place: &Place, ledger_key: Option<&str>, arguments: &[&str]) -> Ran 
     finish(command.spawn().expect("the binary runs"))
 }
 
-fn overrides(run: &str) -> [&str; 6] {
-    ["override", run, "--verdict", "ship", "--reason", "Cleared."]
+fn overrides(run: &str) -> [&str; 8] {
+    ["override", run, "--by", "ada", "--verdict", "ship", "--reason", "Cleared."]
 }
 
 /// The lines of the override, and all lines.

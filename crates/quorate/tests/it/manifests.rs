@@ -169,6 +169,43 @@ fn what_is_resolved_as_yaml_checks_as_a_root_of_its_own() {
     assert_eq!(keys(&again), keys(&yaml));
 }
 
+/// A chain of two layers, of which each has traits in a match mode of its own.
+fn chained(above: &str, below: &str) -> Place {
+    let place = workspace();
+    let assembly = |more: &str| {
+        format!(
+            "---\nschema: assembly.workspace/v1\nname: styles\ntitle: Styles\ndescription: Talk about it.\nversion: 1.0.0\n{more}---\n"
+        )
+    };
+    let members = "mode: peer\nmembers:\n  - {id: ciso, role: CISO, persona: ws://personas/ciso}\n";
+    place.write("base/ASSEMBLY.md", assembly(&format!("{members}governance: ./gov.yaml\n{above}")));
+    place.write("base/gov.yaml", "retention: {floor: \"days:30\"}\n");
+    place.write("deep/er/ASSEMBLY.md", assembly(&format!("extends: ../../base/ASSEMBLY.md\n{below}")));
+    place
+}
+
+#[test]
+fn what_is_resolved_as_yaml_loads_where_its_leaf_stands() {
+    // M9: text stays text, also where a pattern is added, and a path leads where it led.
+    let place =
+        chained("lockedTraits: [\"c++ (\"]\n", "matchMode: regex\nlockedTraits: [\"c++ (\", \"x[0-9]+\"]\n");
+    let yaml = place.run(&["resolve", "deep/er", "--format", "yaml"]).expect(0).stdout;
+    assert!(yaml.contains("# `c++ (` is text in base/ASSEMBLY.md, and a pattern here"), "{yaml}");
+    assert!(yaml.contains("governance: ../../base/gov.yaml"), "{yaml}");
+    place.write("deep/er/ASSEMBLY.md", &yaml);
+    place.run(&["check", "--strict", "deep/er/ASSEMBLY.md"]).expect(0);
+    let touches = |text: &str| place.run(&["locks", "test", "deep/er/ASSEMBLY.md", "--text", text]).stdout;
+    for (text, hit) in [("We use c++ (17).", true), ("Take x42.", true), ("We use c.", false)] {
+        assert_eq!(touches(text).contains("1 of 2"), hit, "{text}: {}", touches(text));
+    }
+    place.write("topic.md", "Which one?\n");
+    place.run(&["convene", "deep/er", "--topic", "topic.md", "--executor", "rubric"]).expect(0);
+    // One manifest cannot lock by pattern and by meaning at once: then there is none.
+    let place = chained("matchMode: regex\nlockedTraits: [\"x[0-9]+\"]\n", "matchMode: semantic\n");
+    place.run(&["resolve", "deep/er", "--format", "yaml"]).expect(1).says("quorate:match_mode_loosened");
+    place.run(&["resolve", "deep/er", "--format", "json"]).expect(0);
+}
+
 #[test]
 fn a_broken_chain_is_refused_or_warned_about() {
     let place = workspace();

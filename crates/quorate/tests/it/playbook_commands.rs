@@ -205,7 +205,9 @@ fn only_whole_outcomes_of_one_instrument_decide() {
     promote(&place, "cite", "a-b").expect(2).says("3 better, 0 worse");
     // What a person decides later changes no pair.
     for run in runs {
-        place.run(&["override", &run, "--verdict", "ship", "--reason", "It is fine."]).expect(0);
+        place
+            .run(&["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."])
+            .expect(0);
     }
     promote(&place, "cite", "a-b").expect(2).says("3 better, 0 worse");
     review("HOLD", holds, &without);

@@ -58,7 +58,7 @@ fn one_text_handed_in_again_and_again_is_one_outcome() {
     place.write("council.yaml", format!("{}protocol: {{rounds: 1}}\n", support::council::COUNCIL));
     review("SHIP", good, &with);
     let run = held[0].as_str().expect("an id");
-    place.run(&["override", run, "--verdict", "ship", "--reason", "It is fine."]).expect(0);
+    place.run(&["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."]).expect(0);
     promote(&place, "cite", "a-b").expect(2).says("1 with it, 1 without").says("1 better, 0 worse");
 }
 

@@ -108,7 +108,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         &["ledger", "checkpoint"][..],
         &["ledger", "hold", &run],
         &["ledger", "release", &run],
-        &["override", &run, "--verdict", "REVISE", "--reason", "a number is wrong"],
+        &["override", &run, "--by", "ada", "--verdict", "REVISE", "--reason", "a number is wrong"],
         &["ledger", "gc"],
         &["ledger", "verify"],
         &["audit"],
@@ -158,7 +158,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
     for arguments in [
         &["review", "draft.md"][..],
         &["sweep"],
-        &["override", &run, "--verdict", "SHIP", "--reason", "fine"],
+        &["override", &run, "--by", "ada", "--verdict", "SHIP", "--reason", "fine"],
     ] {
         let refused = roles.run(&reader, "reader", arguments).expect(5);
         refused.says("quorate:ledger_closed").says("this user may not write to it");

@@ -170,8 +170,8 @@ fn a_wrong_flag_is_64_and_never_a_verdict() {
         &["sweep", "--jobs", "0"],
         &["audit", "--verdict", "maybe"],
         &["audit", "--since", "soon"],
-        &["override", "r", "--verdict", "incomplete", "--reason", "x"],
-        &["override", "r", "--verdict", "ship"],
+        &["override", "r", "--by", "ada", "--verdict", "incomplete", "--reason", "x"],
+        &["override", "r", "--by", "ada", "--verdict", "ship"],
         &["show"],
         &["check"],
         &["reveiw", "draft.md"],
@@ -219,7 +219,7 @@ fn an_unknown_run_is_4_and_so_is_one_of_several() {
     for command in ["show", "replay", "resume"] {
         place.run(&[command, "r0000"]).expect(4).says("quorate:run_unknown");
     }
-    place.run(&["override", "r0000", "--verdict", "ship", "--reason", "x"]).expect(4);
+    place.run(&["override", "r0000", "--by", "ada", "--verdict", "ship", "--reason", "x"]).expect(4);
     place.run(&["review", "draft.md"]).expect(0);
     place.run(&["review", "draft.md"]).expect(0);
     for command in ["show", "replay", "resume"] {
@@ -258,6 +258,6 @@ fn an_override_needs_a_verdict_to_stand_beside_and_a_reason() {
     let place = Place::scripted(&ships());
     place.run(&["review", "draft.md"]).expect(0);
     let run = place.only_run();
-    place.run(&["override", &run, "--verdict", "hold", "--reason", "  "]).expect(64);
+    place.run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "  "]).expect(64);
     assert_eq!(place.log().len(), 1);
 }

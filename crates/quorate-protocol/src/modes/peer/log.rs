@@ -56,6 +56,12 @@ impl Log {
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
+    /// Whether a message of somebody else has reached a seat after a round.
+    pub(super) fn reached_since(&self, case: &Case, conduct: &Conduct, seat: usize, round: u32) -> bool {
+        let mut since = self.said.iter().filter(|one| one.round > round && one.from != seat);
+        since.any(|one| reaches(case, conduct, seat, one))
+    }
+
     /// What a rule of the host's own is shown.
     pub(super) fn input(&self, case: &Case, heard: &[Option<Message>], round: u32) -> Json {
         let messages: Vec<Json> = self.said.iter().map(|one| message(case, one)).collect();
@@ -63,7 +69,7 @@ impl Log {
             json!({
                 "member": &*case.member(seat).id,
                 "answered": one.is_some(),
-                "objection": one.as_ref().is_some_and(|one| one.objection),
+                "objection": one.as_ref().is_some_and(|one| one.objection == Some(true)),
                 "pass": one.as_ref().is_some_and(|one| one.pass),
             })
         };
@@ -114,11 +120,14 @@ impl<'a> Transcripts<'a> {
     }
 
     fn hears(&self, seat: usize, said: &Said) -> bool {
-        let members = self.case.setup.members.len();
-        said.from == seat
-            || match &said.to {
-                None => self.conduct.is_open() || self.conduct.reaches(members, said.from, seat),
-                Some(seats) => seats.contains(&seat),
-            }
+        said.from == seat || reaches(self.case, self.conduct, seat, said)
+    }
+}
+
+/// Whether a message of somebody else reaches a seat.
+fn reaches(case: &Case, conduct: &Conduct, seat: usize, said: &Said) -> bool {
+    match &said.to {
+        None => conduct.is_open() || conduct.reaches(case.setup.members.len(), said.from, seat),
+        Some(seats) => seats.contains(&seat),
     }
 }

@@ -117,6 +117,7 @@ impl Voting {
             false => ruling.members.clone(),
         };
         wants.push(Want::Record(book.rule(rule, true, &members, also)));
+        wants.extend(self.asked_of_missing(case, book, at));
         let word = if clean { self.word() } else { "refused" };
         let mut ending = match word {
             "refused" => Ending::without_artifact(
@@ -164,6 +165,14 @@ impl Voting {
             }))
         };
         self.chairs.iter().filter_map(said).collect()
+    }
+
+    /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
+    fn asked_of_missing(&self, case: &Case, book: &mut Book, at: Option<usize>) -> Vec<Want> {
+        let until = self.furthest.map_or(0, |furthest| furthest + 1);
+        let rules = at.and_then(|at| case.setup.rules.get(at + 1..until)).unwrap_or_default();
+        let mut record = |rule: &Rule| book.rule(rule, false, &[], json!({"missingAsNo": true}));
+        rules.iter().map(|rule| Want::Record(record(rule))).collect()
     }
 
     /// The rules before the one that decided, which did not.

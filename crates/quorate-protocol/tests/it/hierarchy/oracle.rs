@@ -140,8 +140,8 @@ fn escalated(own: Option<&Says>, children: &[Says]) -> Says {
     let said = |text: fn(&Says) -> &String| match own.map(text).filter(|text| !text.is_empty()) {
         Some(words) if own.is_some_and(|own| own.severity == severity) => words.clone(),
         Some(words) => {
-            let gravest = by_gravity.iter().filter(|one| one.severity == severity);
-            joined(gravest.map(|one| text(one)).chain([words]))
+            let graver = by_gravity.iter().filter(|one| own.is_some_and(|own| one.severity > own.severity));
+            joined(graver.map(|one| text(one)).chain([words]))
         }
         None => joined(by_gravity.iter().map(|one| text(one))),
     };

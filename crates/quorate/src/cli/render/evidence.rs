@@ -34,14 +34,10 @@ pub fn proven(proven: &Proven, look: Look) -> String {
         let (first, last) =
             (facts.first().map_or("", |fact| &fact.at), facts.last().map_or("", |fact| &fact.at));
         let signed = facts.iter().filter(|fact| !fact.signers.is_empty()).count();
-        let verdict = facts.iter().rev().find_map(|fact| fact.verdict.as_deref());
-        let came = verdict.map_or_else(
-            || "what it came to is not among them".to_owned(),
-            |word| format!("it came to {}", Paint::of_word(word).on(&line(word).to_uppercase())),
-        );
         text += &format!(
-            "{}: {count} records from {first} to {last}, {signed} of them signed; {came}\n",
-            Paint::Strong.on(&line(run))
+            "{}: {count} records from {first} to {last}, {signed} of them signed; {}\n",
+            Paint::Strong.on(&line(run)),
+            came_to(facts)
         );
     }
     text += &format!(
@@ -52,6 +48,23 @@ pub fn proven(proven: &Proven, look: Look) -> String {
     let rows = records.iter().map(row).collect();
     text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, look.width);
     finish(&text, look)
+}
+
+/// What a run came to by its outcome, and beside it what people decided.
+fn came_to(facts: &[&Fact]) -> String {
+    let word = |word: &str| Paint::of_word(word).on(&line(word).to_uppercase());
+    let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
+        || "what it came to is not among them".to_owned(),
+        |verdict| format!("it came to {}", word(verdict)),
+    );
+    let decisions = facts.iter().filter_map(|fact| Some((fact.decided.as_ref()?, &fact.at)));
+    for (decided, at) in decisions {
+        let by = decided.by.as_deref().map_or_else(|| "a person".to_owned(), line);
+        let council =
+            decided.council.as_deref().map_or_else(String::new, |council| format!(" over {}", word(council)));
+        text += &format!("; {by} decided {}{council} on {at}, an override", word(&decided.verdict));
+    }
+    text
 }
 
 fn row(fact: &Fact) -> Vec<String> {
@@ -66,8 +79,8 @@ fn row(fact: &Fact) -> Vec<String> {
     ]
 }
 
-/// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict}]}`; `holds` says
-/// whether somebody vouched for the key, too.
+/// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict, override}]}`;
+/// `holds` says whether somebody vouched for the key, too; `verdict` is an outcome's, `override` a person's decision.
 pub fn proven_json(proven: &Proven) -> String {
     let fact = |fact: &Fact| {
         json!({
@@ -79,6 +92,9 @@ pub fn proven_json(proven: &Proven) -> String {
             "data": fact.has_data,
             "signers": fact.signers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "verdict": fact.verdict,
+            "override": fact.decided.as_ref().map(|one| {
+                json!({"verdict": one.verdict, "by": one.by, "council_verdict": one.council})
+            }),
         })
     };
     let object = json!({

@@ -8,12 +8,12 @@ use quorate_manifest::assembly::members::Trigger;
 use quorate_manifest::assembly::resolved::{Kept, Member, Resolved, Seat};
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_manifest::layer::Layer;
-use quorate_manifest::tree::{Kind, Node, emit};
+use quorate_manifest::tree::{Node, emit};
 use serde_json::{Map, Value, json};
 
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, line};
-use crate::service::resolve::{Origin, View, path_of};
+use crate::service::resolve::{Alone, Origin, View, path_of};
 
 /// How wide labels are.
 const LABEL: usize = 14;
@@ -274,9 +274,8 @@ fn signing(resolved: &Resolved) -> &'static str {
     }
 }
 
-/// The merged manifest as a root of its own, which can be written to an ASSEMBLY.md: without what binds it to a parent or a
-/// consumer.
-pub fn yaml(view: &View) -> String {
+/// The merged manifest as a root of its own, which can be written to an ASSEMBLY.md where its leaf stands.
+pub fn yaml(view: &View, alone: &Alone) -> String {
     let resolved = &view.resolved;
     let mut out = String::from("---\n# resolved, root first:\n");
     for layer in &resolved.chain.layers {
@@ -285,11 +284,10 @@ pub fn yaml(view: &View) -> String {
     if !resolved.applies_to.is_empty() {
         let _ = writeln!(out, "# applies to: {}", line(&resolved.applies_to.join(", ")));
     }
-    let mut root = resolved.chain.merged.clone();
-    if let Kind::Map(entries) = &mut root.kind {
-        entries.retain(|entry| entry.key != "extends" && entry.key != "appliesTo");
+    for remark in &alone.remarks {
+        let _ = writeln!(out, "# {}", line(remark));
     }
-    out.push_str(&emit(&root));
+    out.push_str(&emit(&alone.root));
     out.push_str("---\n");
     out
 }

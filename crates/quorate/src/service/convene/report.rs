@@ -1,6 +1,7 @@
 //! The report of an assembly's run: everything that a person or a program wants to see of it, read from its records
 //! alone.
 
+mod objection;
 mod parts;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, Request, Setup};
 use serde_json::{Map, json};
 
+pub use objection::Objection;
 pub use parts::{
     Consulted, Contribution, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation, Vote,
 };
@@ -72,6 +74,8 @@ pub struct Report {
     pub topology: Option<String>,
     /// Peer: who has objected, and has not taken it back.
     pub objecting: Vec<String>,
+    /// Peer: the last objection of each member that had any.
+    pub objections: Vec<Objection>,
     /// Peer: what rules of the host's own made of the log.
     pub synthesis: Map<String, Json>,
     /// Hierarchy: what the root passes up.
@@ -190,6 +194,7 @@ impl Report {
             rounds: rounds.map(|rounds| (rounds, text("endedBy").unwrap_or_default())),
             topology: text("topology"),
             objecting: strings(&outcome, "objecting"),
+            objections: listed("objections").iter().filter_map(Objection::read).collect(),
             synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
             rollup: outcome.get("rollup").and_then(Rollup::read),
             nodes: listed("nodes").iter().filter_map(Node::read).collect(),
@@ -283,6 +288,7 @@ impl Report {
             Mode::Peer => {
                 put("messages", Some(self.messages.iter().map(Message::json).collect()));
                 put("objecting", Some(json!(self.objecting)));
+                put("objections", Some(self.objections.iter().map(Objection::json).collect()));
                 put("synthesis", (!self.synthesis.is_empty()).then(|| json!(self.synthesis)));
             }
             Mode::Hierarchy => {

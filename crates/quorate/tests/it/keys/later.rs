@@ -20,8 +20,8 @@ fn colleague(place: &Place) -> SecretKey {
     theirs
 }
 
-fn overrides(run: &str) -> [&str; 6] {
-    ["override", run, "--verdict", "hold", "--reason", "Not yet."]
+fn overrides(run: &str) -> [&str; 8] {
+    ["override", run, "--by", "ada", "--verdict", "hold", "--reason", "Not yet."]
 }
 
 fn run_as(place: &Place, key: &SecretKey, arguments: &[&str]) -> Ran {

@@ -81,8 +81,8 @@ fn a_kill_or_a_failure_while_a_person_decides_leaves_a_line_for_what_was_decided
         let run = place.only_run();
         (place, run)
     };
-    fn decides(run: &str) -> [&str; 6] {
-        ["override", run, "--verdict", "ship", "--reason", "It has to go out."]
+    fn decides(run: &str) -> [&str; 8] {
+        ["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It has to go out."]
     }
     let (place, run) = begun();
     place.disturbed(shim, &decides(&run), None).expect(0);

@@ -9,7 +9,8 @@ use quorate_protocol::assembly::{Request, Rule as Declared};
 use serde_json::{Map, json};
 
 use crate::service::convene::report::{
-    Consulted, Decision, Fragment, Member, Message, Node, Report, Risk, Rollup, Rule, Violation, Vote,
+    Consulted, Decision, Fragment, Member, Message, Node, Objection, Report, Risk, Rollup, Rule, Violation,
+    Vote,
 };
 
 /// Everything that can be hostile about a text, as far as it stays short.
@@ -68,6 +69,7 @@ pub(super) fn rule(id: &str, kind: &str, fired: bool, members: &[&str]) -> Rule 
         node: None,
         emitted: None,
         decides: None,
+        missing_as_no: false,
     }
 }
 
@@ -108,6 +110,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         rounds: None,
         topology: None,
         objecting: Vec::new(),
+        objections: Vec::new(),
         synthesis: Map::new(),
         rollup: None,
         nodes: Vec::new(),
@@ -297,6 +300,8 @@ pub(super) fn talk() -> Report {
     let mut report = bare(Mode::Peer, Request::Peer { rounds: None });
     report.title = "Copy Critique".to_owned();
     report.rounds = Some((2, "no-new-objections".to_owned()));
+    let answered = |id: &str| Objection { member: id.to_owned(), round: 1, taken_back: true, answered: true };
+    report.objections = vec![answered("copy"), answered("legal")];
     report.topology = Some("ring".to_owned());
     report.members = vec![
         member(

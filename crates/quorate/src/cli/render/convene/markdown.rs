@@ -20,6 +20,7 @@ pub(super) fn markdown(report: &Report) -> String {
     let mut sections = vec![head(report), facts(report)];
     match report.mode {
         Mode::Voting => {
+            sections.push(body::alone(report));
             sections.push(body::tally(report));
             sections.push(mermaid::votes(report));
             sections.push(body::votes(report));

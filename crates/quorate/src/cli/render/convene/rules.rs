@@ -1,4 +1,4 @@
-//! Rules in words: what each did, on whose words, and which were not reached.
+//! Rules in words: what each did, on whose words, and which were not evaluated, and why.
 
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::Request;
@@ -7,7 +7,7 @@ use super::super::paint::{Paint, line};
 use super::super::wording::{amount, some};
 use super::count::{declared, param, ratio};
 use super::words::names;
-use crate::service::convene::report::{Report, Rule};
+use crate::service::convene::report::{Node, Report, Rule};
 
 /// How many members are named.
 const NAMED: usize = 6;
@@ -22,7 +22,7 @@ pub(super) struct Told {
     pub(super) paint: Option<Paint>,
 }
 
-/// All rules in order: those that were applied, then those that were not reached.
+/// All rules in order: those that were evaluated, then those that were not.
 pub(super) fn told(report: &Report) -> Vec<Told> {
     if report.mode == Mode::Hierarchy {
         return at_nodes(report);
@@ -30,10 +30,21 @@ pub(super) fn told(report: &Report) -> Vec<Told> {
     let mut all: Vec<Told> = report.rules.iter().map(|rule| one(report, rule)).collect();
     let applied = |id: &str| report.rules.iter().any(|rule| rule.id == *id);
     for rule in report.declared.iter().filter(|rule| !applied(&rule.id)) {
-        let did = if report.rules.is_empty() { "was not applied" } else { "was not reached" };
-        all.push(Told::idle(&rule.id, &rule.kind, did.to_owned()));
+        all.push(Told::idle(&rule.id, &rule.kind, not_evaluated(report)));
     }
     all
+}
+
+/// That a rule was not evaluated, and what came before it.
+fn not_evaluated(report: &Report) -> String {
+    let last = report.rules.iter().rev().find(|one| one.fired).map(|one| line(&one.id));
+    let before = match (report.mode, last) {
+        _ if report.verdict.is_none() => return "is not evaluated yet".to_owned(),
+        (Mode::Voting, Some(id)) => format!("{id} decided before it"),
+        (Mode::Advisory, Some(id)) if report.terminal => format!("{id} ended the synthesis before it"),
+        _ => "the run ended before it".to_owned(),
+    };
+    format!("was not evaluated: {before}")
 }
 
 impl Told {
@@ -93,6 +104,9 @@ fn why(report: &Report, rule: &Rule) -> Option<String> {
 
 /// Why a rule before the one that decided did not.
 fn left_open(report: &Report, rule: &Rule) -> String {
+    if rule.missing_as_no {
+        return "was evaluated only to see whether the pass holds when missing votes count as no".to_owned();
+    }
     match (&*rule.kind, param(report, rule, "triggerVote")) {
         ("terminal", Some(vote)) => match param(report, rule, "scope") {
             Some(scope) if !of_class(report, scope) => {
@@ -158,7 +172,7 @@ fn at_nodes(report: &Report) -> Vec<Told> {
             .filter_map(|rule| rule.node.as_deref())
             .collect();
         match nodes.is_empty() {
-            true => Told::idle(id, kind, "matches nowhere".to_owned()),
+            true => Told::idle(id, kind, nowhere(report, id)),
             false => Told {
                 fired: true,
                 paint: Some(Paint::Strong),
@@ -167,6 +181,36 @@ fn at_nodes(report: &Report) -> Vec<Told> {
         }
     };
     report.declared.iter().map(|rule| one(&rule.id, &rule.kind)).collect()
+}
+
+/// Why a rule of a hierarchy made nothing of what was passed up: it matched at none of the nodes that have reports and
+/// that it is for, or was evaluated at none of them.
+fn nowhere(report: &Report, id: &str) -> String {
+    let at = |id: &str| report.declared.iter().position(|rule| *rule.id == *id);
+    let is_for = |node: &&Node| declared(report, id).is_some_and(|rule| rule.concerns(&node.member));
+    let passes = |node: &Node| node.output.is_some() || node.status == "refused";
+    let has_reports = |node: &&Node| {
+        report
+            .nodes
+            .iter()
+            .any(|child| child.parent.as_deref() == Some(&node.member) && child.status.starts_with("passed"))
+    };
+    let earlier = |node: &Node| node.rule.as_deref().and_then(at) < at(id) && node.rule.is_some();
+    let nodes: Vec<&Node> = report.nodes.iter().filter(is_for).filter(has_reports).collect();
+    if nodes.iter().any(|node| passes(node) && !earlier(node)) {
+        return "matches nowhere".to_owned();
+    }
+    let before = match &nodes[..] {
+        [] => "no node that it is for had a report",
+        nodes if nodes.iter().any(|node| passes(node)) => {
+            "an earlier rule matched at each node that it is for"
+        }
+        _ => "the run ended before it",
+    };
+    match report.verdict {
+        None => "is not evaluated yet".to_owned(),
+        Some(_) => format!("was not evaluated: {before}"),
+    }
 }
 
 fn passes(nodes: &[&str]) -> String {

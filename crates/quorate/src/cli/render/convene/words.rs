@@ -69,7 +69,7 @@ pub(super) fn because(report: &Report) -> String {
 fn talked(report: &Report) -> String {
     let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
     let ended = match &**ended_by {
-        "no-new-objections" => "nobody objects any more".to_owned(),
+        "no-new-objections" => without_objections(report).to_owned(),
         "all-pass" => "everybody passes".to_owned(),
         "max-rounds" => "no more are allowed".to_owned(),
         "termination-rule" => "the termination rule ended it".to_owned(),
@@ -82,11 +82,27 @@ fn talked(report: &Report) -> String {
         1 => format!(" {} still objects.", names(&ids, OBJECTING)),
         _ => format!(" {} still object.", names(&ids, OBJECTING)),
     };
+    let unanswered = report.objections.iter().filter(|one| !one.answered);
+    let ids: Vec<&str> = unanswered.map(|one| one.member.as_str()).collect();
+    let unanswered = match ids.is_empty() {
+        true => String::new(),
+        false => format!(" Nothing that was said reached {} after objecting.", names(&ids, OBJECTING)),
+    };
     format!(
-        "{}, then {ended}; {}.{objecting}",
+        "{}, then {ended}; {}.{objecting}{unanswered}",
         amount(*rounds, "round"),
         amount(report.messages.len() as u64, "message")
     )
+}
+
+/// What a round without new objections means: that nobody objects any more where every objection was answered and taken
+/// back, and no more than that where there was none, or one was dropped.
+fn without_objections(report: &Report) -> &'static str {
+    let all = &report.objections;
+    match !all.is_empty() && all.iter().all(|one| one.taken_back && one.answered) {
+        true => "nobody objects any more",
+        false => "there were no new objections",
+    }
 }
 
 fn capital(text: &str) -> String {

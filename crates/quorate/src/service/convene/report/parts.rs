@@ -181,6 +181,8 @@ pub struct Rule {
     pub emitted: Option<u64>,
     /// Voting: `pass` or `fail`.
     pub decides: Option<String>,
+    /// Voting: whether it was asked only when missing votes counted as no.
+    pub missing_as_no: bool,
 }
 
 /// Something that was refused.
@@ -433,6 +435,7 @@ impl Rule {
             node: text(value, "node"),
             emitted: value.get("emitted").and_then(Json::as_u64),
             decides: text(value, "decides"),
+            missing_as_no: value.get("missingAsNo") == Some(&json!(true)),
         })
     }
 

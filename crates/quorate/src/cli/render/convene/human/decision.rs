@@ -43,7 +43,7 @@ fn alone(decision: &Decision, width: usize) -> String {
         let text = format!("{}: {}", line(&one.vote), cut(&line(&one.rationale), RATIONALE));
         hanging(&Paint::Strong.on(&line(&one.member)), &text, 2, width)
     };
-    heading("Decided alone") + &decision.contribution.iter().map(said).collect::<String>()
+    heading("Decided alone") + &decision.contribution.iter().take(SHOWN).map(said).collect::<String>()
 }
 
 fn tally(report: &Report, decision: &Decision, width: usize) -> String {

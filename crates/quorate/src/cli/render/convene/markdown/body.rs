@@ -6,7 +6,7 @@ use super::super::super::wording::{amount, cut, status};
 use super::super::words::{self, names, said};
 use super::super::{count, thread};
 use super::{more, table};
-use crate::service::convene::report::{Fragment, Member, Node, Report, Rollup};
+use crate::service::convene::report::{Contribution, Fragment, Member, Node, Report, Rollup};
 
 /// How much of a text is shown: in a cell of a table, and where it stands alone.
 const CELL: usize = 400;
@@ -37,6 +37,20 @@ pub(super) fn tally(report: &Report) -> String {
         inline(&count::ratio(report, decision)),
         table(&["side", "weight"], rows)
     )
+}
+
+/// Who decided alone, by a `terminal` rule, and why.
+pub(super) fn alone(report: &Report) -> String {
+    let contribution = report.decision.as_ref().map_or(&[][..], |decision| &decision.contribution);
+    if contribution.is_empty() {
+        return String::new();
+    }
+    let said = |one: &Contribution| {
+        format!("\n**{}** votes {}:\n\n{}", code(&one.member), inline(&one.vote), quoted(&one.rationale))
+    };
+    let left = more(report, contribution.len().saturating_sub(ROWS), "more vote");
+    let all: String = contribution.iter().take(ROWS).map(said).collect();
+    format!("### Decided alone\n{all}{left}")
 }
 
 /// Each line a paragraph.

@@ -2,6 +2,7 @@
 
 use super::super::fixture::talk;
 use super::*;
+use crate::service::convene::report::Report;
 
 #[test]
 fn at_a_wide_terminal() {
@@ -168,4 +169,28 @@ fn as_markdown() {
 
     <sub>executor claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written</sub>
     ");
+}
+
+#[test]
+fn an_objection_that_was_dropped_is_no_agreement() {
+    let said = |change: &dyn Fn(&mut Report)| {
+        let mut report = talk();
+        change(&mut report);
+        let text = human(&report, wide(200));
+        text.lines().skip(1).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(said(&|_| {}), "2 rounds, then nobody objects any more; 3 messages.");
+    // Nobody ever objected, or an older version recorded none.
+    let none = said(&|report| report.objections.clear());
+    assert_eq!(none, "2 rounds, then there were no new objections; 3 messages.");
+    let unanswered = said(&|report| report.objections[0].answered = false);
+    assert_eq!(
+        unanswered,
+        "2 rounds, then there were no new objections; 3 messages. Nothing that was said reached copy after objecting."
+    );
+    let standing = said(&|report| {
+        report.objections[1].taken_back = false;
+        report.objecting = vec!["legal".to_owned()];
+    });
+    assert_eq!(standing, "2 rounds, then there were no new objections; 3 messages. legal still objects.");
 }

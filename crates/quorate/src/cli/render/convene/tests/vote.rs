@@ -2,6 +2,7 @@
 
 use super::super::fixture::vote;
 use super::*;
+use crate::service::convene::report::Contribution;
 
 #[test]
 fn at_a_wide_terminal() {
@@ -40,10 +41,10 @@ fn at_a_wide_terminal() {
 
     Rules, in order
          rule        kind      what it did
-      ──────────────────────────────────────────────────────────────────────
+      ────────────────────────────────────────────────────────────────────────
       1  veto        terminal  does not decide: it is for the class security
       2  two-thirds  quorum    decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66
-      3  rest        majority  was not reached
+      3  rest        majority  was not evaluated: two-thirds decided before it
 
     No answer
       - legal: timed out: no answer within 60 s
@@ -117,7 +118,9 @@ fn at_a_narrow_terminal() {
       2  two-thirds  quorum    decides pass: 3.5 of
                                4.5 ≈ 0.778, needs
                                0.66
-      3  rest        majority  was not reached
+      3  rest        majority  was not evaluated:
+                               two-thirds decided
+                               before it
 
     No answer
       - legal: timed out: no answer within 60 s
@@ -190,7 +193,7 @@ fn as_markdown() {
 
     1. `veto` (terminal): does not decide: it is for the class security
     2. `two-thirds` (quorum): **decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66**
-    3. `rest` (majority): was not reached
+    3. `rest` (majority): was not evaluated: two-thirds decided before it
 
     ### No answer
 
@@ -202,4 +205,20 @@ fn as_markdown() {
 
     <sub>executor claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written</sub>
     "#);
+}
+
+#[test]
+fn who_decides_alone_is_told_in_every_format() {
+    let mut report = vote();
+    let decision = report.decision.as_mut().expect("a decision");
+    decision.contribution = vec![Contribution {
+        member: "legal".to_owned(),
+        vote: "no".to_owned(),
+        rationale: "The licence forbids it.".to_owned(),
+        evidence: Vec::new(),
+    }];
+    let (human, markdown) = (human(&report, wide(80)), markdown(&report));
+    assert!(human.contains("Decided alone\n  legal no: The licence forbids it."), "{human}");
+    let told = "### Decided alone\n\n**`legal`** votes no:\n\n> The licence forbids it.";
+    assert!(markdown.contains(told), "{markdown}");
 }

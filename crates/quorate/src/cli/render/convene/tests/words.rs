@@ -38,10 +38,10 @@ fn what_is_open_refused_or_incomplete_says_so() {
 
     Rules, in order
          rule        kind      what it did
-      ────────────────────────────────────────
-      1  veto        terminal  was not applied
-      2  two-thirds  quorum    was not applied
-      3  rest        majority  was not applied
+      ─────────────────────────────────────────────
+      1  veto        terminal  is not evaluated yet
+      2  two-thirds  quorum    is not evaluated yet
+      3  rest        majority  is not evaluated yet
 
     No answer
       - legal: timed out: no answer within 60 s

@@ -1,0 +1,105 @@
+//! Who decides: the name under which a person's decision is recorded. What the person says, else what Git knows of them.
+//!
+//! The configuration of a checkout is somebody else's text. `git config` runs no command that it names; files that it
+//! includes are not read, and what it gives is cleaned.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quorate_adapters::process;
+use quorate_diagnostics::unseen::{first_unseen, is_unseen};
+use quorate_diagnostics::{Body, codes};
+
+use super::environment::Environment;
+use super::stop::{Class, Stop};
+
+/// How many characters a name has at most.
+const LONGEST: usize = 200;
+
+/// How long Git may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where Git is asked, the nearest first. A person's own configuration may include files, as it does for identities by
+/// directory.
+const SCOPES: [[&str; 2]; 3] =
+    [["--local", "--no-includes"], ["--global", "--includes"], ["--system", "--includes"]];
+
+/// The name of who decides: `by`, else the Git identity where the command is given.
+///
+/// # Errors
+/// When there is neither, or `by` is no name.
+pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, Stop> {
+    let refused =
+        |message: &str, help: &str| Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)));
+    match by.map(str::trim) {
+        Some("") => {
+            refused("`--by` is empty", "name who decides, for example `--by \"Ada <ada@example.org>\"`")
+        }
+        Some(by)
+            if by.chars().count() > LONGEST
+                || by.chars().any(char::is_control)
+                || first_unseen(by).is_some() =>
+        {
+            refused(
+                &format!(
+                    "`--by` is no name: it has line breaks, characters that are not seen, or more than {LONGEST}"
+                ),
+                "name who decides on one line",
+            )
+        }
+        Some(by) => Ok(by.to_owned()),
+        None => match of_git(&environment.directory).await {
+            Some(name) => Ok(name),
+            None => refused(
+                "nothing says who decides: there is no `--by`, and Git knows no `user.name` here",
+                "say `--by NAME`, or set it once with `git config --global user.name NAME`",
+            ),
+        },
+    }
+}
+
+/// `user.name <user.email>` as Git knows it in a directory.
+async fn of_git(directory: &Path) -> Option<String> {
+    let (mut name, mut email) = (None, None);
+    for scope in SCOPES {
+        let command =
+            ["git", "config", scope[0], scope[1], "--null", "--get-regexp", "^user\\.(name|email)$"];
+        let command: Vec<String> = command.map(str::to_owned).into();
+        // No repository, no such file, no Git: then another scope knows, or none.
+        let Ok(said) = process::ask(&command, directory, String::new(), PATIENCE).await else { continue };
+        let last = |key: &str| {
+            said.split('\0')
+                .rev()
+                .find_map(|entry| entry.strip_prefix(key)?.strip_prefix('\n'))
+                .and_then(cleaned)
+        };
+        name = name.or_else(|| last("user.name"));
+        email = email.or_else(|| last("user.email"));
+    }
+    let name = name?;
+    Some(match email {
+        Some(email) => format!("{name} <{email}>"),
+        None => name,
+    })
+}
+
+/// A value of a configuration as one line in which everything is seen; `None` where nothing is left. Angle brackets
+/// delimit the address, and stand in neither part.
+fn cleaned(value: &str) -> Option<String> {
+    let kept: String = value.chars().filter(|c| !is_unseen(*c) && !matches!(c, '<' | '>')).collect();
+    let words: Vec<&str> = kept.split_whitespace().collect();
+    let line: String = words.join(" ").chars().take(LONGEST / 2).collect();
+    (!line.is_empty()).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_a_checkout_becomes_one_line_that_is_seen() {
+        assert_eq!(cleaned("Ada\u{200b} \u{1b}[2JLovelace\n<x>"), Some("Ada [2JLovelace x".to_owned()));
+        assert_eq!(cleaned("\u{e0041}\u{202e} \t"), None);
+        assert_eq!(cleaned(&"a".repeat(1000)).map(|line| line.len()), Some(LONGEST / 2));
+    }
+}

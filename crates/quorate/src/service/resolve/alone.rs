@@ -1,0 +1,123 @@
+//! A resolved assembly as one manifest that needs no parent: to be put where its leaf stands. What one manifest cannot
+//! say as the chain does is said beside it, and refused where it would let more pass.
+
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::assembly::MatchMode;
+use quorate_manifest::tree::{Kind, Node};
+use quorate_manifest::workspace::Spot;
+
+use super::View;
+use crate::service::stop::{Class, Stop};
+
+/// One manifest, and what has to be said beside it.
+#[derive(Debug, Clone)]
+pub struct Alone {
+    /// The manifest.
+    pub root: Node,
+    /// What it says otherwise than its chain, in a sentence each.
+    pub remarks: Vec<String>,
+}
+
+impl View {
+    /// The merged manifest as a root of its own: without what binds it to a parent or a consumer.
+    ///
+    /// # Errors
+    /// When one manifest cannot lock what the chain locks.
+    pub fn alone(&self) -> Result<Alone, Stop> {
+        let mut root = self.resolved.chain.merged.clone();
+        let mut remarks = Vec::new();
+        if let Kind::Map(entries) = &mut root.kind {
+            entries.retain(|entry| entry.key != "extends" && entry.key != "appliesTo");
+            for entry in entries {
+                match entry.key.as_str() {
+                    "lockedTraits" => self.lock(&mut entry.value, &mut remarks)?,
+                    "governance" => self.govern(&mut entry.value, &mut remarks),
+                    _ => {}
+                }
+            }
+        }
+        self.refer(&root, &mut remarks);
+        Ok(Alone { root, remarks })
+    }
+
+    /// Traits in the one match mode that a manifest has (M9).
+    fn lock(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), Stop> {
+        let Kind::Seq(items) = &mut traits.kind else { return Ok(()) };
+        for (item, locked) in items.iter_mut().zip(&self.resolved.locked_traits) {
+            match (self.resolved.match_mode, locked.declared) {
+                (MatchMode::Regex, MatchMode::Substring) => {
+                    let escaped = regex::escape(&locked.text);
+                    remarks.push(format!(
+                        "`{}` is text in {}, and a pattern here: lookalike letters are not seen through",
+                        locked.text,
+                        self.shown(locked.layer)
+                    ));
+                    item.kind = Kind::Str(escaped);
+                }
+                (MatchMode::Semantic, MatchMode::Regex) => {
+                    let body = Body::new(format!(
+                        "one manifest cannot say that `{}` is a pattern, as {} does, where other traits are matched by meaning",
+                        locked.text,
+                        self.shown(locked.layer)
+                    ));
+                    let help = "use the chain as it is; `--format json` has all that is merged";
+                    return Err(Stop::new(Class::Refused, codes::MATCH_MODE_LOOSENED, body.help(help)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A path to a governance file, as it is from the leaf.
+    fn govern(&self, governance: &mut Node, remarks: &mut Vec<String>) {
+        let chain = &self.resolved.chain;
+        let from = &chain.layer_of(governance).spot;
+        let Some(text) = governance.as_str().filter(|text| !text.starts_with("ws://")) else { return };
+        if let (Ok(file), Some(leaf)) = (from.beside(text), chain.layers.last()) {
+            governance.kind = Kind::Str(relative(&leaf.spot, &file));
+        }
+        for layer in &chain.layers {
+            if layer.root.key("governance").is_some() && layer.spot != *from {
+                remarks.push(format!("what the `governance` of {} asks for is not bound here", layer.shown));
+            }
+        }
+    }
+
+    /// Refs of layers that stand in another scope than the leaf (M10).
+    fn refer(&self, root: &Node, remarks: &mut Vec<String>) {
+        let chain = &self.resolved.chain;
+        let Some(leaf) = chain.layers.last() else { return };
+        let mut open = vec![root];
+        while let Some(node) = open.pop() {
+            match &node.kind {
+                Kind::Map(entries) => open.extend(entries.iter().rev().map(|entry| &entry.value)),
+                Kind::Seq(items) => open.extend(items.iter().rev()),
+                Kind::Str(text) if text.starts_with("ws://") => {
+                    let layer = chain.layer_of(node);
+                    let remark = format!("`{text}` is that of {}, which is in another scope", layer.shown);
+                    if layer.spot.scope() != leaf.spot.scope() && !remarks.contains(&remark) {
+                        remarks.push(remark);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn shown(&self, layer: usize) -> &str {
+        self.resolved.chain.layers.get(layer).map_or("an ancestor", |layer| &*layer.shown)
+    }
+}
+
+/// The path of a file from where another one stands.
+fn relative(from: &Spot, file: &Spot) -> String {
+    let (from, file) = (from.in_workspace(), file.in_workspace());
+    let above: Vec<&str> = from.split('/').collect();
+    let above = &above[..above.len() - 1];
+    let parts: Vec<&str> = file.split('/').collect();
+    let shared = above.iter().zip(&parts).take_while(|(one, other)| one == other).count();
+    let up = vec![".."; above.len() - shared];
+    let path: Vec<&str> = up.into_iter().chain(parts[shared..].iter().copied()).collect();
+    if path.first() == Some(&"..") { path.join("/") } else { format!("./{}", path.join("/")) }
+}
