@@ -88,7 +88,7 @@ pub(crate) struct Adjudicator {
     /// The path of its prompt, or `builtin:adjudicator`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["builtin:adjudicator"]))]
     pub prompt: String,
-    /// How verdicts follow from answers: `seed` or `strict`; a mapping is taken for a note.
+    /// How verdicts follow from answers: `seed` or `strict`; a mapping, as the public tool has it, is `strict`.
     #[schemars(schema_with = "policy", default)]
     pub verdict_policy: Option<Value>,
 }
