@@ -301,6 +301,11 @@ impl Report {
         (!self.model_asked).then(|| format!("{}: {found}; nobody judged the content", self.kind))
     }
 
+    /// Whether the answers were counted by rule: no model was asked, and each scores its checks.
+    pub fn is_by_rule(&self) -> bool {
+        self.checks().is_some()
+    }
+
     /// How many checks were made where no model was asked: each answer has a score for every one.
     fn checks(&self) -> Option<usize> {
         let scores = self.deliberators.iter().filter_map(|one| one.round1.field("scores")?.as_object());

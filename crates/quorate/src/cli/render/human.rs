@@ -18,6 +18,7 @@ pub fn human(report: &Report, look: Look) -> String {
         deliberators(report, look.width),
         reasoning(report, look.width),
         brief::brief(report, look),
+        asks(report, look.width),
         titled("Revision brief", report.revision_brief.as_deref(), look.width),
         titled("Dissent", report.dissent_summary.as_deref(), look.width),
         overridden(report, look.width),
@@ -124,6 +125,13 @@ fn reasoning(report: &Report, width: usize) -> String {
     let said = (report.reasoning != report.because && !report.reasoning.trim().is_empty())
         .then_some(&*report.reasoning);
     titled("Reasoning", said, width)
+}
+
+fn asks(report: &Report, width: usize) -> String {
+    let items = super::asks::asks(report);
+    let items: Vec<String> =
+        items.iter().map(|(who, what)| hanging("-", &format!("{who}: {what}"), 2, width)).collect();
+    if items.is_empty() { String::new() } else { heading("What each asks for") + &items.concat() }
 }
 
 fn overridden(report: &Report, width: usize) -> String {
