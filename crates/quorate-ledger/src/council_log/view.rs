@@ -3,6 +3,7 @@
 
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::history::History;
+use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{self, Answer, Round};
 use serde_json::{Map, json};
@@ -58,8 +59,18 @@ pub fn review(history: &History, event: Event) -> Option<Json> {
         "runtime": executor["name"],
         "model": executor.get("model").cloned().unwrap_or(json!("")),
         "calls": history.calls,
+        "tokens": tokens(history.usage),
         "elapsed_seconds": elapsed_ms as f64 / 1000.0,
     }))
+}
+
+/// What the calls read and wrote, as far as they said; `null` where none did.
+fn tokens(usage: Usage) -> Json {
+    let (read, written) = (usage.tokens_in, usage.tokens_out);
+    if read.is_none() && written.is_none() {
+        return Json::Null;
+    }
+    json!({"total": read.unwrap_or(0).saturating_add(written.unwrap_or(0)), "in": read, "out": written})
 }
 
 /// The line of a person's override.
@@ -125,7 +136,9 @@ fn deliberators(history: &History) -> Json {
             [second, first].into_iter().filter_map(|data| data?.get("answer")).map(deliberator::issues);
         let listed = listed.into_iter().find(|all| !all.is_empty()).unwrap_or_default();
         let issues = found.into_iter().flatten().map(|one| one.issue.clone()).chain(listed);
-        let repaired = |data: &&Map<String, Json>| data.get("repaired") == Some(&json!(true));
+        let repaired = |data: &&Map<String, Json>| {
+            data.get("repaired") == Some(&json!(true)) || data.get("status") == Some(&json!("schema_failed"))
+        };
         let reprompts = [first, second].into_iter().flatten().filter(repaired).count();
         json!({
             "role": id,
