@@ -42,7 +42,7 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 }
 
 fn head(report: &Report, width: usize) -> String {
-    let word = report.verdict.map_or("OPEN", Verdict::as_str);
+    let word = report.word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of);
     // Without a model nobody has said that it is good.
     let paint = if paint == Paint::Good && (!report.model_asked || report.blocks() > 0) {
@@ -66,8 +66,8 @@ fn head(report: &Report, width: usize) -> String {
         () => format!("{}  {strong}\n{}", paint.on(word), prose(&format!("{over} {basis}"), 0, width)),
     };
     match report.verdict {
-        Some(_) => out.push_str(&prose(&report.because, 0, width)),
-        None => {
+        _ if !report.because.is_empty() => out.push_str(&prose(&report.because, 0, width)),
+        _ => {
             let how = format!(
                 "Nothing is decided yet. `quorate resume {}` goes on from what was answered.",
                 report.run

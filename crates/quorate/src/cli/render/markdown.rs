@@ -31,10 +31,10 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn head(report: &Report) -> String {
-    let word = report.verdict.map_or("OPEN", Verdict::as_str);
+    let word = report.word();
     let because = match report.verdict {
-        Some(_) => inline(&report.because),
-        None => {
+        _ if !report.because.is_empty() => inline(&report.because),
+        _ => {
             format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run)
         }
     };
