@@ -12,14 +12,19 @@ pub(crate) struct Block<'a> {
 impl<'a> Block<'a> {
     /// The block, if it has no other keys than `known`.
     pub(crate) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, Refused> {
-        match keys.keys().find(|key| !known.contains(&key.as_str())) {
-            None => Ok(Block { keys }),
-            Some(unknown) => Err(Refused::key(unknown, format!("unknown key `{unknown}`")).with_help(
-                match nearest(unknown, known) {
+        let unknown: Vec<&str> = keys.keys().map(String::as_str).filter(|key| !known.contains(key)).collect();
+        match unknown[..] {
+            [] => Ok(Block { keys }),
+            [only] => {
+                let help = match nearest(only, known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("known keys: {}", listed(known)),
-                },
-            )),
+                };
+                Err(Refused::key(only, format!("unknown key `{only}`")).with_help(help))
+            }
+            // All of them at once, so that nobody mends one to be told of the next.
+            [first, ..] => Err(Refused::key(first, format!("unknown keys {}", listed(&unknown)))
+                .with_help(format!("known keys: {}", listed(known)))),
         }
     }
 
@@ -131,6 +136,14 @@ mod tests {
         assert_eq!(refused.key.as_deref(), Some("comand"));
         assert_eq!(refused.help.as_deref(), Some("did you mean `command`?"));
         assert_eq!(nearest("zzz", &["command"]), None);
+    }
+
+    #[test]
+    fn all_unknown_keys_are_told_at_once() {
+        let keys = json!({"comand": "x", "args": [], "zzz": 1});
+        let refused = Block::of(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
+        assert_eq!(refused.message, "unknown keys `comand`, `zzz`");
+        assert_eq!(refused.help.as_deref(), Some("known keys: `command`, `args`"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! it. Lines of other writers are read like ours.
 
 pub mod append;
+pub mod drift;
 mod index;
 pub mod line;
 pub mod priors;

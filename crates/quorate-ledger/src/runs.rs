@@ -31,6 +31,17 @@ pub struct Run {
     pub imported: bool,
 }
 
+/// Which runs are listed; all of them unless said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Not opened before this time, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// This verdict or outcome alone, in any case; `open` where nothing is decided.
+    pub verdict: Option<String>,
+    /// This type of artifact alone.
+    pub artifact_type: Option<String>,
+}
+
 /// What a prefix of a run's id names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
@@ -60,6 +71,33 @@ impl Store {
     /// When the store does not answer.
     pub async fn runs(&self, limit: u32) -> Result<Vec<Run>, Error> {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
+    }
+
+    /// The newest runs of those that a filter lets through, newest first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn runs_of(&self, filter: &Filter, limit: u32) -> Result<Vec<Run>, Error> {
+        let (verdict, artifact_type) = (filter.verdict.as_deref(), filter.artifact_type.as_deref());
+        let query = sql(runs!(
+            "WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
+             AND ($3 = '' OR artifact_type = $3) ORDER BY seq DESC LIMIT $4"
+        ));
+        let query = query.bind(filter.since_ms.unwrap_or(i64::MIN));
+        let query = query.bind(verdict.unwrap_or_default().to_lowercase());
+        self.select(query.bind(artifact_type.unwrap_or_default()).bind(i64::from(limit))).await
+    }
+
+    /// Runs on a subject that were recorded here and on which nothing is decided, each with the hash of what it is about.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn open_on(&self, subject: &str) -> Result<Vec<(Name, String)>, Error> {
+        let query =
+            sql("SELECT run, artifact_sha256 FROM run WHERE ended = 0 AND verdict IS NULL AND subject = $1 \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq");
+        let rows = self.rows(query.bind(subject), &[Column::Text; 2]).await?;
+        Ok(rows.iter().map(|row| (row.text(0).into(), row.text(1).to_owned())).collect())
     }
 
     /// The runs opened since a time that have an outcome, in the order in which the ledger took the last outcome of each:

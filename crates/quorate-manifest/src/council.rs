@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use built_in::built_in;
-pub use load::load;
+pub use files::Surroundings;
+pub use load::{load, load_in};
 
 use crate::host::ExecutorTable;
 use tiers::TierRules;

@@ -119,7 +119,7 @@ fn present<'a>(object: &'a serde_json::Map<String, Json>, key: &str) -> Option<&
 }
 
 /// A string that says something, or nothing.
-fn text(object: &serde_json::Map<String, Json>, key: &str) -> Option<String> {
+pub(crate) fn text(object: &serde_json::Map<String, Json>, key: &str) -> Option<String> {
     let text = present(object, key)?.as_str()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }

@@ -44,6 +44,7 @@ pub mod signer;
 pub mod since;
 pub mod sitting;
 pub mod stop;
+mod superseding;
 pub mod sweep;
 pub mod trust;
 pub mod weave;

@@ -15,6 +15,8 @@ use crate::block::Block;
 const TYPE: &str = "type";
 /// It has become the timeout of the settings, before they came here.
 const TIMEOUT: &str = "timeout_seconds";
+/// The keys of every runtime that is a command.
+const OF_COMMANDS: [&str; 6] = [TYPE, TIMEOUT, "binary", "model", "flags", "invocation_pattern"];
 
 /// Adds the public runtime types.
 pub fn register(registry: &mut Registry) {
@@ -33,9 +35,10 @@ fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
     through_preset(settings, "ollama")
 }
 
-/// The public mock answers canned words; ours reads the text, offline and always the same way.
+/// The public mock answers canned words; ours reads the text, offline and always the same way. It takes the keys of a
+/// command and runs none, as the public one does.
 fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
-    Block::of(&settings.block, &[TYPE, TIMEOUT])?;
+    Block::of(&settings.block, &OF_COMMANDS)?;
     rubric::new(&Settings { block: Map::new(), ..settings.clone() })
 }
 
@@ -56,8 +59,7 @@ fn needs_http(kind: &str) -> Refused {
 
 /// The preset, with the public keys in the words of `agent-cli`. What it refuses is said in the public words again.
 fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, Refused> {
-    let block =
-        Block::of(&settings.block, &[TYPE, TIMEOUT, "binary", "model", "flags", "invocation_pattern"])?;
+    let block = Block::of(&settings.block, &OF_COMMANDS)?;
     if let Some(pattern) = block.text("invocation_pattern")?
         && pattern != "stdin"
     {
@@ -144,10 +146,18 @@ mod tests {
         assert_eq!(refused.help.as_deref(), Some("did you mean `binary`?"));
         assert_eq!(build("ollama", json!({"type": "ollama"})).unwrap_err().key.as_deref(), Some("model"));
         assert!(build("ollama", json!({"model": "llama3.2"})).is_ok());
-        assert_eq!(
-            build("mock_cli", json!({"type": "mock_cli", "x": 1})).unwrap_err().key.as_deref(),
-            Some("x")
+        let refused = build("mock_cli", json!({"type": "mock_cli", "x": 1, "y": 2})).unwrap_err();
+        assert_eq!(refused.message, "unknown keys `x`, `y`");
+    }
+
+    #[test]
+    fn the_mock_takes_the_keys_of_its_own_example() {
+        let about = build(
+            "mock_cli",
+            json!({"type": "mock_cli", "binary": "", "model": "some-model", "flags": [],
+                   "invocation_pattern": "stdin", "timeout_seconds": 30}),
         );
+        assert!(!about.unwrap().asks_a_model);
     }
 
     #[test]

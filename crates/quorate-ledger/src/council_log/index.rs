@@ -263,7 +263,7 @@ async fn insert(
     }
     let numbered = || (first..).zip(&batch.lines);
     let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
-        "INSERT INTO log_line (id, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls) ",
+        "INSERT INTO log_line (id, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens) ",
     );
     query.push_values(numbered(), |mut row, (id, (at, bytes, line))| {
         row.push_bind(id)
@@ -277,14 +277,16 @@ async fn insert(
             .push_bind(&*line.verdict)
             .push_bind(line.at_ms)
             .push_bind(line.elapsed_ms)
-            .push_bind(line.calls);
+            .push_bind(line.calls)
+            .push_bind(line.tokens);
     });
     query.build().execute(&mut **transaction).await?;
     let seats: Vec<_> =
         numbered().flat_map(|(id, (_, _, line))| line.seats.iter().map(move |seat| (id, seat))).collect();
-    for some in seats.chunks(BATCH * 4) {
+    for some in seats.chunks(BATCH * 2) {
         let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
-            "INSERT OR IGNORE INTO log_seat (log, member, blocks, irreducible, flipped, schema_failed, timed_out, line) ",
+            "INSERT OR IGNORE INTO log_seat (log, member, blocks, irreducible, flipped, schema_failed, timed_out, \
+             first_score, last_score, reprompts, line) ",
         );
         query.push_values(some, |mut row, (id, (member, marks))| {
             row.push_bind(log).push_bind(&**member);

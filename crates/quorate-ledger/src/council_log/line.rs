@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 use quorate_kernel::clock::parse_rfc3339;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// The longest time that one review is counted with, in milliseconds: a year. A line that says more is wrong, and a
 /// few of them would be more than a sum can hold.
 const LONGEST_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
+
+/// What stands in place of a verdict where the draft changed before there was one: the run is closed, and counts for nothing.
+pub const SUPERSEDED: &str = "SUPERSEDED";
 
 /// What the index keeps of a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,8 @@ pub struct Line {
     pub elapsed_ms: i64,
     /// How many calls were made; -1 where the line does not say.
     pub calls: i64,
+    /// How many tokens were read and written; -1 where the line does not say.
+    pub tokens: i64,
     /// How each deliberator behaved.
     pub seats: Vec<(String, Marks)>,
 }
@@ -39,6 +44,8 @@ pub enum Event {
     Verdict,
     /// A review that had ended without a verdict was resumed to one.
     Resumed,
+    /// A review ended, and the same line says that a person decided otherwise: the public tool's mark.
+    Overridden,
     /// A person decided otherwise.
     Override,
     /// Something else, which is passed over.
@@ -51,6 +58,7 @@ impl Event {
         match self {
             Event::Verdict => "verdict",
             Event::Resumed => "resumed",
+            Event::Overridden => "overridden",
             Event::Override => "override",
             Event::Other => "other",
         }
@@ -67,7 +75,7 @@ impl Event {
 }
 
 /// How a deliberator behaved in one review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     /// It blocked at the end.
     pub blocks: bool,
@@ -79,19 +87,49 @@ pub struct Marks {
     pub schema_failed: bool,
     /// It ran out of time, in either round.
     pub timed_out: bool,
+    /// Its first score, in hundredths; -1 where there is none.
+    pub first_score: i64,
+    /// Its last score, in hundredths; -1 where there is none.
+    pub last_score: i64,
+    /// How often it was asked again, since its answer did not fit.
+    pub reprompts: i64,
 }
+
+impl Default for Marks {
+    fn default() -> Self {
+        Marks {
+            blocks: false,
+            irreducible: false,
+            flipped: false,
+            schema_failed: false,
+            timed_out: false,
+            first_score: UNSAID,
+            last_score: UNSAID,
+            reprompts: 0,
+        }
+    }
+}
+
+/// Stands for a number that a line does not say.
+const UNSAID: i64 = -1;
+/// The largest number that is counted: more of what one line says could be more than a sum can hold.
+const LARGEST: i64 = 1 << 40;
 
 impl Marks {
     /// As the index has them, in the order of its columns.
-    pub(super) fn numbers(self) -> [i64; 5] {
-        [self.blocks, self.irreducible, self.flipped, self.schema_failed, self.timed_out].map(i64::from)
+    pub(super) fn numbers(self) -> [i64; 8] {
+        let [blocks, irreducible, flipped, schema_failed, timed_out] =
+            [self.blocks, self.irreducible, self.flipped, self.schema_failed, self.timed_out].map(i64::from);
+        let said = [self.first_score, self.last_score, self.reprompts];
+        let [first_score, last_score, reprompts] = said;
+        [blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts]
     }
 }
 
 impl Line {
     /// Whether a later review of the same type learns from it.
     pub fn is_prior(&self) -> bool {
-        matches!(self.event, Event::Verdict | Event::Resumed)
+        matches!(self.event, Event::Verdict | Event::Resumed | Event::Overridden)
             && matches!(&*self.verdict, "SHIP" | "REVISE" | "HOLD")
     }
 
@@ -122,6 +160,8 @@ struct Wire {
     adjudicator: Option<Adjudicator>,
     elapsed_seconds: Option<f64>,
     calls: Option<u32>,
+    tokens: Option<Tokens>,
+    tokens_total: Option<f64>,
     round1: Option<Vec<Seat>>,
     round2: Option<Vec<Seat>>,
     deliberators: Option<BTreeMap<String, Public>>,
@@ -135,6 +175,14 @@ struct Adjudicator {
     verdict: Option<String>,
 }
 
+/// As the public tool's reader takes them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Tokens {
+    Split { total: Option<f64> },
+    Total(f64),
+}
+
 #[derive(Deserialize)]
 struct Seat {
     deliberator: Option<String>,
@@ -142,6 +190,8 @@ struct Seat {
     irreducible: Option<bool>,
     schema_failed: Option<bool>,
     status: Option<String>,
+    score: Option<Value>,
+    scores: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -150,23 +200,34 @@ struct Public {
     r2_would_block: Option<bool>,
     r2_irreducible: Option<bool>,
     schema_failed: Option<bool>,
-    r2_score: Option<IgnoredAny>,
+    r1_score: Option<Value>,
+    r2_score: Option<Value>,
+    reprompts: Option<Value>,
     error: Option<String>,
 }
 
 impl Wire {
     fn into_line(self) -> Option<Line> {
-        let seats = match self.deliberators {
-            _ if self.round1.is_some() || self.round2.is_some() => {
-                rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default())
+        let public = self.deliberators.unwrap_or_default();
+        let seats = if self.round1.is_some() || self.round2.is_some() {
+            let mut seats = rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default());
+            // What the published schema has no field for.
+            for (member, marks) in &mut seats {
+                marks.reprompts = public.get(member).map_or(0, |seat| seat.marks().reprompts);
             }
-            Some(public) => public.into_iter().map(|(member, seat)| (member, seat.marks())).collect(),
-            None => Vec::new(),
+            seats
+        } else {
+            public.into_iter().map(|(member, seat)| (member, seat.marks())).collect()
         };
+        let tokens = self.tokens.and_then(|tokens| match tokens {
+            Tokens::Split { total } => total,
+            Tokens::Total(total) => Some(total),
+        });
         let verdict =
             self.verdict.or_else(|| self.adjudicator.and_then(|one| one.final_verdict.or(one.verdict)));
+        let is_superseded = verdict.as_deref() == Some(SUPERSEDED);
         let event = match Event::read(self.event.as_deref()) {
-            Event::Verdict if self.parth_override == Some(true) => Event::Override,
+            Event::Verdict if self.parth_override == Some(true) => Event::Overridden,
             event => event,
         };
         // The published schema has neither: what this program writes names run, span and verdict.
@@ -190,10 +251,23 @@ impl Wire {
             elapsed_ms: self
                 .elapsed_seconds
                 .map_or(0, |seconds| (seconds * 1000.0).clamp(0.0, LONGEST_MS) as i64),
-            calls: self.calls.map_or(-1, i64::from),
-            seats,
+            calls: self.calls.map_or(UNSAID, i64::from),
+            tokens: tokens.or(self.tokens_total).map_or(UNSAID, counted),
+            // Nobody finished what it says.
+            seats: if is_superseded { Vec::new() } else { seats },
         })
     }
+}
+
+/// A number that is counted, within what a sum can hold.
+fn counted(number: f64) -> i64 {
+    (number as i64).clamp(0, LARGEST)
+}
+
+/// A score in hundredths.
+fn score(value: Option<&Value>) -> i64 {
+    let score = value.and_then(Value::as_f64).filter(|score| (0.0..=100.0).contains(score));
+    score.map_or(UNSAID, |score| (score * 100.0).round() as i64)
 }
 
 /// A time with an offset, or without one, which is UTC.
@@ -218,6 +292,7 @@ fn rounds(first: Vec<Seat>, second: Vec<Seat>) -> Vec<(String, Marks)> {
         let (_, before, first_block) = &mut seats[at];
         before.schema_failed |= marks.schema_failed;
         before.timed_out |= marks.timed_out;
+        before.last_score = marks.first_score;
         // Without a second answer the first one stands (C4).
         if let Some(block) = block {
             before.flipped = first_block.is_some_and(|first| first != block);
@@ -233,14 +308,22 @@ impl Seat {
         self.would_block
     }
 
+    /// Of one round; what it scored is its first score.
     fn marks(&self) -> Marks {
         let status = self.status.as_deref();
+        let named = || {
+            let scores = self.scores.as_ref()?.as_object()?.values().filter_map(Value::as_f64);
+            let (count, sum) = scores.fold((0, 0.0), |(count, sum), score| (count + 1, sum + score));
+            (count > 0).then(|| Value::from(sum / f64::from(count)))
+        };
         Marks {
+            first_score: score(self.score.clone().or_else(named).as_ref()),
             blocks: self.would_block == Some(true),
             irreducible: self.irreducible == Some(true),
             flipped: false,
             schema_failed: self.schema_failed == Some(true) || status == Some("schema_failed"),
             timed_out: status == Some("timed_out"),
+            ..Marks::default()
         }
     }
 }
@@ -259,6 +342,13 @@ impl Public {
                 .error
                 .as_deref()
                 .is_some_and(|error| error.to_ascii_lowercase().contains("timeout")),
+            first_score: score(self.r1_score.as_ref()),
+            last_score: score(self.r2_score.as_ref()),
+            reprompts: self
+                .reprompts
+                .as_ref()
+                .and_then(Value::as_i64)
+                .map_or(0, |many| many.clamp(0, LARGEST)),
         }
     }
 }
@@ -293,8 +383,32 @@ mod tests {
         )
         .expect("read");
         assert!(line.is_prior());
-        assert_eq!(line.seats[1].1, Marks { blocks: true, irreducible: true, ..Marks::default() });
+        let skeptic =
+            Marks { blocks: true, irreducible: true, first_score: 200, last_score: 200, ..Marks::default() };
+        assert_eq!(line.seats[1].1, skeptic);
         assert_eq!(line.seats[0].1, Marks { blocks: true, timed_out: true, ..Marks::default() });
+    }
+
+    #[test]
+    fn scores_reprompts_and_tokens_are_read_in_either_form() {
+        let public = Line::read(
+            br#"{"verdict":"SHIP","tokens":{"total":1200},"deliberators":{"a":{"r1_score":3,"r2_score":4.5,"reprompts":2}}}"#,
+        );
+        let marks = Marks { first_score: 300, last_score: 450, reprompts: 2, ..Marks::default() };
+        let public = public.expect("read");
+        assert_eq!((public.tokens, public.seats), (1200, vec![("a".to_owned(), marks)]));
+        let published = Line::read(
+            br#"{"round1":[{"deliberator":"a","would_block":false,"scores":{"x":2,"y":4}}],
+                "round2":[{"deliberator":"a","would_block":false,"score":4.5}],
+                "deliberators":{"a":{"reprompts":2}},"tokens_total":7}"#,
+        );
+        let published = published.expect("read");
+        assert_eq!((published.tokens, published.seats), (7, vec![("a".to_owned(), marks)]));
+        // Nothing that a line says is more than a sum can hold.
+        for said in ["1e300", "-5", "\"many\"", "{\"total\": null}"] {
+            let line = Line::read(format!("{{\"tokens\": {said}}}").as_bytes()).expect("read");
+            assert!((-1..=LARGEST).contains(&line.tokens), "{said}");
+        }
     }
 
     #[test]
@@ -323,7 +437,8 @@ mod tests {
         // The public tool has another word for it.
         let theirs =
             br#"{"event": "verdict", "parth_override": true, "span_id": "council-1", "verdict": "SHIP"}"#;
-        assert_eq!(Line::read(theirs).expect("read").event, Event::Override);
+        let theirs = Line::read(theirs).expect("read");
+        assert_eq!((theirs.event, &*theirs.verdict, theirs.is_prior()), (Event::Overridden, "SHIP", true));
     }
 
     #[test]

@@ -32,7 +32,9 @@ pub struct Stats {
     pub calls: (u64, u64),
     /// Time spent in reviews, in milliseconds.
     pub elapsed_ms: u64,
-    /// People's overrides.
+    /// Reviews that say how many tokens they took, and how many that were.
+    pub tokens: (u64, u64),
+    /// Reviews that people decided otherwise on.
     pub overrides: u64,
 }
 
@@ -51,6 +53,12 @@ pub struct Seat {
     pub schema_failed: u64,
     /// It ran out of time.
     pub timed_out: u64,
+    /// Reviews that it scored in round 1, and the sum of these scores in hundredths.
+    pub first_scores: (u64, u64),
+    /// Reviews that it scored in round 2, and the sum of these scores in hundredths.
+    pub last_scores: (u64, u64),
+    /// How often it was asked again, since its answer did not fit.
+    pub reprompts: u64,
 }
 
 const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
@@ -70,9 +78,10 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
     let rows = sqlx::query(
         "SELECT event, artifact_type, verdict, \
                 CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - ?1) / ?2 END AS week, \
-                COUNT(*), SUM(elapsed_ms), SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END) \
+                COUNT(*), SUM(elapsed_ms), SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
+                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END) \
          FROM log_line WHERE log = ?3 AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR verdict = ?5) \
-           AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
+           AND verdict <> 'SUPERSEDED' AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
                     AND span IN (SELECT span FROM log_line WHERE log = ?3 AND event = 'resumed')) \
            AND (?6 IS NULL OR artifact_type = ?6) \
          GROUP BY event, artifact_type, verdict, week",
@@ -89,16 +98,32 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
     for row in &rows {
         stats.line(row);
     }
+    // A review that was overridden twice is one that was overridden; a line of others may name no review.
+    let row = sqlx::query(
+        "SELECT COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END) FROM log_line \
+         WHERE log = ?1 AND event IN ('override', 'overridden') AND (?2 IS NULL OR at_ms >= ?2) \
+           AND (?3 IS NULL OR verdict = ?3) AND (?4 IS NULL OR artifact_type = ?4)",
+    )
+    .bind(log)
+    .bind(filter.since_ms)
+    .bind(&filter.verdict)
+    .bind(&filter.artifact_type)
+    .fetch_one(&mut *connection)
+    .await
+    .map_err(|error| store.error(error))?;
+    stats.overrides = row.get::<i64, _>(0).unsigned_abs();
     let everything = *filter == Filter::default();
     let query = if everything {
         sqlx::query(
-            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*) FROM log_seat WHERE log = ? \
-             GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
+            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
+             SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
+             FROM log_seat WHERE log = ? GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
         )
         .bind(log)
     } else {
         sqlx::query(
-            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*) \
+            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
+             SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
              FROM log_seat JOIN log_line ON log_line.id = log_seat.line \
              WHERE log_seat.log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
                AND (?4 IS NULL OR artifact_type = ?4) \
@@ -119,6 +144,12 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
         seat.flipped += when(3);
         seat.schema_failed += when(4);
         seat.timed_out += when(5);
+        let sum = |at: usize| row.get::<i64, _>(at).unsigned_abs();
+        for (scores, at) in [(&mut seat.first_scores, 7), (&mut seat.last_scores, 9)] {
+            scores.0 += sum(at);
+            scores.1 += sum(at + 1);
+        }
+        seat.reprompts += sum(11);
     }
     Ok(stats)
 }
@@ -127,13 +158,14 @@ impl Stats {
     fn line(&mut self, row: &sqlx::sqlite::SqliteRow) {
         let count = row.get::<i64, _>(4).unsigned_abs();
         if row.get::<&str, _>(0) == "override" {
-            self.overrides += count;
             return;
         }
         let (artifact_type, verdict): (String, String) = (row.get(1), row.get(2));
         self.elapsed_ms += row.get::<i64, _>(5).unsigned_abs();
         self.calls.1 += row.get::<i64, _>(6).unsigned_abs();
         self.calls.0 += row.get::<i64, _>(7).unsigned_abs();
+        self.tokens.1 += row.get::<i64, _>(8).unsigned_abs();
+        self.tokens.0 += row.get::<i64, _>(9).unsigned_abs();
         if let Some(week) = row.get::<Option<i64>, _>(3) {
             let monday = (week * WEEK_MS + MONDAY_MS) / (24 * 3600 * 1000);
             let types = self.weeks.entry(monday).or_default();

@@ -3,7 +3,9 @@
 
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::history::History;
+use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
+use quorate_protocol::answers::deliberator::{self, Answer, Round};
 use serde_json::{Map, json};
 
 use super::line::Event;
@@ -57,8 +59,18 @@ pub fn review(history: &History, event: Event) -> Option<Json> {
         "runtime": executor["name"],
         "model": executor.get("model").cloned().unwrap_or(json!("")),
         "calls": history.calls,
+        "tokens": tokens(history.usage),
         "elapsed_seconds": elapsed_ms as f64 / 1000.0,
     }))
+}
+
+/// What the calls read and wrote, as far as they said; `null` where none did.
+fn tokens(usage: Usage) -> Json {
+    let (read, written) = (usage.tokens_in, usage.tokens_out);
+    if read.is_none() && written.is_none() {
+        return Json::Null;
+    }
+    json!({"total": read.unwrap_or(0).saturating_add(written.unwrap_or(0)), "in": read, "out": written})
 }
 
 /// The line of a person's override.
@@ -111,24 +123,31 @@ fn deliberators(history: &History) -> Json {
             |step| in_step(history, step).find(|data| data.get("member").and_then(Json::as_str) == Some(id));
         let (first, second) = (find("r1"), find("r2"));
         let answer = |data: Option<&Map<String, Json>>, key: &str| data?.get("answer")?.get(key).cloned();
-        let score = |data| answer(data, "score").unwrap_or(Json::Null);
+        let read = |round, data: Option<&Map<String, Json>>| Answer::read(round, data?.get("answer")?);
+        let (first_read, second_read) = (read(Round::First, first), read(Round::Second, second));
+        let score = |read: &Option<Answer>| json!(read.as_ref().and_then(|answer| answer.score));
         let flag = |data, key| json!(answer(data, key) == Some(json!(true)));
         let failed = |data: Option<&Map<String, Json>>| {
             data.is_some_and(|data| data.get("status") == Some(&json!("schema_failed")))
         };
         let error = [second, first].into_iter().flatten().find_map(|data| data.get("text").cloned());
-        let issues = answer(second, "findings").or_else(|| answer(first, "findings"));
-        let issues = issues.as_ref().and_then(Json::as_array).into_iter().flatten();
-        let repaired = |data: &&Map<String, Json>| data.get("repaired") == Some(&json!(true));
+        let found = [&second_read, &first_read].into_iter().find_map(|read| read.as_ref()?.findings.as_ref());
+        let listed =
+            [second, first].into_iter().filter_map(|data| data?.get("answer")).map(deliberator::issues);
+        let listed = listed.into_iter().find(|all| !all.is_empty()).unwrap_or_default();
+        let issues = found.into_iter().flatten().map(|one| one.issue.clone()).chain(listed);
+        let repaired = |data: &&Map<String, Json>| {
+            data.get("repaired") == Some(&json!(true)) || data.get("status") == Some(&json!("schema_failed"))
+        };
         let reprompts = [first, second].into_iter().flatten().filter(repaired).count();
         json!({
             "role": id,
-            "r1_score": score(first),
+            "r1_score": score(&first_read),
             "r1_would_block": flag(first, "would_block"),
-            "r2_score": score(second),
+            "r2_score": score(&second_read),
             "r2_would_block": flag(second, "would_block"),
             "r2_irreducible": flag(second, "irreducible"),
-            "top_issues": issues.filter_map(|one| one.get("issue").cloned()).take(5).collect::<Vec<_>>(),
+            "top_issues": issues.take(5).collect::<Vec<_>>(),
             "succeeded": first.is_some_and(|data| data.contains_key("answer")),
             "error": error.unwrap_or(Json::Null),
             "schema_failed": failed(first) || failed(second),

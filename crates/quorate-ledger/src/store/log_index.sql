@@ -6,7 +6,7 @@ CREATE TABLE log (
     corrupt BIGINT NOT NULL,
     ends_sha256 TEXT NOT NULL
 );
--- One row per line that says something: a review, a resumed review, an override.
+-- One row per line that says something: a review, a resumed review, an override. -1 stands for what a line does not say.
 CREATE TABLE log_line (
     id            INTEGER PRIMARY KEY,
     log           BIGINT NOT NULL,
@@ -19,7 +19,8 @@ CREATE TABLE log_line (
     verdict       TEXT NOT NULL,
     at_ms         BIGINT NOT NULL,
     elapsed_ms    BIGINT NOT NULL,
-    calls         BIGINT NOT NULL
+    calls         BIGINT NOT NULL,
+    tokens        BIGINT NOT NULL
 );
 CREATE INDEX log_line_prior ON log_line (log, artifact_type, prior, id);
 -- How each deliberator behaved in each review; the key's order is the order of the audit's counting.
@@ -31,6 +32,9 @@ CREATE TABLE log_seat (
     flipped       BIGINT NOT NULL,
     schema_failed BIGINT NOT NULL,
     timed_out     BIGINT NOT NULL,
+    first_score   BIGINT NOT NULL,
+    last_score    BIGINT NOT NULL,
+    reprompts     BIGINT NOT NULL,
     line          BIGINT NOT NULL,
-    PRIMARY KEY (log, member, blocks, irreducible, flipped, schema_failed, timed_out, line)
+    PRIMARY KEY (log, member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts, line)
 ) WITHOUT ROWID;

@@ -18,10 +18,16 @@ use crate::kept::Copies;
 use crate::keys::{self, Purpose};
 
 /// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
-const SCHEMAS: [&str; 2] =
-    [concat!(include_str!("schema.sql"), include_str!("log_index.sql")), include_str!("schema-2.sql")];
+const SCHEMAS: [&str; 3] = [
+    concat!(include_str!("schema.sql"), include_str!("log_index.sql")),
+    include_str!("schema-2.sql"),
+    concat!(include_str!("schema-3.sql"), include_str!("log_index.sql")),
+];
 /// The tables of the log's index, where it is no part of the ledger's file.
 const LOG_INDEX: &str = include_str!("log_index.sql");
+/// What takes an earlier index of the log away.
+#[cfg(feature = "postgres")]
+const SCHEMA_3: &str = include_str!("schema-3.sql");
 /// How long to wait for another process's transaction: the longest are those that rewrite the file.
 pub(super) const BUSY: Duration = super::patience::BUSY;
 
@@ -111,6 +117,17 @@ impl Store {
         }
     }
 
+    /// A store in memory that no ledger stands behind: what a log by itself is counted with.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn of_a_log_alone(log: &Path) -> Result<Store, Error> {
+        match log_index_in_memory().await {
+            Ok(connection) => Ok(store(log, (connection, Some("there is a log and no ledger".to_owned())))),
+            Err(error) => Err(unanswered(&log.into(), error)),
+        }
+    }
+
     /// Opens a ledger wherever it is. One in a database is made there when it is not there.
     ///
     /// # Errors
@@ -190,9 +207,13 @@ async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
         let opened = async {
             let mut connection = options(&path).connect().await?;
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-            if version(&mut transaction).await? == 0 {
-                sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
-                sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+            match version(&mut transaction).await? {
+                0 => index_anew(&mut transaction).await?,
+                1 => {
+                    sqlx::raw_sql(SCHEMA_3).execute(&mut *transaction).await?;
+                    index_anew(&mut transaction).await?;
+                }
+                _ => {}
             }
             transaction.commit().await?;
             Ok(connection)
@@ -204,6 +225,12 @@ async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
         }
     }
     log_index_in_memory().await
+}
+
+#[cfg(feature = "postgres")]
+async fn index_anew(transaction: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
+    sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await.map(|_| ())
 }
 
 /// An index of the log that lasts as long as the connection.

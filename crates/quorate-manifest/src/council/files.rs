@@ -4,21 +4,43 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_diagnostics::Body;
 use quorate_diagnostics::codes::{self, RefusalCode};
+use quorate_diagnostics::{Body, Report};
 
 use super::prompts::{self, PREFIX};
 use super::{ContextFile, Prompt};
 use crate::decode::decode;
 use crate::source::{Error, Source};
-use crate::tree::Field;
 use crate::tree::open::sha256_hex;
 use crate::tree::reader::nearest;
+use crate::tree::{Field, Fields, Format, open};
+
+/// Where a council is read from besides its own directory, as the host allows it.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'s> {
+    /// The directory in which context documents are looked for that do not lie beside the council.
+    pub working: Option<&'s Path>,
+    /// Whether a document that was found there may be read.
+    pub may_be_shown: &'s dyn Fn(&Path) -> bool,
+    /// Whether a path lies in the workspace once links are followed: what is wrong with a file of tier rules is told with
+    /// its lines.
+    pub is_within: &'s dyn Fn(&Path) -> bool,
+}
+
+impl Surroundings<'_> {
+    /// A council that is read by itself.
+    pub const NONE: Surroundings<'static> =
+        Surroundings { working: None, may_be_shown: &|_| false, is_within: &|_| true };
+}
 
 /// Reads files that a council names and remembers their hashes.
 pub(super) struct Files<'s> {
     source: &'s dyn Source,
     dir: PathBuf,
+    /// What the user calls the council's file.
+    shown: String,
+    surroundings: Surroundings<'s>,
+    reports: Vec<Report>,
     texts: BTreeMap<String, Arc<str>>,
     hashes: Vec<(String, String)>,
 }
@@ -28,16 +50,40 @@ struct Sort {
     what: &'static str,
     missing: RefusalCode,
     unreadable: RefusalCode,
+    /// Whether the working directory is tried as well.
+    elsewhere: bool,
 }
 
-const PROMPT: Sort =
-    Sort { what: "prompt", missing: codes::PROMPT_MISSING, unreadable: codes::PROMPT_UNREADABLE };
-const CONTEXT: Sort =
-    Sort { what: "context document", missing: codes::CONTEXT_MISSING, unreadable: codes::CONTEXT_UNREADABLE };
+const PROMPT: Sort = Sort {
+    what: "prompt",
+    missing: codes::PROMPT_MISSING,
+    unreadable: codes::PROMPT_UNREADABLE,
+    elsewhere: false,
+};
+const CONTEXT: Sort = Sort {
+    what: "context document",
+    missing: codes::CONTEXT_MISSING,
+    unreadable: codes::CONTEXT_UNREADABLE,
+    elsewhere: true,
+};
 
 impl<'s> Files<'s> {
-    pub(super) fn new(source: &'s dyn Source, dir: &Path) -> Self {
-        Files { source, dir: dir.to_path_buf(), texts: BTreeMap::new(), hashes: Vec::new() }
+    pub(super) fn new(
+        source: &'s dyn Source,
+        dir: &Path,
+        shown: &str,
+        surroundings: Surroundings<'s>,
+    ) -> Self {
+        let (dir, shown) = (dir.to_path_buf(), shown.to_owned());
+        Files {
+            source,
+            dir,
+            shown,
+            surroundings,
+            reports: Vec::new(),
+            texts: BTreeMap::new(),
+            hashes: Vec::new(),
+        }
     }
 
     /// Remembers the hash of a file.
@@ -47,9 +93,42 @@ impl<'s> Files<'s> {
         }
     }
 
-    /// The hashes, in the order in which files were first named.
-    pub(super) fn finish(self) -> Vec<(String, String)> {
-        self.hashes
+    /// The hashes, in the order in which files were first named, and what there is to say about files of tier rules.
+    pub(super) fn finish(self) -> (Vec<(String, String)>, Vec<Report>) {
+        (self.hashes, self.reports)
+    }
+
+    /// What a file of tier rules holds: what `read` makes of its keys.
+    pub(super) fn tier_rules<T>(
+        &mut self,
+        field: &Field<'_>,
+        read: impl FnOnce(Fields<'_>) -> T,
+    ) -> Option<T> {
+        let written = field.some_text()?;
+        let path = self.dir.join(written);
+        if !(self.surroundings.is_within)(&path) {
+            let body = Body::new(format!("the tier rules `{written}` lie outside of the workspace"));
+            field.refuse(codes::CONFIG_UNREADABLE, body.help("put them beside this file"));
+            return None;
+        }
+        let shown = Path::new(&self.shown).with_file_name("").join(written);
+        let shown = shown.strip_prefix("./").unwrap_or(&shown).display().to_string();
+        match open(self.source, &path, &shown, Format::Yaml, codes::COUNCIL_INVALID) {
+            Ok(opened) => {
+                self.note(written, opened.sha256.clone());
+                let rules = opened.fields().map(read);
+                self.reports.push(opened.document.into_report());
+                rules
+            }
+            Err(_) => {
+                let body = Body::new(format!("the tier rules `{written}` cannot be read"));
+                field.refuse(
+                    codes::CONFIG_MISSING,
+                    body.help(format!("paths are relative to {}", self.shown_dir())),
+                );
+                None
+            }
+        }
     }
 
     /// A prompt: a path, or `builtin:` and a name.
@@ -87,12 +166,23 @@ impl<'s> Files<'s> {
             return Some(Arc::clone(text));
         }
         let what = sort.what;
-        let path = self.dir.join(written);
-        let bytes = match self.source.read(&path) {
+        // By which name its hash is kept: what lies elsewhere is named by where it lies.
+        let mut name = written.to_owned();
+        let mut read = self.source.read(&self.dir.join(written));
+        if let (Err(Error::Missing), Some(path)) = (&read, self.elsewhere(written, sort)) {
+            read = self.source.read(&path);
+            name = path.display().to_string();
+        }
+        let bytes = match read {
             Ok(bytes) => bytes,
             Err(Error::Missing) => {
                 let body = Body::new(format!("the {what} `{written}` is not there"));
-                field.refuse(sort.missing, body.help(format!("paths are relative to {}", self.shown_dir())));
+                let from = match (sort.elsewhere, self.surroundings.working) {
+                    (true, Some(_)) => "; in the workspace the working directory is tried, too",
+                    _ => "",
+                };
+                let help = format!("paths are relative to {}{from}", self.shown_dir());
+                field.refuse(sort.missing, body.help(help));
                 return None;
             }
             Err(error) => {
@@ -118,10 +208,16 @@ impl<'s> Files<'s> {
             field.refuse(sort.unreadable, Body::new(format!("the {what} `{written}` is empty")));
             return None;
         }
-        self.note(written, sha256);
+        self.note(&name, sha256);
         let text: Arc<str> = text.into();
         self.texts.insert(written.to_owned(), Arc::clone(&text));
         Some(text)
+    }
+
+    /// Where a file is tried that is not beside the council.
+    fn elsewhere(&self, written: &str, sort: &Sort) -> Option<PathBuf> {
+        let path = self.surroundings.working.filter(|_| sort.elsewhere)?.join(written);
+        (self.surroundings.may_be_shown)(&path).then_some(path)
     }
 
     fn shown_dir(&self) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::codes;
 
-use super::files::Files;
+use super::files::{Files, Surroundings};
 use super::{Council, Watch};
 use super::{logging, protocol, roster, runtime, tier_rules};
 use crate::tree::{Field, Fields, Format, Opened, open};
@@ -13,35 +13,48 @@ use crate::{Loaded, Source};
 
 /// Loads a council. `path` is where the file is, `shown` what the user calls it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Council> {
+    load_in(path, shown, source, Surroundings::NONE)
+}
+
+/// Loads a council that lies in a workspace.
+pub fn load_in(
+    path: &Path,
+    shown: &str,
+    source: &dyn Source,
+    surroundings: Surroundings<'_>,
+) -> Loaded<Council> {
     let opened = match open(source, path, shown, Format::Yaml, codes::COUNCIL_INVALID) {
         Ok(opened) => opened,
         Err(report) => return Loaded { value: None, report },
     };
-    let council = read(&opened, path, source);
-    let report = opened.document.into_report();
+    let dir = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let dir = if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir };
+    let mut files = Files::new(source, &dir, shown, surroundings);
+    let council = read(&opened, path, dir, &mut files);
+    let (files, reports) = files.finish();
+    let council = council.map(|council| Council { files, ..council });
+    let mut report = opened.document.into_report();
+    reports.into_iter().for_each(|one| report.absorb(one));
     debug_assert!(council.is_some() || report.refused(), "what is not read is refused");
     Loaded { value: council.filter(|_| !report.refused()), report }
 }
 
-fn read(opened: &Opened, path: &Path, source: &dyn Source) -> Option<Council> {
+fn read(opened: &Opened, path: &Path, dir: PathBuf, files: &mut Files<'_>) -> Option<Council> {
     let mut fields = opened.fields()?;
-    let dir = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    let dir = if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir };
     let name = path.file_name().map_or_else(|| "council.yaml".into(), |name| name.to_string_lossy());
-    let mut files = Files::new(source, &dir);
     files.note(&name, opened.sha256.clone());
 
     version(fields.optional("version"));
     let runtime = fields.optional("runtime").and_then(|field| runtime::read(&field));
     let deliberators = fields
         .required("deliberators", "a list of three or more, each with `id` and `prompt`")
-        .and_then(|field| roster::deliberators(&field, &mut files));
+        .and_then(|field| roster::deliberators(&field, files));
     let adjudicator = fields
         .required("adjudicator", "a mapping with `prompt`")
-        .and_then(|field| roster::adjudicator(&field, &mut files));
+        .and_then(|field| roster::adjudicator(&field, files));
     let members = deliberators.as_ref().map_or(usize::MAX, |roster| roster.listed);
     let protocol = protocol::read(fields.optional("protocol"), members);
-    let (tiers, watch) = tiers_and_watch(&mut fields);
+    let (tiers, watch) = tiers_and_watch(&mut fields, files);
     let logging = logging::read(fields.optional("logging"));
     fields.finish();
 
@@ -56,14 +69,14 @@ fn read(opened: &Opened, path: &Path, source: &dyn Source) -> Option<Council> {
         watch,
         runtime,
         policy: adjudicator.policy,
-        files: files.finish(),
+        files: Vec::new(),
     })
 }
 
 /// The rules and what overrides them stand in three places of the file.
-fn tiers_and_watch(fields: &mut Fields<'_>) -> (super::tiers::TierRules, Watch) {
+fn tiers_and_watch(fields: &mut Fields<'_>, files: &mut Files<'_>) -> (super::tiers::TierRules, Watch) {
     let default = tier_rules::default_tier(fields.optional("tier_classifier"));
-    let rules = tier_rules::rules(fields.optional("tier_rules"));
+    let rules = tier_rules::rules(fields.optional("tier_rules"), files);
     let (watch, overrides) = tier_rules::watch(fields.optional("watch"));
     (super::tiers::TierRules::new(rules, overrides, default), watch)
 }

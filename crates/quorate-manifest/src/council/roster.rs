@@ -111,13 +111,14 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut Files<'_>) -> Option<Ad
     Some(Adjudicator { prompt, policy })
 }
 
-/// `verdict_policy`: a policy's name; or, as the public tool has it, a mapping that documents what its code does.
+/// `verdict_policy`: a policy's name; or, as the public tool has it, a mapping that documents what its code does. That code
+/// counts as `strict` does whatever the mapping says, and `strict` is never milder than `seed` (C13).
 fn policy(field: &Field<'_>) -> Option<PolicyName> {
     if matches!(field.kind(), Kind::Map(_)) {
-        let body = Body::new("nothing reads this description of the policy")
-            .help("name one instead: `verdict_policy: strict` counts as the public tool does; the default is `seed`");
+        let body = Body::new("a description of the policy is read as `strict`; its words have no effect")
+            .help("write `verdict_policy: strict`, which counts as the public tool does, or `seed`");
         field.warn(codes::FIELD_WITHOUT_EFFECT, body);
-        return None;
+        return Some(PolicyName::Strict);
     }
     match field.text()? {
         "seed" => Some(PolicyName::Seed),

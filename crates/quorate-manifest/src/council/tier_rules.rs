@@ -1,9 +1,10 @@
 //! `tier_rules`, `tier_classifier` and `watch`: which artifacts there are and how much each matters.
 
 use super::Watch;
+use super::files::Files;
 use super::glob::Glob;
 use super::tiers::{Rule, Tier};
-use crate::tree::{Field, Kind};
+use crate::tree::{Field, Fields, Kind};
 
 /// Reads `tier_classifier`: the tier of an artifact that no rule names.
 pub(super) fn default_tier(field: Option<Field<'_>>) -> Tier {
@@ -28,9 +29,23 @@ fn tier(field: &Field<'_>) -> Option<Tier> {
     field.whole(1, 3).and_then(|number| u64::try_from(number).ok()).and_then(Tier::from_number)
 }
 
-/// Reads `tier_rules`.
-pub(super) fn rules(field: Option<Field<'_>>) -> Vec<Rule> {
-    let Some(mut fields) = field.and_then(|field| field.fields()) else { return Vec::new() };
+/// Reads `tier_rules`: the rules, or the path of a file that holds them, by themselves or below `tier_rules`.
+pub(super) fn rules(field: Option<Field<'_>>, files: &mut Files<'_>) -> Vec<Rule> {
+    let Some(field) = field else { return Vec::new() };
+    if !matches!(field.kind(), Kind::Str(_)) {
+        return field.fields().map(rules_by_tier).unwrap_or_default();
+    }
+    let of_file = |mut fields: Fields<'_>| match fields.optional("tier_rules") {
+        None => rules_by_tier(fields),
+        Some(field) => {
+            fields.finish();
+            field.fields().map(rules_by_tier).unwrap_or_default()
+        }
+    };
+    files.tier_rules(&field, of_file).unwrap_or_default()
+}
+
+fn rules_by_tier(mut fields: Fields<'_>) -> Vec<Rule> {
     let keys = ["tier_1", "tier_2", "tier_3"];
     let mut rules = Vec::new();
     for (key, tier) in keys.into_iter().zip(Tier::ALL) {

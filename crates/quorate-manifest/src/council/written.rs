@@ -26,8 +26,8 @@ pub(crate) struct Council {
     pub protocol: Option<Protocol>,
     /// What tier an artifact has that no rule names.
     pub tier_classifier: Option<TierClassifier>,
-    /// Which artifacts matter how much: by tier, globs by type.
-    pub tier_rules: Option<TierRules>,
+    /// Which artifacts matter how much: by tier, globs by type; or the path of a YAML file that says so.
+    pub tier_rules: Option<RulesOrFile>,
     /// Where verdicts are logged, and what is scrubbed.
     pub logging: Option<Logging>,
     /// What a sweep walks.
@@ -88,7 +88,7 @@ pub(crate) struct Adjudicator {
     /// The path of its prompt, or `builtin:adjudicator`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["builtin:adjudicator"]))]
     pub prompt: String,
-    /// How verdicts follow from answers: `seed` or `strict`; a mapping is taken for a note.
+    /// How verdicts follow from answers: `seed` or `strict`; a mapping, as the public tool has it, is `strict`.
     #[schemars(schema_with = "policy", default)]
     pub verdict_policy: Option<Value>,
 }
@@ -128,6 +128,16 @@ pub(crate) struct TierClassifier {
     /// 1 always reviewed, 2 never by a sweep, 3 one in five.
     #[schemars(range(min = 1, max = 3))]
     pub default_tier: Option<u8>,
+}
+
+/// The rules, or where they stand.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+pub(crate) enum RulesOrFile {
+    /// Here.
+    Here(TierRules),
+    /// In a file, relative to this one.
+    File(#[schemars(regex(pattern = crate::pattern::SOMETHING))] String),
 }
 
 /// Which artifacts matter how much.

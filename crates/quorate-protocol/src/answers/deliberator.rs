@@ -5,6 +5,12 @@ use serde_json::json;
 use super::{present, text};
 use crate::Json;
 
+/// Where the public tool's prompts have a deliberator list what is wrong.
+pub const ISSUE_LISTS: [&str; 4] =
+    ["top_3_issues", "top_3_failure_modes", "calibration_issues", "causality_gaps"];
+/// Where they have it list places in the text: findings in other words (`snippet` for `quote`, `rule` for `issue`).
+pub const VIOLATIONS: &str = "voice_violations";
+
 /// Which of its answers: the second must say whether a block is irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
@@ -119,11 +125,38 @@ impl Answer {
             verdict: text(object, "verdict").and_then(|word| Lean::read(&word)),
             score: score(object),
             revision_brief: text(object, "revision_brief"),
-            findings: present(object, "findings")
-                .and_then(Json::as_array)
+            findings: ["findings", VIOLATIONS]
+                .into_iter()
+                .find_map(|key| present(object, key)?.as_array())
                 .map(|all| all.iter().filter_map(finding).collect()),
         })
     }
+}
+
+/// What an answer lists as wrong beside its findings, each text once.
+pub fn issues(answer: &Json) -> Vec<String> {
+    let mut issues: Vec<String> = Vec::new();
+    for key in ISSUE_LISTS {
+        for issue in answer.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(entry) {
+            if !issues.contains(&issue) {
+                issues.push(issue);
+            }
+        }
+    }
+    issues
+}
+
+/// An entry of a list: a text, or the texts of an object in one.
+pub fn entry(value: &Json) -> Option<String> {
+    let said = match value {
+        Json::String(text) => text.trim().to_owned(),
+        Json::Object(object) => {
+            let texts = object.values().filter_map(Json::as_str).map(str::trim);
+            texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
+        }
+        _ => return None,
+    };
+    (!said.is_empty()).then_some(said)
 }
 
 impl Lean {
@@ -157,9 +190,11 @@ fn score(object: &serde_json::Map<String, Json>) -> Option<f64> {
 
 fn finding(value: &Json) -> Option<Finding> {
     let object = value.as_object()?;
+    let either =
+        |key: &str, public: &str| Some(object.get(key).or_else(|| object.get(public))?.as_str()?.to_owned());
     Some(Finding {
-        quote: object.get("quote")?.as_str()?.to_owned(),
-        issue: object.get("issue")?.as_str()?.to_owned(),
+        quote: either("quote", "snippet")?,
+        issue: either("issue", "rule")?,
         fix: text(object, "fix"),
         line: present(object, "line").and_then(Json::as_u64),
     })
@@ -182,6 +217,26 @@ mod tests {
         let answer = json!({"would_block": true});
         assert_eq!(Answer::read(Round::First, &answer).map(|a| a.irreducible), Some(false));
         assert_eq!(Answer::read(Round::Second, &answer), None);
+    }
+
+    #[test]
+    fn what_the_public_prompts_ask_for_is_read() {
+        // C2
+        let answer = json!({
+            "would_block": true,
+            "top_3_issues": ["No source.", " ", 3],
+            "top_3_failure_modes": ["No source.", {"reader": "Buyer", "fails": "asks for the price"}],
+            "voice_violations": [{"line": 4, "rule": "V1", "snippet": "not X but Y", "fix": "Say Y."}, {"rule": "V2"}],
+        });
+        assert_eq!(issues(&answer), ["No source.", "asks for the price; Buyer"]);
+        let read = Answer::read(Round::First, &answer).expect("read");
+        let finding = Finding {
+            quote: "not X but Y".into(),
+            issue: "V1".into(),
+            fix: Some("Say Y.".into()),
+            line: Some(4),
+        };
+        assert_eq!(read.findings, Some(vec![finding]));
     }
 
     #[test]

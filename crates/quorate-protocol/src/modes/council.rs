@@ -21,7 +21,7 @@ pub use cross_read::TEXT_CAP;
 pub use setup::{CrossRead, FailFast, Rounds, Setup};
 
 /// The mode and its version.
-pub const VERSION: &str = "council/2";
+pub const VERSION: &str = "council/3";
 /// The step of the first answers.
 pub const FIRST: &str = "r1";
 /// The step of the second answers.
@@ -218,22 +218,11 @@ impl Council {
     fn ask_adjudicator(&mut self) -> Vec<Command> {
         self.stage = Stage::Adjudicating;
         let mut parts: Vec<Part> = self.artifact.iter().cloned().collect();
-        match self.setup.rounds {
-            Rounds::One => parts.extend(cross_read::block(
-                PartKind::CrossRead,
-                CrossRead::Verdicts,
-                &self.setup,
-                &self.first,
-            )),
-            Rounds::Two => {
-                parts.extend(self.cross_read());
-                parts.extend(cross_read::block(
-                    PartKind::SecondAnswers,
-                    CrossRead::Verdicts,
-                    &self.setup,
-                    &self.second,
-                ));
-            }
+        // Whatever the deliberators saw of each other, the one who merges sees all.
+        let shown = |kind, heard| cross_read::block(kind, CrossRead::Verdicts, &self.setup, heard);
+        parts.extend(shown(PartKind::CrossRead, &self.first));
+        if self.setup.rounds == Rounds::Two {
+            parts.extend(shown(PartKind::SecondAnswers, &self.second));
         }
         if !self.priors.is_empty() {
             let text = Json::Array(self.priors.clone()).to_string();

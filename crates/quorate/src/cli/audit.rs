@@ -1,6 +1,9 @@
 //! `quorate audit`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
+use quorate_diagnostics::render::Look;
 use quorate_ledger::council_log::stats::Filter;
 
 use super::arguments::{PlaceArguments, since};
@@ -10,14 +13,16 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
+use crate::service::ledger::export;
 use crate::service::runs;
+use crate::service::stop::Stop;
 
 /// Say what the log tells of the council: verdicts, behaviour, drift, overrides
 ///
 /// Reads `council_log.jsonl`, lines of the public Agent Council included.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown"
+    after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown\n  quorate audit --log council_log.jsonl --format markdown --output audit.md"
 )]
 pub(super) struct Arguments {
     /// How far back: 24h, 7d, 2w, a date, or all
@@ -29,6 +34,12 @@ pub(super) struct Arguments {
     /// This type of artifact alone
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
+    /// This log alone, wherever it lies: no ledger or configuration is read
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reindex", "config", "ledger"])]
+    log: Option<PathBuf>,
+    /// Write it to a file, in place of what is there
+    #[arg(long, value_name = "FILE", visible_alias = "out")]
+    output: Option<PathBuf>,
     /// Read the whole log again, where `quorate ledger verify` says that its index does not follow from it
     #[arg(long)]
     reindex: bool,
@@ -80,24 +91,32 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
     let places = arguments.places.places();
     let request = Request { filter, reindex: arguments.reindex };
-    let print = |audit: &Audit| {
-        terminal.data(&match arguments.format {
-            AuditFormat::Human => render::audit::human(audit, terminal.stdout),
+    let print = |audit: &Audit| -> Result<Exit, Stop> {
+        let look = if arguments.output.is_some() { Look::default() } else { terminal.stdout };
+        let text = match arguments.format {
+            AuditFormat::Human => render::audit::human(audit, look),
             AuditFormat::Markdown => render::audit::markdown(audit),
             AuditFormat::Json => render::audit::json(audit),
-        });
-        Exit::DONE
+        };
+        match &arguments.output {
+            Some(path) => audit::write(environment, audit, path, &text)?,
+            None => terminal.data(&text),
+        }
+        Ok(Exit::DONE)
     };
-    match audit::empty(environment, &places, &request) {
-        Ok(Some(audit)) => return print(&audit),
-        Ok(None) => {}
-        Err(stop) => return stopped(&stop, format, terminal),
+    let by_itself = match &arguments.log {
+        Some(log) => Some(audit::of_log(environment, log, request.filter.clone()).await),
+        None => audit::empty(environment, &places, &request).transpose(),
+    };
+    if let Some(audit) = by_itself {
+        return audit.and_then(|audit| print(&audit)).unwrap_or_else(|stop| stopped(&stop, format, terminal));
     }
     let opened = runs::desk(environment, &places).await;
     at_desk(opened, format, terminal, async |desk| {
+        arguments.output.as_deref().map_or(Ok(()), |path| export::is_free(desk, path))?;
         let audit = audit::audit(desk, request).await?;
         warnings(desk, terminal);
-        Ok(print(&audit))
+        print(&audit)
     })
     .await
 }

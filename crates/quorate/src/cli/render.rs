@@ -1,6 +1,7 @@
 //! What commands print: one file for each thing that is shown, one function for each format. Everything comes from
 //! what a use case returned; nothing is decided or looked up here.
 
+mod asks;
 pub mod audit;
 mod brief;
 pub mod convene;

@@ -1,10 +1,11 @@
 //! `quorate runs`.
 
 use clap::Args;
+use quorate_ledger::runs::Filter;
 
-use super::arguments::{PlaceArguments, Tabular};
+use super::arguments::{PlaceArguments, Tabular, since};
 use super::desk::{at_desk, done};
-use super::exit::Exit;
+use super::exit::{Exit, stopped};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -12,11 +13,22 @@ use crate::service::runs;
 
 /// List the runs of the ledger, newest first
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate runs\n  quorate runs --limit 5 --format json")]
+#[command(
+    after_help = "Examples:\n  quorate runs\n  quorate runs --limit 5 --format json\n  quorate runs --verdict hold --type linkedin_post --since 30d"
+)]
 pub(super) struct Arguments {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// This verdict or outcome alone, for example hold or pass; open where nothing is decided
+    #[arg(long, value_name = "VERDICT")]
+    verdict: Option<String>,
+    /// This type of artifact alone
+    #[arg(long = "type", value_name = "TYPE")]
+    artifact_type: Option<String>,
+    /// Only runs opened since then: 24h, 7d, a date, or all
+    #[arg(long, value_name = "WHEN", default_value = "all")]
+    since: String,
     /// How they are printed
     #[arg(long, value_enum, default_value_t = Tabular::Human)]
     format: Tabular,
@@ -26,10 +38,16 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
+    let since_ms = match since(&arguments.since, environment) {
+        Ok(since_ms) => since_ms,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let filter = Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type };
     let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
     at_desk(opened, format, terminal, async |desk| {
-        let all = runs::runs(desk, arguments.limit).await?;
+        let all = runs::runs(desk, &filter, arguments.limit).await?;
         let text = match arguments.format {
+            Tabular::Human if all.is_empty() && filter != Filter::default() => "No run fits.\n".to_owned(),
             Tabular::Human => render::runs::human(&all, terminal.stdout),
             Tabular::Json => render::runs::json(&all),
         };

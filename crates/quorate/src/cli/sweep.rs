@@ -1,6 +1,6 @@
 //! `quorate sweep`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
@@ -13,7 +13,7 @@ use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
-use crate::service::sweep::{self, Judged, Mode, Request};
+use crate::service::sweep::{self, Judged, Mode, Request, Swept, Watcher};
 
 /// Review everything below watch.paths that is due and not judged yet
 ///
@@ -66,12 +66,23 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let desk = Arc::new(desk);
-    let progress = Arc::new(SweepProgress::new(terminal.watched));
+    let progress = Arc::new(Kept { progress: SweepProgress::new(terminal.watched), ended: Mutex::default() });
     let swept = or_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
-    progress.clear();
+    progress.progress.clear();
+    let print = |all: &[Swept]| {
+        terminal.data(&match arguments.format {
+            Tabular::Human => render::sweep::human(all, terminal.stdout),
+            Tabular::Json => render::sweep::json(all),
+        });
+    };
     let exit = match swept {
         Err(Interrupted) => {
             desk.hurry();
+            let mut ended = std::mem::take(&mut *progress.ended());
+            ended.sort_by(|one, other| one.path.cmp(&other.path));
+            if !ended.is_empty() {
+                print(&ended);
+            }
             terminal.talk(
                 "interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest",
             );
@@ -79,11 +90,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Ok(Ok(all)) => {
             warnings(&desk, terminal);
-            let text = match arguments.format {
-                Tabular::Human => render::sweep::human(&all, terminal.stdout),
-                Tabular::Json => render::sweep::json(&all),
-            };
-            terminal.data(&text);
+            print(&all);
             Exit::verdict(sweep::exit_code(&all))
         }
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
@@ -92,4 +99,31 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         desk.close().await;
     }
     exit
+}
+
+/// Shows how a sweep goes, and keeps what it has come to for one that is interrupted.
+struct Kept {
+    progress: SweepProgress,
+    ended: Mutex<Vec<Swept>>,
+}
+
+impl Kept {
+    fn ended(&self) -> MutexGuard<'_, Vec<Swept>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Kept {
+    fn planned(&self, reviews: usize) {
+        self.progress.planned(reviews);
+    }
+
+    fn started(&self, path: &str) {
+        self.progress.started(path);
+    }
+
+    fn ended(&self, swept: &Swept) {
+        self.progress.ended(swept);
+        Kept::ended(self).push(swept.clone());
+    }
 }

@@ -1,14 +1,19 @@
 //! Audit: what the log says of a council over time.
 
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::Store;
 use quorate_ledger::council_log::{
     self,
     stats::{self, Filter, Stats},
 };
 
 use super::desk::Desk;
+use super::disk;
 use super::environment::Environment;
 use super::stop::Stop;
-use super::workspace::{self, Places, shown};
+use super::workspace::{self, Places, absolute, shown};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +53,43 @@ pub fn empty(environment: &Environment, places: &Places, request: &Request) -> R
         corrupt: 0,
         present: false,
     }))
+}
+
+/// Audits a log by itself, wherever it lies: no ledger and no configuration is looked for, and none is made.
+///
+/// # Errors
+/// When it is not there or cannot be read.
+pub async fn of_log(environment: &Environment, log: &Path, filter: Filter) -> Result<Audit, Stop> {
+    let path = absolute(&environment.directory, log);
+    if !path.exists() {
+        let body = Body::new(format!("there is no log {}", log.display()));
+        let help = "`--log` names a council_log.jsonl; without it the log of this workspace is read";
+        return Err(Stop::not_found(codes::FILE_UNREADABLE, body.help(help)));
+    }
+    let store = Store::of_a_log_alone(&path).await?;
+    let indexed = council_log::sync(&store, &path).await?;
+    let stats = stats::stats(&store, indexed, &filter).await?;
+    Ok(Audit { log: shown(environment, &path), filter, stats, corrupt: indexed.corrupt, present: true })
+}
+
+/// Writes an audit to a file, in place of what is there, unless that is what it was counted from or lies with a ledger.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), Stop> {
+    let path = absolute(&environment.directory, path);
+    let refused = |why: &str| {
+        let body = Body::new(format!("cannot write the audit to {}: {why}", shown(environment, &path)));
+        Stop::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
+    };
+    let place = disk::canonical_or_new(&path);
+    if place == disk::canonical_or_new(&environment.directory.join(&audit.log)) {
+        return Err(refused("the log is there"));
+    }
+    if place.ancestors().skip(1).any(|dir| dir.ends_with(".quorate")) {
+        return Err(refused("a ledger is there"));
+    }
+    disk::put_file(&path, text.as_bytes()).map_err(|error| refused(&error.to_string()))
 }
 
 /// Audits.

@@ -8,10 +8,10 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::check::{self, Checked, Named, Once};
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::host;
 use quorate_manifest::playbook::shelf::FOLDER;
 use quorate_manifest::round::Refs;
 use quorate_manifest::workspace::{Scope, Spot};
-use quorate_manifest::{council, host};
 use quorate_protocol::assembly::{addressed, operators};
 
 use super::disk::{self, Disk};
@@ -23,7 +23,7 @@ use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::runtime;
 use super::stop::{Class, Stop};
-use super::workspace::{Places, absolute};
+use super::workspace::{Places, absolute, load_council};
 
 /// What is to be checked.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +100,7 @@ fn in_workspace(
             Checked::Elsewhere(doctype) => {
                 outcome.files += 1;
                 let path = work.root.join(spot.in_workspace());
-                let report = by_path(doctype, &path, &round.shown(spot));
+                let report = by_path(environment, doctype, (&path, &round.shown(spot)), &work.root);
                 said.keep(report, &mut outcome.report);
             }
             Checked::Assembly(report, resolved) => {
@@ -163,14 +163,14 @@ fn is_of_playbooks(spot: &Spot) -> bool {
 }
 
 /// The doctypes that are loaded by their path alone.
-fn by_path(doctype: Doctype, path: &Path, shown: &str) -> Report {
+fn by_path(environment: &Environment, doctype: Doctype, (path, shown): (&Path, &str), root: &Path) -> Report {
     let (mut report, council, configuration) = match doctype {
         Doctype::Host => {
             let loaded = host::load(path, shown, &Disk);
             (loaded.report, None, loaded.value)
         }
         _ => {
-            let loaded = council::load(path, shown, &Disk);
+            let loaded = load_council(environment, path, shown, root);
             (loaded.report, loaded.value, None)
         }
     };

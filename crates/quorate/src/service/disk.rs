@@ -296,6 +296,18 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
     file.sync_data()
 }
 
+/// Puts bytes at a path that a person has named, all at once, whether there is a file already or not.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => replace(path, bytes),
+        Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file")),
+        Err(_) => put(path.parent().unwrap_or(Path::new(".")), path, bytes, None),
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
 fn put(
     dir: &Path,

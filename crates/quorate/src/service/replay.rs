@@ -3,6 +3,7 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::replay::{Replayed, replay as derive};
+use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::{Council, Setup, VERSION};
@@ -31,7 +32,9 @@ pub struct Replay {
 /// # Errors
 /// When the run's records or texts are not whole, or another version of the mode wrote it.
 pub async fn replay(desk: &Desk, run: &Name) -> Result<Replay, Stop> {
-    let history = desk.history(run).await?;
+    let mut history = desk.history(run).await?;
+    // That a draft was changed is said by whoever closed the run; no protocol comes to it.
+    history.facts.retain(|(_, data)| data.get("verdict").and_then(Json::as_str) != Some(SUPERSEDED));
     let inputs = desk.inputs(&history).await?;
     let result = derive(&history, inputs, &mut *protocol(&history)?);
     let verdict = |facts: &[(String, serde_json::Map<String, Json>)]| {

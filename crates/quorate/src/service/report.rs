@@ -7,6 +7,7 @@ use std::time::Duration;
 use quorate_kernel::consultation::Spent;
 use quorate_kernel::history::{ERASED, History};
 use quorate_kernel::ports::executor::Usage;
+use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::{Policy, Verdict};
@@ -256,6 +257,20 @@ impl Report {
         (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
     }
 
+    /// The verdict's word; where there is none, whether it is still to come.
+    pub fn word(&self) -> &'static str {
+        match self.verdict {
+            Some(verdict) => verdict.as_str(),
+            None if self.is_superseded() => SUPERSEDED,
+            None => "OPEN",
+        }
+    }
+
+    /// Whether the run was closed without a verdict, since the draft was changed.
+    pub fn is_superseded(&self) -> bool {
+        self.verdict.is_none() && !self.because.is_empty()
+    }
+
     /// The exit code that the verdict gives, 0 where it is milder than what is to fail; that of INCOMPLETE while nothing is
     /// decided. SHIP over blocks, where that is to fail, exits as REVISE does.
     pub fn exit(&self) -> u8 {
@@ -272,6 +287,21 @@ impl Report {
             true => exit_code(verdict).max(exit_code(Verdict::Revise)),
             false => 0,
         }
+    }
+
+    /// What to change first: what a deliberator that blocks found first, else what anybody found, else the brief's first line.
+    /// Nothing where the verdict asks for no change.
+    pub fn first_fix(&self) -> Option<String> {
+        if !matches!(self.verdict, Some(Verdict::Revise | Verdict::Hold)) {
+            return None;
+        }
+        let blocks = |one: &&Finding| self.deliberators.iter().any(|seat| seat.blocks && seat.id == one.by);
+        let found = self.findings.iter().find(blocks).or_else(|| self.findings.first());
+        let finding = found.map(|one| {
+            let place = one.line.map_or_else(String::new, |line| format!("line {line}: "));
+            format!("{place}{}", one.fix.as_deref().unwrap_or(&one.issue))
+        });
+        finding.or_else(|| Some(self.revision_brief.as_deref()?.lines().next()?.to_owned()))
     }
 
     /// How many deliberators block by what counts of them.
@@ -299,6 +329,11 @@ impl Report {
             (many, _) => format!("{many} findings"),
         };
         (!self.model_asked).then(|| format!("{}: {found}; nobody judged the content", self.kind))
+    }
+
+    /// Whether the answers were counted by rule: no model was asked, and each scores its checks.
+    pub fn is_by_rule(&self) -> bool {
+        self.checks().is_some()
     }
 
     /// How many checks were made where no model was asked: each answer has a score for every one.

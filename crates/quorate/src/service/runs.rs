@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::Run;
+use quorate_ledger::runs::{Filter, Run};
 use quorate_protocol::Name;
 
 use super::desk::Desk;
@@ -14,12 +14,12 @@ use super::stop::Stop;
 use super::workspace::{self, Places};
 use super::{convene, report};
 
-/// The newest runs, newest first.
+/// The newest runs of those that a filter lets through, newest first.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn runs(desk: &Desk, limit: u32) -> Result<Vec<Run>, Stop> {
-    Ok(desk.store.runs(limit).await?)
+pub async fn runs(desk: &Desk, filter: &Filter, limit: u32) -> Result<Vec<Run>, Stop> {
+    Ok(desk.store.runs_of(filter, limit).await?)
 }
 
 /// Opens the desk of the working directory.

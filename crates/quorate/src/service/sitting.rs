@@ -26,6 +26,7 @@ use super::fingerprint::Fingerprint;
 use super::producer::Producer;
 use super::signer::Signer;
 use super::stop::Stop;
+use super::superseding;
 use super::trust::Admitted;
 use super::weave;
 
@@ -195,6 +196,8 @@ impl Sitting {
         indexed: Indexed,
         observer: Arc<dyn Observer>,
     ) -> Result<Held, Stop> {
+        let (subject, _) = self.redactor.redact(&docket.artifact.shown);
+        superseding::close(desk, &docket.artifact, &subject).await?;
         let signer = Signer::new(desk.keys(), desk.keys().sign(), None).await?;
         let run = entropy::run_id();
         let _held = desk.hold(&run).await?;

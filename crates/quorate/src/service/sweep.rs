@@ -7,9 +7,8 @@ use std::sync::Arc;
 use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observe::Nobody;
-use quorate_protocol::modes::council::outcome;
+use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
-use quorate_protocol::{Json, Name};
 use tokio::task::JoinSet;
 
 use super::apart::apart;
@@ -100,6 +99,8 @@ pub enum Fate {
         run: String,
         /// The verdict.
         verdict: Verdict,
+        /// What to change first, where something is to be changed.
+        fix: Option<String>,
     },
     /// It would be reviewed.
     Due,
@@ -237,6 +238,8 @@ enum Sorted {
 /// A draft that is due. Its text is read again when its review starts: all of them would not fit into memory.
 struct Draft {
     path: PathBuf,
+    /// Where it lay when it was found: a link that came since leads out of the watched folder.
+    place: Option<PathBuf>,
     sha256: String,
 }
 
@@ -273,7 +276,7 @@ fn sort(
     if judged.contains(&sha256) || (!planned.insert(sha256.clone()) && again == Judged::Skipped) {
         return Sorted::Now(swept(Fate::AlreadyJudged));
     }
-    Sorted::Due(swept(Fate::Due), Draft { path: found.path, sha256 })
+    Sorted::Due(swept(Fate::Due), Draft { place: disk::canonical(&found.path), path: found.path, sha256 })
 }
 
 /// What all reviews of a sweep share.
@@ -300,6 +303,9 @@ impl Work {
     }
 
     async fn fate(&self, swept: &Swept, draft: Draft) -> Result<Fate, Stop> {
+        if disk::canonical(&draft.path) != draft.place {
+            return Ok(Fate::Failed { why: "it was moved while the sweep went on".to_owned() });
+        }
         let artifact = artifact::read(&Subject::File(draft.path), &self.desk.environment.directory)?;
         // It may have been edited since it was sorted; what is there now is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
@@ -308,18 +314,22 @@ impl Work {
         let artifact = artifact::Artifact { shown: swept.path.clone(), ..artifact };
         let docket = Docket { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
         Ok(match self.judge(&docket).await? {
-            (run, Some(verdict)) => Fate::Judged { run, verdict },
-            (run, None) => Fate::Failed { why: format!("run {run} has no verdict") },
+            (run, Some(verdict), fix) => Fate::Judged { run, verdict, fix },
+            (run, None, _) => Fate::Failed { why: format!("run {run} has no verdict") },
         })
     }
 
-    async fn judge(&self, docket: &Docket) -> Result<(String, Option<Verdict>), Stop> {
-        if let Some(report) = self.resumed(docket).await {
-            return Ok((report.run, report.verdict));
-        }
-        let indexed = self.desk.index().await?;
-        let held = self.sitting.hold(&self.desk, docket, indexed, Arc::new(Nobody)).await?;
-        Ok((held.run.to_string(), outcome::verdict(&Json::Object(held.outcome))))
+    async fn judge(&self, docket: &Docket) -> Result<(String, Option<Verdict>, Option<String>), Stop> {
+        let report = match self.resumed(docket).await {
+            Some(report) => report,
+            None => {
+                let indexed = self.desk.index().await?;
+                let held = self.sitting.hold(&self.desk, docket, indexed, Arc::new(Nobody)).await?;
+                self.desk.report(&held.run).await?
+            }
+        };
+        let fix = report.first_fix();
+        Ok((report.run, report.verdict, fix))
     }
 
     /// Goes on with a run that an interrupted sweep left open on this very text, so that nothing is paid twice. One

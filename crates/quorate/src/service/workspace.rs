@@ -74,7 +74,10 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     };
     let mut council = council::built_in();
     match &council_path {
-        Some(path) => council = take(council::load(path, &shown(environment, path), &Disk), &mut report)?,
+        Some(path) => {
+            let root = root.or(path.parent()).unwrap_or(&environment.directory);
+            council = take(load_council(environment, path, &shown(environment, path), root), &mut report)?;
+        }
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
     let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
@@ -91,6 +94,19 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     let redaction = Redaction::of(&host, &council)?;
     environment.redacted.set(redaction.redactor.clone());
     Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
+}
+
+/// Reads a council of the workspace of a root. Its documents may lie in the working directory, too: below the root, or where
+/// the working directory holds the council and the file is trusted (`workspace/reach.rs`).
+pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &Path) -> Loaded<Council> {
+    let beside = path.parent().unwrap_or(root);
+    let working = &*environment.directory;
+    let is_within = |path: &Path| reach::is_below(root, path) || reach::is_below(beside, path);
+    let holds = reach::is_below(working, beside);
+    let may_be_shown = |path: &Path| is_within(path) || (holds && reach::is_below(working, path));
+    let surroundings =
+        council::Surroundings { working: Some(working), may_be_shown: &may_be_shown, is_within: &is_within };
+    council::load_in(path, shown, &Disk, surroundings)
 }
 
 /// Says a path the way a user in this directory would.

@@ -28,6 +28,9 @@ pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>,
     };
     let mut connection = store.writer().await;
     let index = connection.log_index();
+    if is_of_an_older_schema(index).await.map_err(|error| store.error(error))? {
+        return Ok(None);
+    }
     if of_no_log(index).await.map_err(|error| store.error(error))? {
         return Ok(Some("it has lines of a log that it does not know".to_owned()));
     }
@@ -81,6 +84,12 @@ async fn against(
     Ok((indexed != seats).then(|| "how deliberators behaved is not what the lines say".to_owned()))
 }
 
+/// Whether the file was last written by an earlier version, whose index is made anew before anything is counted.
+async fn is_of_an_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let select = "SELECT 1 FROM pragma_table_info('log_seat') WHERE name = 'reprompts'";
+    Ok(sqlx::query(select).fetch_optional(index).await?.is_none())
+}
+
 /// Whether there are rows that belong to no log.
 async fn of_no_log(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
@@ -94,7 +103,7 @@ async fn lines(
     after: i64,
     count: usize,
 ) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls \
+    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens \
          FROM log_line WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
     sqlx::query(select)
         .bind(log)
@@ -118,6 +127,7 @@ fn same(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
         && number(8, line.at_ms)
         && number(9, line.elapsed_ms)
         && number(10, line.calls)
+        && number(11, line.tokens)
 }
 
 /// Rows of deliberators in any order: how many, and their hashes added up.
@@ -129,11 +139,12 @@ struct Seats {
 
 impl Seats {
     async fn indexed(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
-        let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out FROM log_seat WHERE log = ?";
+        let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, \
+             last_score, reprompts FROM log_seat WHERE log = ?";
         let mut seats = Seats::default();
         let mut rows = sqlx::query(select).bind(log).fetch(index);
         while let Some(row) = rows.try_next().await? {
-            let mut marks = [0; 5];
+            let mut marks = [0; 8];
             for (mark, at) in marks.iter_mut().zip(2..) {
                 *mark = row.try_get::<i64, usize>(at)?;
             }
@@ -142,7 +153,7 @@ impl Seats {
         Ok(seats)
     }
 
-    fn add(&mut self, line: i64, member: &str, marks: [i64; 5]) {
+    fn add(&mut self, line: i64, member: &str, marks: [i64; 8]) {
         let mut hash = Sha256::new();
         hash.update(line.to_be_bytes());
         marks.iter().for_each(|mark| hash.update(mark.to_be_bytes()));

@@ -112,7 +112,11 @@ fn the_reader_of_a_council_and_its_schema_agree() {
     for document in mutations(&whole) {
         let text = document.to_string();
         let report = council::load(Path::new("council.yaml"), "council.yaml", &Files(text.clone())).report;
-        let refused = report.refusals.iter().any(|one| one.code == codes::COUNCIL_INVALID);
+        // What is wrong with another file that it names, no schema of this one says.
+        let refused = report.refusals.iter().any(|one| {
+            one.code == codes::COUNCIL_INVALID
+                && one.body.place.as_ref().is_none_or(|place| &*place.file == "council.yaml")
+        });
         let (tree, problems) = crate::tree::yaml::parse(&text);
         assert_eq!(problems, [], "{text}");
         let misfits = form.misfits(&tree.expect("a tree"));

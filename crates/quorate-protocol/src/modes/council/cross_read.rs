@@ -4,6 +4,7 @@
 use serde_json::{Map, json};
 
 use super::{CrossRead, Heard, Setup};
+use crate::answers::deliberator::{self, ISSUE_LISTS, VIOLATIONS};
 use crate::{Json, Part, PartKind};
 
 /// The longest string that is passed on, in characters.
@@ -12,6 +13,20 @@ pub const TEXT_CAP: usize = 600;
 const FINDINGS_CAP: usize = 12;
 /// How many entries of any other list.
 const LIST_CAP: usize = 8;
+
+/// Where an answer says what it comes to.
+const JUDGEMENT: [&str; 6] = ["verdict", "score", "scores", "would_block", "irreducible", "revision_brief"];
+/// Where it says how it was moved, and what else it has to say. The last five are what the public tool's prompts ask for.
+const BESIDE: [&str; 8] = [
+    "concessions",
+    "escalations",
+    "notes",
+    "strongest_unaddressed_counter_position",
+    "identity_fit",
+    "opportunity_cost",
+    "strategic_risk",
+    "claim_tier_map",
+];
 
 /// The block of one round's answers; `None` where nothing is to be shown.
 pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[Heard]) -> Option<Part> {
@@ -37,22 +52,13 @@ pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[He
 }
 
 fn fields(answer: &Map<String, Json>, shows: CrossRead) -> Map<String, Json> {
-    let keys: &[&str] = match shows {
-        CrossRead::Verdicts => &[
-            "verdict",
-            "score",
-            "scores",
-            "would_block",
-            "irreducible",
-            "revision_brief",
-            "findings",
-            "concessions",
-            "escalations",
-        ],
-        CrossRead::Findings => &["findings"],
-        CrossRead::None => &[],
+    let found = ["findings", VIOLATIONS].into_iter().chain(ISSUE_LISTS);
+    let keys: Vec<&str> = match shows {
+        CrossRead::Verdicts => JUDGEMENT.into_iter().chain(found).chain(BESIDE).collect(),
+        CrossRead::Findings => found.collect(),
+        CrossRead::None => Vec::new(),
     };
-    let kept = keys.iter().filter_map(|key| Some(((*key).to_owned(), capped(key, answer.get(*key)?)?)));
+    let kept = keys.into_iter().filter_map(|key| Some((key.to_owned(), capped(key, answer.get(key)?)?)));
     kept.collect()
 }
 
@@ -60,24 +66,35 @@ fn fields(answer: &Map<String, Json>, shows: CrossRead) -> Map<String, Json> {
 fn capped(key: &str, value: &Json) -> Option<Json> {
     match (key, value) {
         ("would_block" | "irreducible", Json::Bool(_)) | ("score", Json::Number(_)) => Some(value.clone()),
-        ("verdict" | "revision_brief", Json::String(text)) => Some(cut(text)),
         ("scores", Json::Object(scores)) => {
             let numbers =
                 scores.iter().filter(|(name, score)| score.is_number() && name.len() <= 64).take(LIST_CAP);
             Some(Json::Object(numbers.map(|(name, score)| (name.clone(), score.clone())).collect()))
         }
-        ("findings", Json::Array(all)) => Some(all.iter().filter_map(finding).take(FINDINGS_CAP).collect()),
-        ("concessions" | "escalations", Json::Array(all)) => {
-            Some(all.iter().filter_map(Json::as_str).take(LIST_CAP).map(cut).collect())
+        ("findings" | VIOLATIONS | "claim_tier_map", Json::Array(all)) => {
+            Some(all.iter().filter_map(finding).take(FINDINGS_CAP).collect())
         }
         ("concessions" | "escalations", Json::String(text)) => Some(json!([cut(text)])),
+        (key, Json::Array(all)) if ISSUE_LISTS.contains(&key) || is_reaction(key) => {
+            Some(all.iter().filter_map(deliberator::entry).take(LIST_CAP).map(|text| cut(&text)).collect())
+        }
+        (key, Json::String(text)) if is_text(key) => Some(cut(text)),
         _ => None,
     }
 }
 
+fn is_reaction(key: &str) -> bool {
+    matches!(key, "concessions" | "escalations")
+}
+
+fn is_text(key: &str) -> bool {
+    matches!(key, "verdict" | "revision_brief")
+        || (BESIDE.contains(&key) && !is_reaction(key) && key != "claim_tier_map")
+}
+
 fn finding(value: &Json) -> Option<Json> {
     let object = value.as_object()?;
-    let texts = ["quote", "issue", "fix"]
+    let texts = ["quote", "issue", "fix", "snippet", "rule", "claim", "tier", "status"]
         .into_iter()
         .filter_map(|key| Some((key.to_owned(), cut(object.get(key)?.as_str()?))));
     let line = object.get("line").filter(|line| line.is_u64()).map(|line| ("line".to_owned(), line.clone()));
@@ -122,6 +139,28 @@ mod tests {
         assert_eq!(shown[0]["findings"], json!([{"quote": "q", "issue": "i", "line": 3}]));
         assert!(shown[0].get("surprise").is_none() && shown[0].get("score").is_none());
         assert_eq!(shown[1], json!({"deliberator": "b", "status": "timed_out"}));
+    }
+
+    #[test]
+    fn what_the_public_prompts_ask_for_passes_capped() {
+        // C1
+        let answer = json!({
+            "would_block": true, "notes": "n".repeat(TEXT_CAP * 2), "top_3_issues": vec!["No source."; LIST_CAP * 2],
+            "voice_violations": [{"line": 4, "rule": "V1", "snippet": "not X but Y", "other": 1}],
+            "strategic_risk": {"not": "a text"}, "role": "skeptic",
+        });
+        let heard = [Heard::Answer(answer), Heard::Nothing];
+        let shown = |shows| {
+            let part = block(PartKind::CrossRead, shows, &setup(), &heard).expect("shown");
+            serde_json::from_str::<Json>(&part.text).expect("an array")[0].clone()
+        };
+        let all = shown(CrossRead::Verdicts);
+        assert_eq!(all["notes"].as_str().map(|text| text.chars().count()), Some(TEXT_CAP + 1));
+        assert_eq!(all["top_3_issues"].as_array().map(Vec::len), Some(LIST_CAP));
+        assert_eq!(all["voice_violations"], json!([{"line": 4, "rule": "V1", "snippet": "not X but Y"}]));
+        assert!(all.get("strategic_risk").is_none() && all.get("role").is_none());
+        let found = shown(CrossRead::Findings);
+        assert!(found.get("top_3_issues").is_some() && found.get("notes").is_none());
     }
 
     #[test]

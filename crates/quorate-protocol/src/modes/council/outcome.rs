@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::{Council, Heard, findings, verdict_of};
-use crate::answers::{adjudicator::Adjudication, deliberator};
+use crate::answers::{self, adjudicator::Adjudication, deliberator};
 use crate::policy::{Counted, Judgement, Verdict};
 use crate::{Fact, FactKind, Json};
 
@@ -33,7 +33,7 @@ pub(super) fn facts(
         "policy": council.setup.policy.id(),
         "because": because,
         "reasoning": adjudication.map_or_else(|| because.clone(), |one| one.reasoning.clone()),
-        "revision_brief": adjudication.and_then(|one| one.revision_brief.clone()),
+        "revision_brief": adjudication.and_then(|one| one.revision_brief.clone()).or_else(|| asked(council, judgement)),
         "dissent_summary": adjudication.and_then(|one| one.dissent_summary.clone()),
         "partial": !missing.is_empty(),
         "missing": missing,
@@ -43,6 +43,24 @@ pub(super) fn facts(
         "prior_verdicts_consulted": if adjudication.is_some() { council.priors.len() } else { 0 },
     });
     (Fact { kind: FactKind::Rule, data: rule }, Fact { kind: FactKind::Outcome, data: outcome })
+}
+
+/// What the deliberators ask for, where there is something to revise and the adjudicator does not say what.
+fn asked(council: &Council, judgement: &Judgement) -> Option<String> {
+    let verdict = judgement.verdict.ok()?;
+    if verdict == Verdict::Ship && judgement.tally.blocks == 0 {
+        return None;
+    }
+    let asks = |(seat, member): (usize, &crate::Name)| {
+        let rounds = [&council.second[seat], &council.first[seat]];
+        let answers = || rounds.into_iter().filter_map(Heard::answer);
+        let brief = answers().find_map(|answer| answers::text(answer.as_object()?, "revision_brief"));
+        let issues = || answers().map(deliberator::issues).find(|all| !all.is_empty());
+        let asked = brief.or_else(|| Some(issues()?.join("; ")))?;
+        Some(format!("{member}: {asked}"))
+    };
+    let all: Vec<String> = council.setup.deliberators.iter().enumerate().filter_map(asks).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// One sentence: what the policy saw and what follows.

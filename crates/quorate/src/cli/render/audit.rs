@@ -7,6 +7,7 @@ mod markdown;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quorate_ledger::council_log::drift::{Drift, drift};
 use quorate_ledger::council_log::stats::Seat;
 
 use super::paint::line;
@@ -69,13 +70,19 @@ fn summary(audit: &Audit) -> Vec<String> {
             .map_or_else(String::new, |_| format!(", {:.1} a review", calls as f64 / counting as f64));
         let [all, mean] = [stats.elapsed_ms, mean].map(|ms| duration(Duration::from_millis(ms)));
         let time = format!("{all} ({mean} a review)");
-        out.push(format!("{}{each}; {time}.", amount(calls, "call")));
+        let (telling, tokens) = stats.tokens;
+        let tokens = tokens.checked_div(telling).map_or_else(String::new, |each| {
+            let [all, each] = [tokens, each].map(|count| amount(count, "token"));
+            format!("; {all} in {} that say so ({each} each)", amount(telling, "review"))
+        });
+        out.push(format!("{}{each}; {time}{tokens}.", amount(calls, "call")));
         out.push(format!(
             "{} by people ({} of reviews).",
             amount(stats.overrides, "override"),
             percent(stats.overrides, reviews)
         ));
     }
+    out.extend(drift(stats).iter().map(drifting));
     if audit.corrupt > 0 {
         out.push(format!(
             "{} of the log cannot be read and {} not counted.",
@@ -84,6 +91,19 @@ fn summary(audit: &Audit) -> Vec<String> {
         ));
     }
     out
+}
+
+/// A drift in a sentence.
+fn drifting(drift: &Drift) -> String {
+    let means: Vec<String> = drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
+    let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
+    format!(
+        "Drift: {} is {}, mean verdict {} in the weeks of {}.",
+        line(&drift.artifact_type),
+        drift.direction.as_str(),
+        means.join(" → "),
+        weeks.join(", ")
+    )
 }
 
 fn filter(audit: &Audit) -> String {
@@ -153,6 +173,8 @@ fn seats(audit: &Audit) -> Table {
     let row = |(name, seat): (&String, &Seat)| {
         let mut row = vec![line(name), seat.reviews.to_string()];
         row.extend(rates(seat).map(|(_, count)| percent(count, seat.reviews)));
+        row.extend([seat.first_scores, seat.last_scores].map(score));
+        row.push(seat.reprompts.to_string());
         row
     };
     Table {
@@ -165,8 +187,19 @@ fn seats(audit: &Audit) -> Table {
             "flip R1→R2",
             "did not fit",
             "timed out",
+            "score R1",
+            "score R2",
+            "re-prompts",
         ],
         rows: audit.stats.seats.iter().map(row).collect(),
+    }
+}
+
+/// A mean of scores: `–` of none.
+fn score((count, sum): (u64, u64)) -> String {
+    match count {
+        0 => super::seat::NOTHING.to_owned(),
+        count => format!("{:.2}", sum as f64 / 100.0 / count as f64),
     }
 }
 

@@ -1,7 +1,6 @@
 //! A report as GitHub workflow commands: an annotation for each finding, then one with the verdict.
 
 use quorate_diagnostics::render::github::annotation;
-use quorate_protocol::policy::Verdict;
 
 use super::{level, sarif};
 use crate::service::report::{Finding, Report};
@@ -46,7 +45,7 @@ fn message(finding: &Finding) -> String {
 fn title(report: &Report) -> String {
     let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
-    format!("council: {}{over}{basis}", report.verdict.map_or("OPEN", Verdict::as_str))
+    format!("council: {}{over}{basis}", report.word())
 }
 
 fn verdict(report: &Report) -> String {

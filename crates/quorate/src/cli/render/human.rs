@@ -18,6 +18,7 @@ pub fn human(report: &Report, look: Look) -> String {
         deliberators(report, look.width),
         reasoning(report, look.width),
         brief::brief(report, look),
+        asks(report, look.width),
         titled("Revision brief", report.revision_brief.as_deref(), look.width),
         titled("Dissent", report.dissent_summary.as_deref(), look.width),
         overridden(report, look.width),
@@ -41,7 +42,7 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 }
 
 fn head(report: &Report, width: usize) -> String {
-    let word = report.verdict.map_or("OPEN", Verdict::as_str);
+    let word = report.word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of);
     // Without a model nobody has said that it is good.
     let paint = if paint == Paint::Good && (!report.model_asked || report.blocks() > 0) {
@@ -65,8 +66,8 @@ fn head(report: &Report, width: usize) -> String {
         () => format!("{}  {strong}\n{}", paint.on(word), prose(&format!("{over} {basis}"), 0, width)),
     };
     match report.verdict {
-        Some(_) => out.push_str(&prose(&report.because, 0, width)),
-        None => {
+        _ if !report.because.is_empty() => out.push_str(&prose(&report.because, 0, width)),
+        _ => {
             let how = format!(
                 "Nothing is decided yet. `quorate resume {}` goes on from what was answered.",
                 report.run
@@ -124,6 +125,13 @@ fn reasoning(report: &Report, width: usize) -> String {
     let said = (report.reasoning != report.because && !report.reasoning.trim().is_empty())
         .then_some(&*report.reasoning);
     titled("Reasoning", said, width)
+}
+
+fn asks(report: &Report, width: usize) -> String {
+    let items = super::asks::asks(report);
+    let items: Vec<String> =
+        items.iter().map(|(who, what)| hanging("-", &format!("{who}: {what}"), 2, width)).collect();
+    if items.is_empty() { String::new() } else { heading("What each asks for") + &items.concat() }
 }
 
 fn overridden(report: &Report, width: usize) -> String {

@@ -18,6 +18,7 @@ pub fn markdown(report: &Report) -> String {
         table(report),
         section("Reasoning", (report.reasoning != report.because).then_some(&*report.reasoning)),
         brief(report),
+        asks(report),
         section("Revision brief", report.revision_brief.as_deref()),
         section("Dissent", report.dissent_summary.as_deref()),
         overridden(report),
@@ -30,10 +31,10 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn head(report: &Report) -> String {
-    let word = report.verdict.map_or("OPEN", Verdict::as_str);
+    let word = report.word();
     let because = match report.verdict {
-        Some(_) => inline(&report.because),
-        None => {
+        _ if !report.because.is_empty() => inline(&report.because),
+        _ => {
             format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run)
         }
     };
@@ -107,6 +108,13 @@ fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
         out.push_str(&format!("   - {who}{}{fix}\n", inline(issue)));
     }
     out
+}
+
+fn asks(report: &Report) -> String {
+    let items = super::asks::asks(report);
+    let items: Vec<String> =
+        items.iter().map(|(who, what)| format!("- {}: {}\n", inline(who), inline(what))).collect();
+    if items.is_empty() { String::new() } else { format!("### What each asks for\n\n{}", items.concat()) }
 }
 
 fn overridden(report: &Report) -> String {

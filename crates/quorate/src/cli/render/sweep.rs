@@ -4,10 +4,13 @@ use quorate_diagnostics::render::Look;
 use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
-use super::layout::{prose, table};
+use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, line};
 use super::wording::amount;
 use crate::service::sweep::{Fate, Swept};
+
+/// So many files are named with what to fix in them.
+const FIRST: usize = 5;
 
 /// For people. Files that were passed over are counted, not listed.
 pub fn human(all: &[Swept], look: Look) -> String {
@@ -18,17 +21,39 @@ pub fn human(all: &[Swept], look: Look) -> String {
         out.push('\n');
     }
     out.push_str(&prose(&summary(all), 0, look.width));
+    let first = first(all);
+    if !first.is_empty() {
+        out.push_str(&format!("\n{}\n", Paint::Strong.on("Fix first")));
+    }
+    for (one, verdict, fix) in first {
+        let what = format!("{} {}: {}", Paint::of(verdict).on(verdict.as_str()), line(&one.path), line(fix));
+        out.push_str(&hanging("-", &what, 2, look.width));
+    }
     finish(&out, look)
 }
 
-/// `{"files": [{path, tier, artifact_type, fate, run, verdict, why}]}`, in the order given.
+/// What to fix first: what is held back before what is to be revised, in the order of the files.
+fn first(all: &[Swept]) -> Vec<(&Swept, Verdict, &str)> {
+    let mut first: Vec<_> = all
+        .iter()
+        .filter_map(|one| match &one.fate {
+            Fate::Judged { verdict, fix: Some(fix), .. } => Some((one, *verdict, &**fix)),
+            _ => None,
+        })
+        .collect();
+    first.sort_by_key(|(_, verdict, _)| std::cmp::Reverse(verdict.strictness()));
+    first.truncate(FIRST);
+    first
+}
+
+/// `{"files": [{path, tier, artifact_type, fate, run, verdict, why, fix_first}]}`, in the order given.
 pub fn json(all: &[Swept]) -> String {
     format!("{:#}\n", json!({ "files": all.iter().map(object).collect::<Vec<_>>() }))
 }
 
 fn row(one: &Swept) -> Option<Vec<String>> {
     let (verdict, run) = match &one.fate {
-        Fate::Judged { run, verdict } => (Paint::of(*verdict).on(verdict.as_str()), line(run)),
+        Fate::Judged { run, verdict, .. } => (Paint::of(*verdict).on(verdict.as_str()), line(run)),
         Fate::Due => (Paint::Faint.on("due"), String::new()),
         Fate::Failed { why } => (Paint::Absent.on("failed"), line(why)),
         Fate::TierSkipped | Fate::NotSampled | Fate::AlreadyJudged => return None,
@@ -59,8 +84,9 @@ fn summary(all: &[Swept]) -> String {
 }
 
 fn object(one: &Swept) -> Value {
+    let fix = if let Fate::Judged { fix, .. } = &one.fate { fix.as_deref() } else { None };
     let (fate, run, verdict, why) = match &one.fate {
-        Fate::Judged { run, verdict } => ("judged", Some(run), Some(verdict.as_str()), None),
+        Fate::Judged { run, verdict, .. } => ("judged", Some(run), Some(verdict.as_str()), None),
         Fate::Due => ("due", None, None, None),
         Fate::TierSkipped => ("tier_skipped", None, None, None),
         Fate::NotSampled => ("not_sampled", None, None, None),
@@ -69,7 +95,7 @@ fn object(one: &Swept) -> Value {
     };
     json!({
         "path": one.path, "tier": one.tier, "artifact_type": one.artifact_type,
-        "fate": fate, "run": run, "verdict": verdict, "why": why,
+        "fate": fate, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
     })
 }
 
@@ -85,8 +111,15 @@ mod tests {
             artifact_type: "post".to_owned(),
             fate,
         };
+        let judged = |verdict, fix: Option<&str>| Fate::Judged {
+            run: "r7k2m9q4xa1bc".to_owned(),
+            verdict,
+            fix: fix.map(str::to_owned),
+        };
         let all = [
-            swept("a.md", Fate::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship }),
+            swept("a.md", judged(Verdict::Ship, None)),
+            swept("aa.md", judged(Verdict::Revise, Some("line 3: Name the source."))),
+            swept("ab.md", judged(Verdict::Hold, Some("line 9: Say for how long."))),
             swept("b.md", Fate::Failed { why: "not UTF-8".to_owned() }),
             swept("c.md", Fate::TierSkipped),
             swept("d.md", Fate::AlreadyJudged),
@@ -95,13 +128,20 @@ mod tests {
         verdict  artifact  type  tier  run
         ────────────────────────────────────────────
         SHIP     a.md      post  1     r7k2m9q4xa1bc
+        REVISE   aa.md     post  1     r7k2m9q4xa1bc
+        HOLD     ab.md     post  1     r7k2m9q4xa1bc
         failed   b.md      post  1     not UTF-8
 
-        4 files: 1 SHIP, 1 failed, 1 judged before, 1 of a tier that is not reviewed.
+        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of a tier that is not reviewed.
+
+        Fix first
+          - HOLD ab.md: line 9: Say for how long.
+          - REVISE aa.md: line 3: Name the source.
         ");
         insta::assert_snapshot!(human(&[], Look::default()), @"0 files.");
         let object: Value = serde_json::from_str(&json(&all)).unwrap();
         assert_eq!(object["files"][0]["verdict"], "SHIP");
-        assert_eq!(object["files"][2]["fate"], "tier_skipped");
+        assert_eq!(object["files"][2]["fix_first"], "line 9: Say for how long.");
+        assert_eq!(object["files"][4]["fate"], "tier_skipped");
     }
 }

@@ -71,11 +71,21 @@ fn place(path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
+/// Refuses a file that a person names for something else to be written to, where it is the ledger's or the workspace's.
+///
+/// # Errors
+/// [`codes::FILE_UNWRITABLE`].
+pub fn is_free(desk: &Desk, path: &Path) -> Result<(), Stop> {
+    let named = absolute(&desk.environment.directory, path);
+    let path = place(&named).map_err(|error| unwritable(&named, &error))?;
+    free(desk, &path)
+}
+
 /// Refuses a place that an export must not take: what would be lost there is not to be had again.
 fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
     let refused = |why: String, help: &str| {
         let shown = shown(&desk.environment, path);
-        let body = Body::new(format!("the export cannot be written to {shown}: {why}"));
+        let body = Body::new(format!("nothing can be written to {shown}: {why}"));
         Err(Stop::configuration(codes::FILE_UNWRITABLE, body.help(help)))
     };
     if let Ok(found) = std::fs::metadata(path)

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::check::is_candidate;
 use quorate_manifest::doctype::Doctype;
+use quorate_manifest::host;
 use quorate_manifest::host::{Configuration, KeySource};
 use quorate_manifest::round::{Opened, Refs};
-use quorate_manifest::{council, host};
 
 use super::super::disk::{self, Disk};
 use super::super::environment::Environment;
@@ -17,7 +17,7 @@ use super::super::executor;
 use super::super::host::Host;
 use super::super::manifests::{Manifests, root_of};
 use super::super::stop::Stop;
-use super::super::workspace::{Places, reach, shown};
+use super::super::workspace::{self, Places, reach, shown};
 use super::super::{convene, runtime};
 use super::{Need, Trust, covered, merged};
 
@@ -127,7 +127,7 @@ fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<Need> {
 }
 
 fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<Need> {
-    let loaded = council::load(file, &shown(environment, file), &Disk);
+    let loaded = workspace::load_council(environment, file, &shown(environment, file), root);
     let Some(council) = loaded.value else { return Vec::new() };
     let mut needs = executor::needs_of_council(&council, file);
     let mut acts = reach::of_council(&council, root);

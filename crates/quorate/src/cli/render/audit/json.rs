@@ -1,5 +1,6 @@
 //! An audit as one JSON object: every count, and the rates that follow, `null` where there is nothing to divide by.
 
+use quorate_ledger::council_log::drift::drift;
 use serde_json::{Map, Value, json};
 
 use super::super::wording::{day, instant};
@@ -20,12 +21,27 @@ pub fn json(audit: &Audit) -> String {
                 object.insert(name.to_owned(), json!(count));
                 object.insert(format!("{name}_rate"), rate(count, seat.reviews));
             }
+            for (name, (count, sum)) in
+                [("avg_r1_score", seat.first_scores), ("avg_r2_score", seat.last_scores)]
+            {
+                object.insert(name.to_owned(), rate(sum, count * 100));
+            }
+            object.insert("reprompts".to_owned(), json!(seat.reprompts));
             Value::Object(object)
         })
         .collect();
     let weeks: Vec<Value> =
         stats.weeks.iter().map(|(monday, types)| json!({"week": day(*monday), "verdicts": types})).collect();
+    let drifts: Vec<Value> = drift(stats)
+        .iter()
+        .map(|one| {
+            let weeks: Vec<String> = one.weeks.iter().map(|(monday, _)| day(*monday)).collect();
+            let means: Vec<f64> = one.weeks.iter().map(|(_, mean)| *mean).collect();
+            json!({"artifact_type": one.artifact_type, "direction": one.direction.as_str(), "weeks": weeks, "means": means})
+        })
+        .collect();
     let (counting, calls) = stats.calls;
+    let (telling, tokens) = stats.tokens;
     let object = json!({
         "log": audit.log,
         "present": audit.present,
@@ -39,6 +55,9 @@ pub fn json(audit: &Audit) -> String {
         "verdicts": stats.verdicts,
         "deliberators": deliberators,
         "weeks": weeks,
+        "drift": drifts,
+        "tokens": if telling == 0 { Value::Null } else { json!(tokens) },
+        "tokens_per_review": rate(tokens, telling),
         "calls": calls,
         "calls_per_review": rate(calls, counting),
         "elapsed_ms": stats.elapsed_ms,

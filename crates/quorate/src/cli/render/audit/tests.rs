@@ -22,11 +22,29 @@ fn audit() -> Audit {
         seats: BTreeMap::from([
             (
                 "evidence".to_owned(),
-                Seat { reviews: 13, blocks: 5, irreducible: 2, flipped: 3, schema_failed: 0, timed_out: 1 },
+                Seat {
+                    reviews: 13,
+                    blocks: 5,
+                    irreducible: 2,
+                    flipped: 3,
+                    schema_failed: 0,
+                    timed_out: 1,
+                    first_scores: (13, 3_900),
+                    last_scores: (12, 4_230),
+                    reprompts: 2,
+                },
             ),
             (
                 "skeptic".to_owned(),
-                Seat { reviews: 12, blocks: 0, irreducible: 0, flipped: 0, schema_failed: 1, timed_out: 0 },
+                Seat {
+                    reviews: 12,
+                    blocks: 0,
+                    irreducible: 0,
+                    flipped: 0,
+                    schema_failed: 1,
+                    timed_out: 0,
+                    ..Seat::default()
+                },
             ),
         ]),
         weeks: BTreeMap::from([
@@ -34,6 +52,7 @@ fn audit() -> Audit {
             (20_521, types([1, 3, 1, 0], [0, 1, 0, 0])),
         ]),
         calls: (10, 92),
+        tokens: (4, 48_000),
         elapsed_ms: 755_000,
         overrides: 2,
     };
@@ -45,8 +64,8 @@ fn audit() -> Audit {
 fn for_people() {
     insta::assert_snapshot!(human(&audit(), Look::default()), @"
     13 reviews in council_log.jsonl since 2026-02-25T06:13:20.000Z. 92 calls, 9.2 a review; 12 min 35 s
-    (58.0 s a review). 2 overrides by people (15% of reviews). 1 line of the log cannot be read and is
-    not counted.
+    (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each). 2 overrides by
+    people (15% of reviews). 1 line of the log cannot be read and is not counted.
 
     Verdicts by type
       type       reviews  SHIP     REVISE    HOLD     INCOMPLETE
@@ -56,10 +75,11 @@ fn for_people() {
       all        13       6 (46%)  4 (31%)   2 (15%)  1 (8%)
 
     Deliberators
-      deliberator  reviews  block  irreducible  flip R1→R2  did not fit  timed out
-      ────────────────────────────────────────────────────────────────────────────
-      evidence     13       38%    15%          23%         0%           8%
-      skeptic      12       0%     0%           0%          8%           0%
+      deliberator  reviews  block  irreducible  flip      did not  timed    score    score    re-prompts
+                                                R1→R2     fit      out      R1       R2
+      ──────────────────────────────────────────────────────────────────────────────────────────────────
+      evidence     13       38%    15%          23%       0%       8%       3.00     3.52     2
+      skeptic      12       0%     0%           0%        8%       0%       –        –        0
 
     Drift by week: █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE
       week of     reviews  SHIP     REVISE   HOLD     INCOMPLETE  mix
@@ -75,7 +95,7 @@ fn for_pasting() {
     ## Audit of the council
 
     - 13 reviews in council\_log.jsonl since 2026-02-25T06:13:20.000Z.
-    - 92 calls, 9.2 a review; 12 min 35 s (58.0 s a review).
+    - 92 calls, 9.2 a review; 12 min 35 s (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each).
     - 2 overrides by people (15% of reviews).
     - 1 line of the log cannot be read and is not counted.
 
@@ -89,10 +109,10 @@ fn for_pasting() {
 
     ### Deliberators
 
-    | deliberator | reviews | block | irreducible | flip R1→R2 | did not fit | timed out |
-    | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-    | evidence | 13 | 38% | 15% | 23% | 0% | 8% |
-    | skeptic | 12 | 0% | 0% | 0% | 8% | 0% |
+    | deliberator | reviews | block | irreducible | flip R1→R2 | did not fit | timed out | score R1 | score R2 | re-prompts |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | evidence | 13 | 38% | 15% | 23% | 0% | 8% | 3.00 | 3.52 | 2 |
+    | skeptic | 12 | 0% | 0% | 0% | 8% | 0% | – | – | 0 |
 
     ### Drift by week
 
@@ -111,11 +131,12 @@ fn for_programs() {
         json!({
             "id": "evidence", "reviews": 13, "block": 5, "block_rate": 0.3846, "irreducible": 2,
             "irreducible_rate": 0.1538, "flip": 3, "flip_rate": 0.2308, "schema_failed": 0, "schema_failed_rate": 0.0,
-            "timed_out": 1, "timed_out_rate": 0.0769,
+            "timed_out": 1, "timed_out_rate": 0.0769, "avg_r1_score": 3.0, "avg_r2_score": 3.525, "reprompts": 2,
         })
     );
     assert_eq!(object["weeks"][1]["week"], "2026-03-09");
     assert_eq!(object["calls_per_review"], 9.2);
+    assert_eq!((&object["tokens_per_review"], &object["drift"]), (&json!(12_000.0), &json!([])));
     assert_eq!(object["override_rate"], 0.1538);
 }
 

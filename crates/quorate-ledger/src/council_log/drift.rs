@@ -1,0 +1,129 @@
+//! Drift: a type of artifact whose verdicts become stricter, or milder, from week to week.
+
+use std::collections::BTreeMap;
+
+use super::stats::Stats;
+
+/// Weeks with fewer reviews of a type say nothing of it.
+const FEWEST: u64 = 5;
+/// So many weeks in a row are a drift.
+const WEEKS: usize = 3;
+/// How far the mean moves at least, from each of these weeks to the next.
+const STEP: f64 = 0.05;
+
+/// Three weeks in a row, of those with enough reviews, each stricter than the one before, or each milder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drift {
+    /// The type of artifact.
+    pub artifact_type: String,
+    /// Where it goes.
+    pub direction: Direction,
+    /// Each week (Monday's day number since the Unix epoch) and its mean verdict: SHIP is 1, REVISE 0.5, all else 0.
+    pub weeks: Vec<(i64, f64)>,
+}
+
+/// Where verdicts drift to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// More is let through.
+    Improving,
+    /// Less is let through.
+    Tightening,
+}
+
+impl Direction {
+    /// The word, as the public tool has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Direction::Improving => "improving",
+            Direction::Tightening => "tightening",
+        }
+    }
+}
+
+/// The last drift of each type that has one, by type.
+pub fn drift(stats: &Stats) -> Vec<Drift> {
+    let mut types: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
+    for (monday, week) in &stats.weeks {
+        for (artifact_type, verdicts) in week {
+            if let Some(mean) = mean(verdicts) {
+                types.entry(artifact_type).or_default().push((*monday, mean));
+            }
+        }
+    }
+    let drifts = types.into_iter().filter_map(|(artifact_type, weeks)| {
+        let last = weeks.windows(WEEKS).rev().find_map(|weeks| Some((direction(weeks)?, weeks.to_vec())));
+        let (direction, weeks) = last?;
+        Some(Drift { artifact_type: artifact_type.to_owned(), direction, weeks })
+    });
+    drifts.collect()
+}
+
+/// The mean verdict of a week; `None` where too few are counted.
+fn mean(verdicts: &BTreeMap<String, u64>) -> Option<f64> {
+    let (mut count, mut sum) = (0, 0.0);
+    for (verdict, reviews) in verdicts {
+        let worth = match &**verdict {
+            "SHIP" => 1.0,
+            "REVISE" => 0.5,
+            "HOLD" | "INCOMPLETE" => 0.0,
+            _ => continue,
+        };
+        count += reviews;
+        sum += worth * *reviews as f64;
+    }
+    (count >= FEWEST).then(|| sum / count as f64)
+}
+
+fn direction(weeks: &[(i64, f64)]) -> Option<Direction> {
+    let all = |moved: fn(f64) -> bool| weeks.windows(2).all(|pair| moved(pair[1].1 - pair[0].1));
+    if all(|step| step >= STEP) {
+        Some(Direction::Improving)
+    } else if all(|step| -step >= STEP) {
+        Some(Direction::Tightening)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ships and holds of each week.
+    fn drifts(weeks: &[(u64, u64)]) -> Vec<(Direction, Vec<i64>)> {
+        let counts = |(ships, holds): (u64, u64)| {
+            BTreeMap::from([
+                ("SHIP".to_owned(), ships),
+                ("HOLD".to_owned(), holds),
+                ("UNKNOWN".to_owned(), 9),
+            ])
+        };
+        let week = |(at, week): (usize, &(u64, u64))| {
+            (at as i64 * 7, BTreeMap::from([("post".to_owned(), counts(*week))]))
+        };
+        let stats = Stats { weeks: weeks.iter().enumerate().map(week).collect(), ..Stats::default() };
+        let days = |one: Drift| (one.direction, one.weeks.iter().map(|(day, _)| *day).collect());
+        drift(&stats).into_iter().map(days).collect()
+    }
+
+    #[test]
+    fn three_weeks_in_one_direction_are_a_drift() {
+        assert_eq!(drifts(&[(5, 0), (4, 1), (3, 2)]), [(Direction::Tightening, vec![0, 7, 14])]);
+        assert_eq!(drifts(&[(0, 5), (1, 4), (3, 2)]), [(Direction::Improving, vec![0, 7, 14])]);
+        assert_eq!(drifts(&[(5, 0), (4, 1)]), []);
+        assert_eq!(drifts(&[(5, 0), (4, 1), (4, 1)]), []);
+    }
+
+    #[test]
+    fn weeks_with_few_reviews_are_passed_over_and_small_steps_are_none() {
+        assert_eq!(drifts(&[(5, 0), (0, 4), (4, 1), (3, 2)]), [(Direction::Tightening, vec![0, 14, 21])]);
+        assert_eq!(drifts(&[(100, 0), (97, 3), (94, 6)]), []);
+    }
+
+    #[test]
+    fn of_several_the_last_one_counts() {
+        let weeks = [(5, 0), (4, 1), (3, 2), (4, 1), (5, 0)];
+        assert_eq!(drifts(&weeks), [(Direction::Improving, vec![14, 21, 28])]);
+    }
+}

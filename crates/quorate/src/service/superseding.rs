@@ -1,0 +1,58 @@
+//! Close a review that was interrupted, once its draft has changed: nobody can go on with it, since the text that it is about
+//! is no more.
+
+use std::path::Path;
+
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
+use quorate_ledger::council_log::line::SUPERSEDED;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::artifact::Artifact;
+use super::convene;
+use super::desk::Desk;
+use super::signer::Whose;
+use super::stop::Stop;
+
+/// Closes the open reviews of a file that has changed since. One that another process is at, and one that this ledger cannot
+/// close, stay as they are. `subject` is what runs call the file.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub(super) async fn close(desk: &Desk, artifact: &Artifact, subject: &str) -> Result<(), Stop> {
+    let Some(path) = &artifact.path else { return Ok(()) };
+    for (run, sha256) in desk.store.open_on(subject).await? {
+        if sha256 == artifact.sha256 {
+            continue;
+        }
+        let Ok(_held) = desk.hold(&run).await else { continue };
+        close_one(desk, &run, path).await?;
+    }
+    Ok(())
+}
+
+async fn close_one(desk: &Desk, run: &Name, path: &Path) -> Result<(), Stop> {
+    let mut history = desk.history_left(run).await?;
+    // Files of one name lie in several directories.
+    let of_this_file = history.opened.get("artifact_path").and_then(Json::as_str) == path.to_str();
+    if !of_this_file || convene::is_assembly(&history) || history.outcome().is_some() {
+        return Ok(());
+    }
+    if !desk.sign_again(&mut history, Whose::Recorded).await? {
+        return Ok(());
+    }
+    let because = "The draft was changed before the council came to a verdict, and is reviewed anew.";
+    let data = quorate_kernel::consultation::object(json!({
+        "kind": "verdict",
+        "verdict": SUPERSEDED,
+        "because": because,
+        "reasoning": because,
+    }));
+    let entry = Entry { kind: Kind::Outcome, at_ms: desk.environment.clock.now_ms(), data };
+    match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
+        Ok(_) => desk.conclude(run).await,
+        // Another process was faster.
+        Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
