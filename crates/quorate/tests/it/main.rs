@@ -57,6 +57,7 @@ mod postgres_missing;
 mod postgres_roles;
 mod prompts;
 mod provision;
+mod public_councils;
 mod public_runtimes;
 mod refusals;
 mod review;

@@ -1,9 +1,6 @@
 //! Councils as people have them for the public Python tool, through the real binary.
 
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
-
-mod support;
-
+use crate::support;
 use serde_json::{Value, json};
 use support::Place;
 use support::council::{COUNCIL, ships, ships_but};
