@@ -198,7 +198,7 @@ mod tests {
         let mut report = fixture::hold();
         let one = report.findings[0].clone();
         let finding = |n: usize| Finding {
-            span: (n % 2 == 0).then_some((n * 10, n * 10 + 12)),
+            span: n.is_multiple_of(2).then_some((n * 10, n * 10 + 12)),
             quote: format!("quote {}", n / 4),
             issue: format!("issue {n}"),
             ..one.clone()
@@ -209,8 +209,9 @@ mod tests {
         assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, SHOWN, 1));
         assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
         // What overlaps is one place, and what has the same words is one.
-        report.findings =
-            (0..8).map(|n| Finding { span: (n % 2 == 0).then_some((n, n + 12)), ..finding(n) }).collect();
+        report.findings = (0..8_usize)
+            .map(|n| Finding { span: n.is_multiple_of(2).then_some((n, n + 12)), ..finding(n) })
+            .collect();
         let brief = Brief::of(&report);
         assert_eq!((brief.places.len(), brief.places[0].points.len(), brief.ungrounded.len()), (1, 4, 2));
     }
