@@ -5,8 +5,8 @@ mod complaint;
 
 use quorate_diagnostics::unseen::{first_unseen, seen};
 use quorate_protocol::Json;
-use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
+use quorate_protocol::answers::{self, Schema};
 
 use crate::{form, strict_json};
 use complaint::complaint;
@@ -32,6 +32,10 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
         };
     }
     let candidates = objects(whole)?;
+    if let Some(long) = candidates.iter().find(|text| text.len() > answers::BYTES) {
+        let (bytes, most) = (long.len(), answers::BYTES);
+        return Err(vec![format!("the answer has {bytes} bytes, and an answer has at most {most}")]);
+    }
     let alone = candidates.len() == 1 && candidates[0].len() == whole.len();
     let mut fitting: Vec<Json> = Vec::new();
     let mut complaints: Vec<String> = Vec::new();
@@ -178,6 +182,23 @@ mod tests {
 
     fn first(output: &str) -> Result<Json, Vec<String>> {
         extract(Schema::FirstAnswer, output, &[])
+    }
+
+    #[test]
+    fn what_is_too_long_is_told_how_long_it_is() {
+        let finding = |n: usize| json!({"quote": format!("q{n}"), "issue": "i"});
+        let answer = |findings: usize, brief: usize| {
+            let findings: Vec<Json> = (0..findings).map(finding).collect();
+            json!({"would_block": true, "findings": findings, "revision_brief": "x".repeat(brief)})
+                .to_string()
+        };
+        assert!(first(&answer(200, 600_000)).is_ok());
+        let complaints = first(&answer(20_000, 0)).unwrap_err();
+        let told =
+            "`/findings`: it has 20000 items, and at most 200 are allowed; keep those that matter most";
+        assert_eq!(complaints, [told]);
+        let complaints = first(&answer(1, answers::BYTES)).unwrap_err();
+        assert!(complaints[0].contains("at most 1048576"), "{complaints:?}");
     }
 
     #[test]

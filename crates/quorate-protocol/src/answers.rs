@@ -10,6 +10,12 @@ pub mod vote;
 
 use crate::Json;
 
+/// How many bytes an answer has at most, as JSON.
+pub const BYTES: usize = 1 << 20;
+
+/// How many entries a list of an answer has at most: what is longer nobody reads, and the gravest of it says enough.
+pub(crate) const MOST: usize = 200;
+
 /// Which form an answer has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Schema {

@@ -39,10 +39,10 @@ fn quoted<'r>(report: &'r Report, item: &Item<'r>, place: &'r Place, mut group: 
     let mut marks =
         vec![Mark { span: shown(text, &place.span), label: String::new(), kind: AnnotationKind::Primary }];
     marks.extend(near.into_iter().map(|related| mark(text, related)));
-    group = group.element(quote(text, &place.file, marks));
+    group = group.elements(quote(text, &place.file, marks));
     for related in far {
         group = match text_of(report, &related.place) {
-            Some(text) => group.element(quote(text, &related.place.file, vec![mark(text, related)])),
+            Some(text) => group.elements(quote(text, &related.place.file, vec![mark(text, related)])),
             None => {
                 let file = one_line(&related.place.file);
                 group.element(Level::NOTE.message(format!("{file}: {}", one_line(&related.label))))

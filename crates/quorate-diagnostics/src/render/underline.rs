@@ -2,12 +2,16 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{Annotation, AnnotationKind, Group, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Element, Group, Origin, Renderer, Snippet};
 
 use super::{Colour, Level, Look, one_line};
 
 /// The most lines that are quoted of one span.
 const MOST_LINES: usize = 3;
+/// The most bytes that are underlined; of a longer span its beginning is.
+const MOST_BYTES: usize = 2_000;
+/// How many bytes of a line are handed on before and after what is underlined in it. No terminal is as wide.
+const BESIDE: usize = 4_000;
 
 /// Quotes the lines of `text` that `span` is in, underlines the span, and puts `label` beside it. `file` stands above
 /// with line and column. A span of more than three lines is cut to its first line.
@@ -20,7 +24,7 @@ pub fn underline(
     look: Look,
 ) -> String {
     let mark = Mark { span: shown(text, &span), label: one_line(label), kind: AnnotationKind::Primary };
-    let group = Group::with_level(grade(level)).element(quote(text, file, vec![mark]));
+    let group = Group::with_level(grade(level)).elements(quote(text, file, vec![mark]));
     renderer(look).render(&[group])
 }
 
@@ -33,19 +37,31 @@ pub(super) struct Mark {
     pub(super) kind: AnnotationKind,
 }
 
-/// The quoted lines from the first to the last mark. Only these are handed on, so that a large text costs nothing.
-pub(super) fn quote<'t>(text: &'t str, file: &str, marks: Vec<Mark>) -> Snippet<'t, Annotation<'t>> {
+/// The quoted lines from the first to the last mark. Only these are handed on, and of a long line what is near the marks,
+/// so that a large text costs nothing.
+pub(super) fn quote<'t>(text: &'t str, file: &str, marks: Vec<Mark>) -> Vec<Element<'t>> {
     let from = marks.iter().map(|mark| mark.span.start).min().unwrap_or(0);
     let to = marks.iter().map(|mark| mark.span.end).max().unwrap_or(from);
     let start = text[..from].rfind('\n').map_or(first(text).min(from), |at| at + 1);
     let end = text[to..].find('\n').map_or(text.len(), |at| to + at);
     let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+    let near = floor(text, from.saturating_sub(BESIDE)).max(start);
+    // Without its beginning, a line does not say at which column the first mark is.
+    let origin = (near > start).then(|| {
+        let column = text[start..marks[0].span.start].chars().count() + 1;
+        Origin::path(one_line(file)).line(line).char_column(column)
+    });
+    let (start, end) = (near, floor(text, to.saturating_add(BESIDE)).min(end));
     let annotations = marks.into_iter().map(|mark| {
         let annotation = mark.kind.span(mark.span.start - start..mark.span.end - start);
         if mark.label.is_empty() { annotation } else { annotation.label(mark.label) }
     });
     let quoted = text[start..end].strip_suffix('\r').unwrap_or(&text[start..end]);
-    Snippet::source(quoted).line_start(line).path(one_line(file)).annotations(annotations)
+    let snippet = Snippet::source(quoted).line_start(line).annotations(annotations);
+    match origin {
+        Some(origin) => vec![origin.into(), snippet.into()],
+        None => vec![snippet.path(one_line(file)).into()],
+    }
 }
 
 pub(super) fn renderer(look: Look) -> Renderer {
@@ -70,10 +86,11 @@ pub(super) fn shown(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = floor(text, span.start).max(first(text));
     let end = floor(text, span.end).max(start);
     let spanned = text[start..end].trim_end();
-    if spanned.lines().count() <= MOST_LINES {
+    if spanned.len() <= MOST_BYTES && spanned.lines().count() <= MOST_LINES {
         return start..start + spanned.len();
     }
-    start..start + spanned.lines().next().map_or(0, str::len)
+    let line = spanned.lines().next().map_or(0, str::len);
+    start..floor(text, start + line.min(MOST_BYTES))
 }
 
 /// Where a text begins: after its byte order mark.
@@ -119,6 +136,27 @@ mod tests {
             "90%",
             " --> draft.md:1:302\n  |\n1 | ...word word word word  90% more more more more more ...\n  |                         ^^^ why\n",
         );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn a_huge_line_costs_what_is_shown_of_it() {
+        let text = format!("{}90% {}", "wörd ".repeat(200_000), "more ".repeat(200_000));
+        let at = text.find("90%").expect("a part of the text");
+        let started = std::time::Instant::now();
+        for _ in 0..20 {
+            let look = Look { width: 60, ..Look::default() };
+            let out = underline(&text, at..at + 3, "why", Level::Error, "draft.md", look);
+            assert!(out.starts_with(" --> draft.md:1:1000001\n"), "{out}");
+            let (above, below) = (out.find("90% more").expect("shown"), out.find("^^^ why").expect("marked"));
+            let column = |at: usize| out[out[..at].rfind('\n').map_or(0, |end| end + 1)..at].chars().count();
+            assert_eq!(column(above), column(below), "{out}");
+            assert!(out.contains("...") && out.len() < 400, "{out}");
+            // A span of the whole line is underlined at its beginning.
+            let out = underline(&text, 0..text.len(), "", Level::Error, "draft.md", look);
+            assert!(out.len() < 10_000 && out.contains("draft.md:1:1"), "{}", out.len());
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
 
     #[test]

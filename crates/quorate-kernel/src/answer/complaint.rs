@@ -31,7 +31,11 @@ fn told(value: &Json, misfit: &Misfit) -> String {
             Bound::ShortestText(_) | Bound::FewestItems(_) | Bound::FewestKeys(_) => {
                 format!("{value} is too short")
             }
-            Bound::LongestText(_) | Bound::MostItems(_) => format!("{value} is too long"),
+            Bound::LongestText(_) => format!("{value} is too long"),
+            Bound::MostItems(most) => {
+                let items = value.as_array().map_or(0, Vec::len);
+                format!("it has {items} items, and at most {most} are allowed; keep those that matter most")
+            }
         },
         Fault::Pattern { pattern, .. } => format!("{value} does not match \"{pattern}\""),
         Fault::Repeated { first, second } => format!("items {first} and {second} are the same"),

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{present, strings, text};
+use super::{MOST, present, strings, text};
 use crate::Json;
 
 /// The gravest severity.
@@ -35,7 +35,7 @@ pub fn schema() -> Json {
             },
             "concern": {"type": "string", "description": "what it is about, in one or two sentences"},
             "evidence": {
-                "type": ["array", "null"], "items": {"type": "string"},
+                "type": ["array", "null"], "items": {"type": "string"}, "maxItems": MOST,
                 "description": "words of the material, quoted exactly"
             },
             "suggestion": {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{present, text};
+use super::{MOST, present, text};
 use crate::Json;
 
 /// Where the public tool's prompts have a deliberator list what is wrong.
@@ -92,6 +92,7 @@ pub fn schema(round: Round) -> Json {
             "revision_brief": {"type": ["string", "null"]},
             "findings": {
                 "type": ["array", "null"],
+                "maxItems": MOST,
                 "items": {
                     "type": "object",
                     "required": ["quote", "issue"],
@@ -103,8 +104,8 @@ pub fn schema(round: Round) -> Json {
                     }
                 }
             },
-            "concessions": {"type": ["array", "string", "null"]},
-            "escalations": {"type": ["array", "string", "null"]},
+            "concessions": {"type": ["array", "string", "null"], "maxItems": MOST},
+            "escalations": {"type": ["array", "string", "null"], "maxItems": MOST},
             "notes": {"type": ["string", "null"]}
         }
     })

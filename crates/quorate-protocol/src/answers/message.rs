@@ -5,6 +5,9 @@ use serde_json::json;
 use super::present;
 use crate::Json;
 
+/// How many members a message names at most.
+const ADDRESSEES: usize = 1_000;
+
 /// Whom a message is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum To {
@@ -35,7 +38,7 @@ pub fn schema() -> Json {
         "properties": {
             "message": {"type": "string", "description": "what you say to the others"},
             "addressedTo": {
-                "type": ["string", "array", "null"], "items": {"type": "string"},
+                "type": ["string", "array", "null"], "items": {"type": "string"}, "maxItems": ADDRESSEES,
                 "description": "\"*\" for everybody in reach, or the ids of members"
             },
             "objection": {"type": ["boolean", "null"], "description": "true while you object to something; false takes back what you objected to"},

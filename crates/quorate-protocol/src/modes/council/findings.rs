@@ -1,7 +1,10 @@
 //! Findings and their grounds: a finding quotes the text it is about, and code, not the member, says where that is
 //! (SEMANTICS X9).
 
+use std::cell::OnceCell;
 use std::ops::Range;
+
+use memchr::memmem;
 
 use crate::answers::deliberator;
 
@@ -16,80 +19,136 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Looks a finding's quote up. The text is compared as it is; failing that, with whitespace runs and typographic
-/// quotes made equal. Of several places the one nearest to the line that the member gave is taken.
-pub fn ground(artifact: &str, finding: &deliberator::Finding) -> Option<Place> {
-    let quote = finding.quote.trim();
-    if quote.is_empty() {
-        return None;
+/// An artifact, ready for quotes to be looked up in it. What is made for the first quote serves all.
+pub struct Grounds<'a> {
+    text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    folded: OnceCell<Folded>,
+}
+
+impl<'a> Grounds<'a> {
+    /// Of an artifact.
+    pub fn of(text: &'a str) -> Self {
+        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        Grounds { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }
     }
-    let exact: Vec<Range<usize>> =
-        artifact.match_indices(quote).map(|(at, found)| at..at + found.len()).collect();
-    let spans = if exact.is_empty() { folded_matches(artifact, quote) } else { exact };
-    nearest(artifact, spans, finding.line)
-}
 
-/// Of spans in order the first that is nearest to a line, with its place. Lines are counted on from one span to the next:
-/// a quote may occur thousands of times.
-fn nearest(artifact: &str, spans: Vec<Range<usize>>, wanted: Option<u64>) -> Option<Place> {
-    let (mut line, mut counted) = (1, 0);
-    let placed = spans.into_iter().map(|span| {
-        line += artifact[counted..span.start].matches('\n').count();
-        counted = span.start;
-        (line, span)
-    });
-    let (line, span) =
-        placed.min_by_key(|(line, _)| wanted.map_or(0, |wanted| wanted.abs_diff(*line as u64)))?;
-    let before = &artifact[..span.start];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Some(Place { line, column: before[line_start..].chars().count() + 1, span })
-}
-
-/// Matches on folded text, as spans of the text itself.
-fn folded_matches(artifact: &str, quote: &str) -> Vec<Range<usize>> {
-    let (text, offsets) = fold(artifact);
-    let (wanted, _) = fold(quote);
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    let spans =
-        text.match_indices(&wanted).map(|(at, found)| offsets[at].start..offsets[at + found.len() - 1].end);
-    spans.collect()
-}
-
-/// The text with whitespace runs as one space and typographic quotes and dashes as their plain forms, and for each
-/// of its bytes the span that it stands for.
-fn fold(text: &str) -> (String, Vec<Range<usize>>) {
-    let mut folded = String::with_capacity(text.len());
-    let mut offsets: Vec<Range<usize>> = Vec::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        let span = at..at + c.len_utf8();
-        if c.is_whitespace() {
-            match offsets.last_mut().filter(|_| folded.ends_with(' ')) {
-                Some(run) => run.end = span.end,
-                None => push(&mut folded, &mut offsets, ' ', span),
-            }
-            continue;
+    /// Looks a finding's quote up. The text is compared as it is; failing that, with whitespace runs and typographic
+    /// quotes made equal. Of several places the one nearest to the line that the member gave is taken, the first where
+    /// it gave none. Each look reads the text once at most in either form.
+    pub fn ground(&self, finding: &deliberator::Finding) -> Option<Place> {
+        let quote = finding.quote.trim();
+        if quote.is_empty() {
+            return None;
         }
-        let plain = match c {
-            '\u{2018}' | '\u{2019}' | '\u{201B}' => '\'',
-            '\u{201C}' | '\u{201D}' | '\u{201E}' => '"',
-            '\u{2013}' | '\u{2014}' | '\u{2212}' => '-',
-            other => other,
+        let wanted = finding.line.and_then(|line| usize::try_from(line).ok());
+        let from = wanted.map_or(0, |line| self.line_start(line));
+        let look = Look {
+            from,
+            distance: &|at| self.distance(at, wanted),
+            line_start: &|at| self.lines[self.line_of(at) - 1],
         };
-        push(&mut folded, &mut offsets, plain, span);
+        let span = match look.nearest(self.text, quote) {
+            Some(at) => at..at + quote.len(),
+            None => {
+                let folded = self.folded.get_or_init(|| Folded::of(self.text));
+                let quote = Folded::of(quote).text;
+                let look = Look {
+                    from: folded.place(from),
+                    distance: &|at| (look.distance)(folded.starts[at]),
+                    line_start: &|at| folded.place((look.line_start)(folded.starts[at])),
+                };
+                let at = look.nearest(&folded.text, &quote)?;
+                folded.starts[at]..folded.starts[at + quote.len()]
+            }
+        };
+        let line = self.line_of(span.start);
+        let column = self.text[self.lines[line - 1]..span.start].chars().count() + 1;
+        Some(Place { span, line, column })
     }
-    (folded, offsets)
+
+    /// Where a line begins; the text's end, where it has fewer.
+    fn line_start(&self, line: usize) -> usize {
+        self.lines.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len())
+    }
+
+    /// The line of a place, from 1.
+    fn line_of(&self, at: usize) -> usize {
+        self.lines.partition_point(|start| *start <= at)
+    }
+
+    fn distance(&self, at: usize, wanted: Option<usize>) -> usize {
+        wanted.map_or(0, |wanted| wanted.abs_diff(self.line_of(at)))
+    }
 }
 
-fn push(folded: &mut String, offsets: &mut Vec<Range<usize>>, c: char, span: Range<usize>) {
-    folded.push(c);
-    offsets.extend(std::iter::repeat_n(span, c.len_utf8()));
+/// A look for the occurrence of a quote that is nearest to a line.
+struct Look<'a> {
+    /// Where the line begins.
+    from: usize,
+    /// How many lines a place is away from it.
+    distance: &'a dyn Fn(usize) -> usize,
+    /// Where the line of a place begins.
+    line_start: &'a dyn Fn(usize) -> usize,
+}
+
+impl Look<'_> {
+    /// The first one from the line on, or the first one in the last line before it that has any; of equals the earlier.
+    fn nearest(&self, text: &str, quote: &str) -> Option<usize> {
+        let (text, quote) = (text.as_bytes(), quote.as_bytes());
+        let first = |from: usize| memmem::find(&text[from..], quote).map(|at| from + at);
+        let after = first(self.from);
+        // One that begins before the line may end in it.
+        let until = text.len().min(self.from + quote.len().saturating_sub(1));
+        let before = match after {
+            Some(at) if (self.distance)(at) == 0 => None,
+            _ => memmem::rfind(&text[..until], quote).and_then(|at| first((self.line_start)(at))),
+        };
+        before.into_iter().chain(after).min_by_key(|at| (self.distance)(*at))
+    }
+}
+
+/// A text with whitespace runs as one space and typographic quotes and dashes as their plain forms.
+struct Folded {
+    text: String,
+    /// For each byte, and for the end, where what it stands for begins in the text itself.
+    starts: Vec<usize>,
+}
+
+impl Folded {
+    fn of(text: &str) -> Self {
+        let mut folded = String::with_capacity(text.len());
+        let mut starts: Vec<usize> = Vec::with_capacity(text.len() + 1);
+        for (at, c) in text.char_indices() {
+            let plain = match c {
+                c if c.is_whitespace() && folded.ends_with(' ') => continue,
+                c if c.is_whitespace() => ' ',
+                '\u{2018}' | '\u{2019}' | '\u{201B}' => '\'',
+                '\u{201C}' | '\u{201D}' | '\u{201E}' => '"',
+                '\u{2013}' | '\u{2014}' | '\u{2212}' => '-',
+                other => other,
+            };
+            folded.push(plain);
+            starts.extend(std::iter::repeat_n(at, plain.len_utf8()));
+        }
+        starts.push(text.len());
+        Folded { text: folded, starts }
+    }
+
+    /// The first byte that stands for something at a place of the text itself, or after it.
+    fn place(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start < at).min(self.text.len())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ground(artifact: &str, finding: &deliberator::Finding) -> Option<Place> {
+        Grounds::of(artifact).ground(finding)
+    }
 
     fn finding(quote: &str, line: Option<u64>) -> deliberator::Finding {
         deliberator::Finding { quote: quote.into(), issue: "i".into(), fix: None, line }
@@ -131,6 +190,54 @@ mod tests {
         let place = ground(&"a  b ".repeat(40_000), &finding("a b", None)).expect("grounded");
         assert_eq!((place.line, place.column), (1, 1));
         assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn the_nearest_place_is_that_of_looking_at_all() {
+        // What was looked up one by one, over texts of few words.
+        let all = |text: &str, quote: &str, wanted: Option<u64>| {
+            let line = |at: usize| text[..at].matches('\n').count() as u64 + 1;
+            let spans = text.match_indices(quote).map(|(at, _)| (line(at), at));
+            let (line, at) =
+                spans.min_by_key(|(line, _)| wanted.map_or(0, |wanted| wanted.abs_diff(*line)))?;
+            Some((line as usize, at))
+        };
+        let words = ["ab", "ba", "\n", " ", "é", "\n\n"];
+        for seed in 0..3_000_usize {
+            let text: String =
+                (0..12).map(|at| words[(seed * 31 + at * at * (seed % 7 + 1)) % words.len()]).collect();
+            let grounds = Grounds::of(&text);
+            for (quote, wanted) in ["ab", "b", "é", "ba\nab"]
+                .iter()
+                .flat_map(|quote| [None, Some(1), Some(3), Some(5), Some(90)].map(|wanted| (*quote, wanted)))
+            {
+                let place =
+                    grounds.ground(&finding(quote, wanted)).map(|place| (place.line, place.span.start));
+                let expected = all(&text, quote, wanted);
+                if expected.is_some() {
+                    assert_eq!(place, expected, "{text:?} {quote:?} {wanted:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn many_quotes_are_looked_up_in_a_long_text() {
+        let text: String =
+            (0..60_000).map(|n| format!("Sentence {n} is\u{2019}nt the same as any other.\n")).collect();
+        let grounds = Grounds::of(&text);
+        let started = std::time::Instant::now();
+        for n in 0..200_u64 {
+            let line = n * 299 + 1;
+            let quote = format!("Sentence {} is'nt the same", line - 1);
+            for wanted in [None, Some(line), Some(60_001)] {
+                let place = grounds.ground(&finding(&quote, wanted)).expect("grounded");
+                assert_eq!((place.line as u64, place.column), (line, 1));
+            }
+            assert_eq!(grounds.ground(&finding(&format!("{quote}!"), Some(line))), None);
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
     }
 
     #[test]

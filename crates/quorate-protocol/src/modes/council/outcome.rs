@@ -147,11 +147,12 @@ fn last_step(council: &Council) -> &'static str {
 /// Everybody's findings by their last answer (or the first, where the last lists none), in the text's order.
 fn grounded(council: &Council) -> Vec<Json> {
     let artifact = council.artifact_text();
+    let grounds = findings::Grounds::of(&artifact);
     let mut all: Vec<(usize, Json)> = Vec::new();
     for (seat, member) in council.setup.deliberators.iter().enumerate() {
         let Some(found) = last_findings(council, seat) else { continue };
         for finding in found {
-            let place = findings::ground(&artifact, &finding);
+            let place = grounds.ground(&finding);
             let mut entry = Map::new();
             entry.insert("by".into(), json!(&**member));
             entry.insert("line".into(), json!(place.as_ref().map(|p| p.line)));

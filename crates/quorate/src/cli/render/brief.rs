@@ -1,6 +1,8 @@
 //! The brief: what was found, by place. Findings of several members about the same words are one place with everything
 //! that was said about it.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use super::paint::line;
@@ -55,8 +57,8 @@ impl<'r> Brief<'r> {
         let (grounded, floating): (Vec<_>, Vec<_>) =
             report.findings.iter().partition(|one| one.span.is_some());
         let mut brief = Brief {
-            places: gather(grounded, |place, finding| meets(place.span.as_ref(), finding.span)),
-            ungrounded: gather(floating, |place, finding| place.quote == line(&finding.quote)),
+            places: by_place(grounded),
+            ungrounded: by_words(floating),
             more: 0,
             findings: report.findings.len(),
         };
@@ -82,13 +84,38 @@ impl<'r> Brief<'r> {
     }
 }
 
-fn gather<'r>(mut findings: Vec<&'r Finding>, same: impl Fn(&Place<'r>, &Finding) -> bool) -> Vec<Place<'r>> {
+/// Findings whose quotes stand in the text, in its order.
+fn by_place(mut findings: Vec<&Finding>) -> Vec<Place<'_>> {
     findings.sort_by_key(|finding| finding.span);
-    let mut places: Vec<Place<'r>> = Vec::new();
+    let mut places: Vec<Place<'_>> = Vec::new();
+    // The places that a finding can still meet: those that end behind where it begins.
+    let mut open: Vec<usize> = Vec::new();
     for finding in findings {
-        match places.iter_mut().rev().find(|place| same(place, finding)) {
-            Some(place) => place.add(finding),
-            None => places.push(Place::new(finding)),
+        let start = finding.span.map_or(0, |(start, _)| start);
+        open.retain(|at| places[*at].span.as_ref().is_some_and(|span| span.end > start));
+        let met = open.iter().rev().find(|at| meets(places[**at].span.as_ref(), finding.span));
+        match met {
+            Some(at) => places[*at].add(finding),
+            None => {
+                open.push(places.len());
+                places.push(Place::new(finding));
+            }
+        }
+    }
+    places
+}
+
+/// Findings whose quotes stand nowhere, by their words.
+fn by_words(findings: Vec<&Finding>) -> Vec<Place<'_>> {
+    let mut places: Vec<Place<'_>> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for finding in findings {
+        match known.entry(line(&finding.quote)) {
+            Entry::Occupied(at) => places[*at.get()].add(finding),
+            Entry::Vacant(new) => {
+                new.insert(places.len());
+                places.push(Place::new(finding));
+            }
         }
     }
     places
@@ -153,6 +180,7 @@ fn push<'r>(names: &mut Vec<&'r str>, name: &'r str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture;
     use super::*;
 
     #[test]
@@ -162,5 +190,29 @@ mod tests {
         assert!(!meets(Some(&(0..1000)), Some((10, 20))));
         assert!(meets(Some(&(0..1000)), Some((100, 700))));
         assert!(!meets(Some(&(0..10)), None));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn many_findings_are_gathered_in_one_pass() {
+        let mut report = fixture::hold();
+        let one = report.findings[0].clone();
+        let finding = |n: usize| Finding {
+            span: n.is_multiple_of(2).then_some((n * 10, n * 10 + 12)),
+            quote: format!("quote {}", n / 4),
+            issue: format!("issue {n}"),
+            ..one.clone()
+        };
+        report.findings = (0..40_000).map(finding).collect();
+        let started = std::time::Instant::now();
+        let brief = Brief::of(&report);
+        assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, SHOWN, 1));
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+        // What overlaps is one place, and what has the same words is one.
+        report.findings = (0..8_usize)
+            .map(|n| Finding { span: n.is_multiple_of(2).then_some((n, n + 12)), ..finding(n) })
+            .collect();
+        let brief = Brief::of(&report);
+        assert_eq!((brief.places.len(), brief.places[0].points.len(), brief.ungrounded.len()), (1, 4, 2));
     }
 }

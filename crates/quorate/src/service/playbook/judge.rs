@@ -3,6 +3,7 @@
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::dispatcher::Question;
+use quorate_manifest::layer::Layer;
 use quorate_manifest::playbook::Playbook;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::reflection::{Judgement, Ruling};
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::change::Keeping;
+use super::inspect::words;
 use crate::service::stop::Stop;
 
 const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment, once it stands in an agent's prompt, would \
@@ -42,6 +44,7 @@ impl Judge {
         keeping: &Keeping,
         playbook: &Playbook,
         text: &str,
+        layer: Option<&Layer>,
         operators: &[String],
         report: &mut Report,
     ) -> Result<(), Stop> {
@@ -73,7 +76,13 @@ impl Judge {
             let message =
                 format!("the judge does not let `{}` through for `{}`: {why}", playbook.slug, known.slug);
             let help = "say it so that nothing locked can be meant; what is unsure is refused";
-            report.refuse(codes::LOCK_VIOLATED, Body::new(message).help(help));
+            let mut body = Body::new(message).help(help);
+            // A judge names no words: it is the text as a whole.
+            if let Some(layer) = layer {
+                report.source(layer.shown.clone(), layer.text.clone());
+                body = body.at(words(layer, ""));
+            }
+            report.refuse(codes::LOCK_VIOLATED, body);
         }
         Ok(())
     }

@@ -207,7 +207,8 @@ async fn one(
         Some(drafted) => {
             let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
             if let (false, Some(judge)) = (report.refused(), judge) {
-                judge.hear(keeping, &drafted.playbook, &drafted.text, &affected, &mut report).await?;
+                let Drafted { playbook, text, layer, .. } = &drafted;
+                judge.hear(keeping, playbook, text, layer.as_deref(), &affected, &mut report).await?;
             }
             match report.refused() {
                 true => None,
