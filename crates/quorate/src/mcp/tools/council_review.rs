@@ -77,6 +77,7 @@ impl Tool for CouncilReview {
             tiered: Tiered::Shown,
             options: Options {
                 executor: given.executor,
+                model: None,
                 policy: given.policy.map(Into::into),
                 max_calls: given.max_calls,
                 timeout: timeout(given.timeout.as_deref())?,
