@@ -43,6 +43,7 @@ pub mod signer;
 pub mod since;
 pub mod sitting;
 pub mod stop;
+pub mod subjects;
 pub mod sweep;
 pub mod trust;
 pub mod weave;

@@ -6,7 +6,7 @@ use quorate_protocol::policy::Verdict;
 use super::arguments::PlaceArguments;
 use super::desk::{done, failed, sealed_and_closed};
 use super::exit::{Exit, stopped};
-use super::render::{self, Format};
+use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::{overriding, runs};
@@ -54,7 +54,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Decision::Hold => Verdict::Hold,
     };
     let exit = match overriding::override_run(&desk, &run, verdict, &arguments.reason).await {
-        Ok(report) => done(&render::report(&report, Format::Human, terminal.stdout), &desk, terminal),
+        Ok(report) => {
+            done(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
+        }
         Err(stop) => failed(&stop, &desk, Format::Human, terminal),
     };
     Box::pin(sealed_and_closed(desk, terminal)).await;
