@@ -39,6 +39,7 @@ pub mod resume;
 pub mod review;
 pub mod runs;
 pub mod runtime;
+pub mod schemas;
 pub mod signer;
 pub mod since;
 pub mod sitting;

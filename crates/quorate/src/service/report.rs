@@ -14,6 +14,9 @@ use serde_json::{Map, json};
 
 use super::ledger::gc;
 
+/// The version of the JSON that a review is printed as.
+pub const SCHEMA: &str = "quorate.review/v1";
+
 /// So many blocks the policy `seed` asks for before it holds a text back.
 const SEED_STOPS: usize = 3;
 
@@ -336,6 +339,7 @@ impl Report {
         };
         let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
         json!({
+            "schema": SCHEMA,
             "run": self.run,
             "verdict": self.verdict.map(Verdict::as_str),
             "exit": self.exit(),

@@ -11,9 +11,7 @@ use crate::service::artifact::Artifact;
 use crate::service::environment::Environment;
 use crate::service::report::Report;
 use crate::service::review as reviews;
-
-/// The version of the JSON that several reviews are printed as.
-const REVIEWS: &str = "quorate.reviews/v1";
+use crate::service::schemas::REVIEWS;
 
 /// Reviews one text after the other. What keeps one from being reviewed at all keeps those after it, too: what was judged until
 /// then is shown.
