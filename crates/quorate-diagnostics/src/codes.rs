@@ -142,6 +142,7 @@ codes! {
     refusal WORKSPACE_UNTRUSTED = "quorate:workspace_untrusted", "quorate/workspace_untrusted.md";
     refusal OWNERSHIP_DUBIOUS = "quorate:ownership_dubious", "quorate/ownership_dubious.md";
     refusal TRUST_UNREADABLE = "quorate:trust_unreadable", "quorate/trust_unreadable.md";
+    refusal COMMAND_MISSING = "quorate:command_missing", "quorate/command_missing.md";
     refusal EXECUTOR_INVALID = "quorate:executor_invalid", "quorate/executor_invalid.md";
     refusal RUNTIME_UNSUPPORTED = "quorate:runtime_unsupported", "quorate/runtime_unsupported.md";
     refusal PROMPT_MISSING = "quorate:prompt_missing", "quorate/prompt_missing.md";

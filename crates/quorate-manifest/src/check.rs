@@ -93,7 +93,7 @@ fn unknown(spot: &Spot, named: Named, report: Report) -> Checked {
 
 fn known(round: &Round<'_>, layer: &Arc<Layer>, named: Named) -> Checked {
     let (doctype, name) = (layer.doctype, layer.spot.name());
-    let proper = doctype.file_name().is_none_or(|proper| proper == name);
+    let proper = doctype.file_name().is_none() || doctype.is_named(name);
     if named == Named::ByDirectory && !proper {
         return Checked::PassedOver;
     }

@@ -9,6 +9,9 @@ pub use schema::{form, schema};
 
 use quorate_diagnostics::codes::{self, RefusalCode};
 
+/// The names that a council's file can have.
+pub const COUNCILS: [&str; 2] = ["council.yaml", "council.yml"];
+
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Doctype {
@@ -79,6 +82,11 @@ impl Doctype {
             Doctype::Host => Some("quorate.toml"),
             Doctype::Playbook | Doctype::Runtime | Doctype::Role => None,
         }
+    }
+
+    /// Whether a file of this name is of this doctype: the normative name, and `council.yml` beside `council.yaml`.
+    pub fn is_named(self, name: &str) -> bool {
+        self.file_name() == Some(name) || (self == Doctype::Council && COUNCILS.contains(&name))
     }
 
     /// The code for whatever the schema refuses.

@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod explain;
 mod fmt;
+mod groups;
 mod init;
 mod interrupt;
 mod interrupted;
@@ -42,10 +43,11 @@ mod trust;
 mod weave;
 mod workflow;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::service::environment::Environment;
 use crate::service::trust::Trust;
@@ -67,15 +69,57 @@ const THREADS: usize = 2_048;
     name = "quorate",
     version,
     about,
-    disable_help_subcommand = true,
+    propagate_version = true,
+    help_template = groups::template(&Command::augment_subcommands(clap::Command::new(""))),
     after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
 )]
 struct Arguments {
     /// Trust for this command what files of the workspace would run or send; see `quorate trust`
     #[arg(long, global = true)]
     trust: bool,
+    /// Results, warnings and errors alone: no progress, and no word on what to do next
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// When to use colours: `auto` is on terminals, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    color: Color,
     #[command(subcommand)]
     command: Command,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Decides for the whole process, before anything is printed.
+    fn decide(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+
+    /// What the command line says, before it is read: help and a wrong command line have colours, too.
+    fn asked(words: impl Iterator<Item = OsString>) -> Color {
+        let mut words = words.take_while(|word| word != "--").map(|word| word.to_string_lossy().into_owned());
+        let mut asked = Color::Auto;
+        while let Some(word) = words.next() {
+            let value = match word.strip_prefix("--color") {
+                Some("") => words.next(),
+                Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+                None => None,
+            };
+            asked = value.and_then(|value| Color::from_str(&value, false).ok()).unwrap_or(asked);
+        }
+        asked
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -121,10 +165,12 @@ pub fn hear_signals() {
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
+    Color::asked(std::env::args_os()).decide();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
+    arguments.color.decide();
     // Only a sweep and a server have several things to compute at once; elsewhere a second thread would cost more than it
     // does.
     let mut builder = match arguments.command {
@@ -137,14 +183,14 @@ pub fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
-    let exit = runtime.block_on(dispatch(arguments.command, arguments.trust));
+    let exit = runtime.block_on(dispatch(arguments.command, arguments.trust, arguments.quiet));
     // What is still under way is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(DROPPING);
     quorate_adapters::process::settle(ENDING);
     exit.into()
 }
 
-async fn dispatch(command: Command, trusting: bool) -> Exit {
+async fn dispatch(command: Command, trusting: bool, quiet: bool) -> Exit {
     let mut environment = Environment::of_process();
     environment.trust = match (trusting, &command) {
         (true, _) => Trust::default().all(),
@@ -152,7 +198,7 @@ async fn dispatch(command: Command, trusting: bool) -> Exit {
         (false, Command::Mcp(_)) => Trust::default(),
         (false, _) => consent::at_terminal(Trust::default(), environment.redacted.clone()),
     };
-    let terminal = Terminal::of_process(environment.redacted.clone());
+    let terminal = Terminal::of_process(environment.redacted.clone(), quiet);
     let exit = Box::pin(perform(command, &environment, &terminal)).await;
     // A verdict that nobody could read is no verdict.
     if terminal.failed() { Exit::UNREADABLE } else { exit }

@@ -188,6 +188,10 @@ impl Executor for AgentCli {
         self.recipe.tools().map(<[String]>::to_vec)
     }
 
+    fn installed(&self) -> Result<(), Refused> {
+        self.recipe.installed()
+    }
+
     async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {
         let judge = self.recipe.judge()?;
         Some(self.inspected(judge, deadline.into_std()).await)

@@ -259,6 +259,11 @@ pub trait Executor: Send + Sync {
         None
     }
 
+    /// Refuses where what it starts is not there, as far as that is known without starting anything.
+    fn installed(&self) -> Result<(), Refused> {
+        Ok(())
+    }
+
     /// Holds the installed program against what the executor needs of it, without a question; `None` where there is
     /// nothing to hold. Fails where the program lacks something without which it must not be asked.
     async fn inspect(&self, _deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {

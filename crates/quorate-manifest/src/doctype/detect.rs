@@ -10,7 +10,7 @@ pub fn detect(name: &str, root: &Node) -> Option<Doctype> {
 
 /// By the file's name alone.
 pub fn by_name(name: &str) -> Option<Doctype> {
-    Doctype::ALL.into_iter().find(|doctype| doctype.file_name() == Some(name))
+    Doctype::ALL.into_iter().find(|doctype| doctype.is_named(name))
 }
 
 /// By a line that says the schema, in a text that cannot be read as a tree: so that it is not taken for another file.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 use quorate_protocol::policy::Policy;
@@ -57,6 +58,9 @@ pub(super) struct AnswerArguments {
     /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
+    /// Which model answers, in place of the one that the executor is set up with
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
+    model: Option<String>,
     /// How many calls a run may make, re-prompts and retries included
     #[arg(long, value_name = "N")]
     max_calls: Option<u32>,
@@ -69,6 +73,7 @@ impl AnswerArguments {
     pub(super) fn options(&self) -> convene::Options {
         convene::Options {
             executor: self.executor.clone(),
+            model: self.model.clone(),
             max_calls: self.max_calls,
             timeout: self.timeout,
             producer: None,
@@ -91,6 +96,7 @@ impl ReviewArguments {
         let answers = &self.answers;
         Options {
             executor: answers.executor.clone(),
+            model: answers.model.clone(),
             policy: self.policy.map(|policy| match policy {
                 PolicyArgument::Seed => Policy::Seed,
                 PolicyArgument::Strict => Policy::Strict,

@@ -109,10 +109,10 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
     terminal.data_in(format.format(), &text);
     let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
     if format == Shape::Human {
-        notes.iter().for_each(|note| terminal.talk(note));
+        notes.iter().for_each(|note| terminal.hint(note));
     }
     let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
-    terminal.talk(&format!(
+    terminal.hint(&format!(
         "{} checked{over}: {}, {}",
         counted(files, "file"),
         counted(refusals, "refusal"),
@@ -136,6 +136,6 @@ fn scan(dir: &Path, format: Shape, environment: &Environment, terminal: &Termina
     terminal
         .data_in(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
-    terminal.talk(&format!("{} scanned, {}", counted(scanned.files, "file"), counted(hits, "reference")));
+    terminal.hint(&format!("{} scanned, {}", counted(scanned.files, "file"), counted(hits, "reference")));
     if scanned.report.refused() { Exit::REFUSED } else { Exit::DONE }
 }

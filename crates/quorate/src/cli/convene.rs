@@ -161,7 +161,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Ok(Due::Yes) => None,
             Ok(Due::No(why)) => {
                 warnings(&desk, terminal);
-                terminal.talk(&format!("not due: {why}"));
+                terminal.hint(&format!("not due: {why}"));
                 Some(Exit::SKIPPED)
             }
             Err(stop) => Some(failed(&stop, &desk, format, terminal)),

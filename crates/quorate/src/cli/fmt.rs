@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
     terminal.talk(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
     let done = if arguments.check { "not formatted" } else { "formatted" };
-    terminal.talk(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
+    terminal.hint(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
     let unformatted = arguments.check && !outcome.changed.is_empty();
     if unformatted || outcome.report.refused() { Exit::REFUSED } else { Exit::DONE }
 }

@@ -13,7 +13,7 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::init::{self, What};
 use crate::service::stop::{Class, Stop};
-use crate::service::workspace::shown;
+use crate::service::workspace::{absolute, shown};
 
 /// Write files to start from; nothing that is there is touched
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chosen {
-    /// A commented council.yaml, its five prompts and an example draft
+    /// A commented council.yaml, its five prompts, an example draft and a quorate.toml
     Council {
         /// The directory
         #[arg(value_name = "DIR", default_value = ".")]
@@ -83,12 +83,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
-    let written = init::council(&environment.directory.join(dir))?;
+    let written = init::council(&absolute(&environment.directory, dir))?;
     for path in &written {
         terminal.data(&format!("{}\n", shown(environment, path)));
     }
     if let Some(draft) = written.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
-        terminal.talk(&format!("next: quorate review {}", shown(environment, draft)));
+        terminal.hint(&format!("next: quorate review {}", shown(environment, draft)));
     }
     Ok(())
 }
@@ -103,15 +103,15 @@ fn manifest(what: What, named: Named, environment: &Environment, terminal: &Term
         terminal.data(&format!("{}\n", shown(environment, path)));
     }
     for path in &written.kept {
-        terminal.talk(&format!("{} was there and is used as it is", shown(environment, path)));
+        terminal.hint(&format!("{} was there and is used as it is", shown(environment, path)));
     }
     if matches!(what, What::Assembly(Mode::Advisory)) {
         let advised = init::ADVISED;
-        terminal.talk(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
+        terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
     if let Some(main) = written.files.first() {
         let next = if matches!(what, What::Assembly(_)) { "resolve" } else { "check" };
-        terminal.talk(&format!("next: quorate {next} {}", shown(environment, main)));
+        terminal.hint(&format!("next: quorate {next} {}", shown(environment, main)));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use quorate_protocol::Name;
 
-use super::convene::decided;
+use super::convene;
 use super::desk::failed;
 use super::exit::Exit;
 use super::progress::Progress;
@@ -20,25 +20,33 @@ pub(super) async fn interrupted(
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
+    match decided(progress, desk, terminal).await {
+        Some(report) => shown(&report, desk, format, terminal),
+        None => Exit::INTERRUPTED,
+    }
+}
+
+/// What an interrupted run had come to before; where it had not, it is said how to go on with it.
+pub(super) async fn decided(progress: &Progress, desk: &Desk, terminal: &Terminal) -> Option<Shown> {
     desk.hurry();
     let Some(run) = progress.run() else {
         terminal.talk("interrupted before anything was asked");
-        return Exit::INTERRUPTED;
+        return None;
     };
     match Box::pin(runs::decided_before_interruption(desk, &Name::from(&*run))).await {
-        Ok(Some(report)) => return shown(&report, desk, format, terminal),
+        Ok(Some(report)) => return Some(report),
         Ok(None) => {}
         Err(stop) => drop(failed(&stop, desk, Format::Human, terminal)),
     }
     let command = desk.resume_command(&run);
     terminal.talk(&format!("interrupted; what was answered is kept: {command}"));
-    Exit::INTERRUPTED
+    None
 }
 
 /// Prints a report; the exit code is the run's outcome.
 pub(super) fn shown(report: &Shown, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
     match report {
         Shown::Review(report) => judged(report, desk, format, terminal),
-        Shown::Assembly(report) => decided(report, desk, format, terminal),
+        Shown::Assembly(report) => convene::decided(report, desk, format, terminal),
     }
 }

@@ -115,7 +115,7 @@ mod served {
                     let listening = Listening::open(request).await?;
                     let url = format!("http://{}{}", listening.address(), http::PATH);
                     terminal.data(&format!("{}\n", json!({"url": url})));
-                    terminal.talk(&format!("listening on {url}"));
+                    terminal.hint(&format!("listening on {url}"));
                     listening.serve(&served).await
                 }
             }

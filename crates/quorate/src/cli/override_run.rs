@@ -6,7 +6,7 @@ use quorate_protocol::policy::Verdict;
 use super::arguments::PlaceArguments;
 use super::desk::{done, failed, sealed_and_closed};
 use super::exit::{Exit, stopped};
-use super::render::{self, Format};
+use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::{overriding, runs};
@@ -14,14 +14,13 @@ use crate::service::{overriding, runs};
 /// Record a person's decision beside the council's
 ///
 /// The council's verdict stays as it is; the decision, the reason and who took it are recorded with it, in the ledger
-/// and as a line of the log. `quorate audit` counts how often that happens. Who took it is what `--by` says, else the
-/// identity that Git knows in this directory.
+/// and as a line of the log. `quorate audit` counts how often that happens.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\" --by \"Ada <ada@example.org>\""
+    after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\""
 )]
 pub(super) struct Arguments {
-    /// The run's id, the beginning of it, or `latest`
+    /// The run's id, or the beginning of it
     #[arg(value_name = "RUN")]
     run: String,
     /// What the person decides
@@ -30,9 +29,6 @@ pub(super) struct Arguments {
     /// Why
     #[arg(long, value_name = "R")]
     reason: String,
-    /// Who decides; otherwise Git's `user.name <user.email>`
-    #[arg(long, value_name = "NAME")]
-    by: Option<String>,
     #[command(flatten)]
     places: PlaceArguments,
 }
@@ -57,9 +53,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Decision::Revise => Verdict::Revise,
         Decision::Hold => Verdict::Hold,
     };
-    let decision = overriding::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
-    let exit = match overriding::override_run(&desk, &run, decision).await {
-        Ok(report) => done(&render::report(&report, Format::Human, terminal.stdout), &desk, terminal),
+    let exit = match overriding::override_run(&desk, &run, verdict, &arguments.reason).await {
+        Ok(report) => {
+            done(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
+        }
         Err(stop) => failed(&stop, &desk, Format::Human, terminal),
     };
     Box::pin(sealed_and_closed(desk, terminal)).await;

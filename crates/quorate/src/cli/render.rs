@@ -42,7 +42,7 @@ use crate::service::report::Report;
 pub use github::github;
 pub use human::human;
 pub use markdown::markdown;
-pub use sarif::sarif;
+pub use sarif::{sarif, sarif_of};
 
 /// How a report is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,10 +59,19 @@ pub enum Format {
     Github,
 }
 
+/// How much people are shown of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Of a SHIP what fits a screen: what it rests on, and each fix once.
+    Screen,
+    /// Everything.
+    Full,
+}
+
 /// A report in a format. It ends with one line break.
-pub fn report(report: &Report, format: Format, look: Look) -> String {
+pub fn report(report: &Report, format: Format, extent: Extent, look: Look) -> String {
     match format {
-        Format::Human => human(report, look),
+        Format::Human => human(report, extent, look),
         Format::Json => json(report),
         Format::Markdown => markdown(report),
         Format::Sarif => sarif(report),

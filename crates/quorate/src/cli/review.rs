@@ -1,4 +1,6 @@
-//! `quorate review`.
+//! `quorate review`. Several texts are `review/several.rs`'s.
+
+mod several;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,35 +10,42 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
 use super::arguments::{FailArguments, PlaceArguments, ProducerArguments, ReviewArguments};
-use super::desk::{failed, warnings};
+use super::desk::warnings;
 use super::exit::{Exit, stopped};
 use super::interrupt::{Interrupted, or_interrupted};
-use super::interrupted::interrupted;
+use super::interrupted;
 use super::progress::Progress;
-use super::render::{self, Format};
+use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
-use crate::service::artifact::Subject;
+use crate::service::artifact::{self, Artifact};
 use crate::service::desk::Desk;
 use crate::service::environment::Environment;
 use crate::service::report::Report;
 use crate::service::review::{self, Request, Reviewed, Tiered};
+use crate::service::runs::Shown;
 use crate::service::sitting::Options;
+use crate::service::stop::Stop;
+use crate::service::subjects;
+use crate::service::workspace::Places;
 
-/// Review one text: SHIP, REVISE or HOLD, with a brief
+/// Review texts: SHIP, REVISE or HOLD, with a brief
 ///
 /// Four deliberators answer in parallel, read each other and answer again; an adjudicator merges; a policy judges.
 /// Without any configuration the built-in council sits on the built-in rubric, which asks no model.
+///
+/// Several texts are read first and then reviewed one after the other; a pattern in quotes is expanded. The worst verdict
+/// is the exit code.
 ///
 /// The exit code is the verdict: 0 SHIP, 1 REVISE, 2 HOLD, 3 INCOMPLETE, 4 not found, 5 unusable configuration or
 /// input, 6 skipped by its tier (with --tiered), 64 wrong command line. With --fail-on, milder verdicts exit with 0.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
+    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  quorate review 'posts/**/*.md' --fail-on hold\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
 )]
 pub(super) struct Arguments {
-    /// The text, or - for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The texts: files, patterns such as 'posts/*.md', or - for standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// The artifact's type, under which verdicts are remembered; without it what the tier rules say
     #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
     artifact_type: Option<String>,
@@ -49,6 +58,9 @@ pub(super) struct Arguments {
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
+    /// Show people everything also of a SHIP: every answer, every place with its line, and the reasoning
+    #[arg(long)]
+    full: bool,
     #[command(flatten)]
     fail: FailArguments,
     #[command(flatten)]
@@ -61,47 +73,117 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let subject = match arguments.file.as_os_str() == "-" {
-        true => Subject::Stdin,
-        false => Subject::File(arguments.file),
-    };
-    let request = Request {
-        subject,
-        artifact_type: arguments.artifact_type,
-        tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
-        tiered: if arguments.tiered { Tiered::Obeyed } else { Tiered::Shown },
-        options: Options { producer: arguments.producer.producer(), ..arguments.review.options() },
-    };
-    let (desk, artifact) = match review::open(environment, &arguments.places.places(), &request.subject).await
-    {
-        Ok(opened) => opened,
+    let named = match subjects::of(environment, &arguments.files) {
+        Ok(named) => named,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let progress = Arc::new(Progress::new(terminal.watched));
-    let reviewed = or_interrupted(review::review(&desk, artifact, &request, progress.clone())).await;
-    progress.clear();
-    let exit = match reviewed {
-        Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
-        Ok(Ok(Reviewed::Judged(mut report))) => {
-            report.fail_on = arguments.fail.fail_on();
-            judged(&report, &desk, format, terminal)
+    if !named.report.is_empty() {
+        terminal.talk(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
+    }
+    let read = |subject| artifact::read(subject, &environment.directory);
+    let artifacts: Result<Vec<Artifact>, Stop> = named.subjects.iter().map(read).collect();
+    let artifacts = match artifacts {
+        Ok(artifacts) => artifacts,
+        Err(stop) => return stopped(&stop, format, terminal),
+    };
+    let asked = Asked {
+        format,
+        extent: if arguments.full { Extent::Full } else { Extent::Screen },
+        fail: arguments.fail,
+        places: arguments.places.places(),
+        request: Request {
+            artifact_type: arguments.artifact_type,
+            tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
+            tiered: if arguments.tiered { Tiered::Obeyed } else { Tiered::Shown },
+            options: Options { producer: arguments.producer.producer(), ..arguments.review.options() },
+        },
+    };
+    let artifact = match <[Artifact; 1]>::try_from(artifacts) {
+        Ok([artifact]) if named.alone => artifact,
+        Ok(of_pattern) => {
+            return Box::pin(several::run(of_pattern.into(), &asked, environment, terminal)).await;
         }
-        Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => {
-            warnings(&desk, terminal);
-            terminal.talk(&format!(
+        Err(artifacts) => return Box::pin(several::run(artifacts, &asked, environment, terminal)).await,
+    };
+    match Box::pin(review(artifact, &asked, environment, terminal)).await {
+        Ended::Judged(report) => {
+            shown(&report, format, asked.extent, terminal);
+            Exit::verdict(report.exit())
+        }
+        Ended::Skipped { tier, artifact_type } => {
+            terminal.hint(&format!(
                 "skipped: tier {tier} (type {artifact_type}) is not reviewed; leave --tiered out to review it"
             ));
             Exit::SKIPPED
         }
-        Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
+        Ended::Stopped(stop) => stopped(&stop, format, terminal),
+        Ended::Interrupted => Exit::INTERRUPTED,
+    }
+}
+
+/// How texts are to be reviewed and shown.
+struct Asked {
+    format: Format,
+    extent: Extent,
+    fail: FailArguments,
+    places: Places,
+    request: Request,
+}
+
+/// What became of one text.
+enum Ended {
+    /// It has a report.
+    Judged(Box<Report>),
+    /// Its tier is not reviewed.
+    Skipped { tier: u8, artifact_type: String },
+    /// It could not be reviewed.
+    Stopped(Stop),
+    /// The command was interrupted, and has said how to go on.
+    Interrupted,
+}
+
+/// Reviews one text. What is to be said besides the result is said.
+async fn review(artifact: Artifact, asked: &Asked, environment: &Environment, terminal: &Terminal) -> Ended {
+    let desk = match review::open_for(environment, &asked.places, &artifact).await {
+        Ok(desk) => desk,
+        Err(stop) => return Ended::Stopped(stop),
     };
+    let progress = Arc::new(Progress::new(terminal.watched));
+    let reviewed = review::review(&desk, artifact, &asked.request, progress.clone());
+    let reviewed = or_interrupted(reviewed).await;
+    progress.clear();
+    let ended = match reviewed {
+        Err(Interrupted) => match interrupted::decided(&progress, &desk, terminal).await {
+            Some(Shown::Review(report)) => Ended::Judged(report),
+            Some(Shown::Assembly(_)) | None => Ended::Interrupted,
+        },
+        Ok(Ok(Reviewed::Judged(report))) => Ended::Judged(report),
+        Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => Ended::Skipped { tier, artifact_type },
+        Ok(Err(stop)) => {
+            if stop.is_ledgers() {
+                desk.hurry();
+            }
+            Ended::Stopped(stop)
+        }
+    };
+    warnings(&desk, terminal);
     desk.close().await;
-    exit
+    match ended {
+        Ended::Judged(mut report) => {
+            report.fail_on = asked.fail.fail_on();
+            Ended::Judged(report)
+        }
+        other => other,
+    }
+}
+
+fn shown(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
+    terminal.data_in(format, &render::report(report, format, extent, terminal.stdout));
 }
 
 /// Prints a report; the exit code is its verdict.
 pub(super) fn judged(report: &Report, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
-    terminal.data_in(format, &render::report(report, format, terminal.stdout));
+    shown(report, format, Extent::Screen, terminal);
     Exit::verdict(report.exit())
 }

@@ -187,7 +187,7 @@ async fn drive_it(
         went.interrupted(left);
     }
     match human {
-        true => terminal.talk(&conversation::went(&went, arguments.watch)),
+        true => terminal.hint(&conversation::went(&went, arguments.watch)),
         false => terminal.data(&conversation::went_json(&ready.runtime, &went)),
     }
     Ok(match (interrupted, went.is_whole()) {

@@ -6,7 +6,7 @@ use quorate_diagnostics::{Body, codes};
 use super::arguments::PlaceArguments;
 use super::desk::{done_in, failed};
 use super::exit::{Exit, stopped};
-use super::render::{self, Format};
+use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs::{self, Shown};
@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let exit = match runs::shown(&desk, &run).await {
         Ok(shown) => {
             let text = match shown {
-                Shown::Review(report) => Some(render::report(&report, format, terminal.stdout)),
+                Shown::Review(report) => Some(render::report(&report, format, Extent::Full, terminal.stdout)),
                 Shown::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
             };
             match text {

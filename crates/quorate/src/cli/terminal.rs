@@ -20,8 +20,10 @@ pub(super) struct Terminal {
     pub(super) stdout: Look,
     /// How standard error looks.
     pub(super) stderr: Look,
-    /// Whether somebody watches standard error.
+    /// Whether somebody watches standard error and wants to see what goes on.
     pub(super) watched: bool,
+    /// Whether nothing is said that is neither result, warning nor error.
+    quiet: bool,
     failed: Cell<bool>,
     /// Whether standard output takes nothing any more.
     left: Cell<bool>,
@@ -29,7 +31,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn of_process(redacted: InForce) -> Self {
+    pub(super) fn of_process(redacted: InForce, quiet: bool) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -38,7 +40,8 @@ impl Terminal {
         Terminal {
             stdout: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
             stderr: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
-            watched: std::io::stderr().is_terminal(),
+            watched: !quiet && std::io::stderr().is_terminal(),
+            quiet,
             failed: Cell::new(false),
             left: Cell::new(false),
             redacted,
@@ -92,6 +95,13 @@ impl Terminal {
     pub(super) async fn reader_left(&self) {
         while !self.left.get() && is_read() {
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Writes what helps and nobody depends on: what to do next, how much was looked at. `--quiet` leaves it out.
+    pub(super) fn hint(&self, text: &str) {
+        if !self.quiet {
+            self.talk(text);
         }
     }
 

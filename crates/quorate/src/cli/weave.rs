@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(woven) => {
             terminal.talk(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
             if form == Form::Text && !arguments.explain {
-                terminal.talk(&render::weave::told(&woven));
+                terminal.hint(&render::weave::told(&woven));
             }
             match form {
                 Form::Text if arguments.explain => terminal.data(&render::weave::explained(&woven)),

@@ -53,6 +53,8 @@ pub struct Request {
 pub struct Options {
     /// `--executor`: for all members.
     pub executor: Option<String>,
+    /// `--model`: for all members.
+    pub model: Option<String>,
     /// `--max-calls`.
     pub max_calls: Option<u32>,
     /// `--timeout`: each member's deadline.
@@ -173,6 +175,7 @@ pub async fn resume(
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
     let options = Options {
         executor: options.executor.clone().or(text("executor")),
+        model: options.model.clone().or(resume::model(&history)),
         max_calls: options.max_calls.or(resume::max_calls(&history)),
         ..options.clone()
     };

@@ -269,6 +269,14 @@ impl Desk {
             None => None,
         };
         let mut report = super::report::Report::of(history, text);
+        let near = |path: String| shown(&self.environment, Path::new(&path));
+        report.council = report.council.map(near);
+        let ledger = self.store.address();
+        report.kept = Some(super::report::Kept {
+            ledger: ledger.to_string(),
+            shown: shown_ledger(&self.environment, ledger),
+            flag: self.ledger_flag(),
+        });
         if report.verdict == Some(Verdict::Incomplete) && history.erased.records == 0 {
             let command = self.resume_command(&history.run);
             report.notes.push(format!(
@@ -287,6 +295,8 @@ impl Desk {
     pub fn ledger_flag(&self) -> String {
         let environment = &self.environment;
         let here = workspace::load(environment, &Places::default(), &environment.directory);
+        // Reading that configuration has put its redaction in force; what is shown is this one's.
+        environment.redacted.set(self.workspace.redaction.redactor.clone());
         match here.is_ok_and(|here| here.ledger == self.workspace.ledger) {
             true => String::new(),
             false => format!(" --ledger {}", shown_ledger(environment, &self.workspace.ledger)),

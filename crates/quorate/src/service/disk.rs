@@ -366,25 +366,33 @@ pub struct Found {
 /// # Errors
 /// When the path itself is not there or cannot be read. What cannot be read below it is passed over.
 pub fn walk(path: &Path) -> std::io::Result<Vec<Found>> {
+    walk_to(path, usize::MAX)
+}
+
+/// As [`walk`], down to a depth: 1 is what lies in the directory itself.
+///
+/// # Errors
+/// As [`walk`].
+pub fn walk_to(path: &Path, depth: usize) -> std::io::Result<Vec<Found>> {
     let mut found = Vec::new();
     let metadata = std::fs::metadata(path)?;
     if metadata.is_file() {
         found.push(Found { path: path.to_owned(), changed_ms: changed_ms(&metadata) });
     } else {
-        below(path, &mut found)?;
+        below(path, depth, &mut found)?;
         found.sort_by(|a, b| a.path.cmp(&b.path));
     }
     Ok(found)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module reads directories")]
-fn below(dir: &Path, found: &mut Vec<Found>) -> std::io::Result<()> {
+fn below(dir: &Path, depth: usize, found: &mut Vec<Found>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)?.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
-            if !name.to_string_lossy().starts_with('.') {
-                let _ = below(&path, found);
+            if depth > 1 && !name.to_string_lossy().starts_with('.') {
+                let _ = below(&path, depth - 1, found);
             }
         } else if let Ok(metadata) = std::fs::metadata(&path)
             && metadata.is_file()

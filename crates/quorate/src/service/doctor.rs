@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::environment::Environment;
 use super::executor::{self, By, Chosen};
 use super::ledger::stats;
+use super::sitting::Options;
 use super::stop::Stop;
 use super::trust::Admitted;
 use super::workspace::{self, Places, Workspace, shown, shown_ledger};
@@ -143,7 +144,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 /// Calls the executor that a review would use, and every one that quorate.toml names.
 async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
     let registry = executor::registry();
-    let mut chosen = vec![("the council's".to_owned(), executor::choose(workspace, None, None))];
+    let mut chosen = vec![("the council's".to_owned(), executor::choose(workspace, &Options::default()))];
     for name in workspace.host.executors.keys() {
         chosen.push((name.clone(), executor::by_name(&registry, &workspace.host, name, None, By::Person)));
     }

@@ -14,6 +14,7 @@ use quorate_manifest::host::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
+use super::sitting::Options;
 use super::stop::{Class, Stop};
 use super::trust::{Admitted, Need};
 use super::workspace::Workspace;
@@ -77,6 +78,14 @@ impl Chosen {
     /// It, to be asked.
     pub fn executor(&self, _: Admitted) -> Arc<dyn Executor> {
         Arc::clone(&self.executor)
+    }
+
+    /// Whether what it starts is there.
+    ///
+    /// # Errors
+    /// [`codes::COMMAND_MISSING`], with the way to install it.
+    pub fn installed(&self) -> Result<(), Stop> {
+        installed(&self.name, &*self.executor)
     }
 
     /// A seat for it, without a role.
@@ -166,19 +175,61 @@ pub fn registry() -> Registry {
 ///
 /// # Errors
 /// When the name or kind is unknown, or the adapter refuses its settings.
-pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Duration>) -> Result<Chosen, Stop> {
+pub fn choose(workspace: &Workspace, options: &Options) -> Result<Chosen, Stop> {
     let registry = registry();
     let host = &workspace.host;
     let file = host.file();
     let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);
-    let mut chosen = match (named, &workspace.council.runtime, &host.default_executor) {
-        (Some(name), ..) => by_name(&registry, host, name, None, By::Person)?,
-        (None, Some(table), _) => by_runtime(&registry, table, &workspace.council.dir, council)?,
-        (None, None, Some((name, place))) => by_name(&registry, host, name, Some(place), By::File(&file))?,
-        (None, None, None) => fallback(&registry, host)?,
+    let build = |extra: Map<String, Json>| match (
+        &options.executor,
+        &workspace.council.runtime,
+        &host.default_executor,
+    ) {
+        (Some(name), ..) => by_name_with(&registry, host, name, None, By::Person, extra),
+        (None, Some(table), _) => {
+            let mut table = table.clone();
+            table.block.json.extend(extra);
+            by_runtime(&registry, &table, &workspace.council.dir, council)
+        }
+        (None, None, Some((name, place))) => {
+            by_name_with(&registry, host, name, Some(place), By::File(&file), extra)
+        }
+        (None, None, None) => fallback_with(&registry, host, extra),
     };
-    chosen.timeout = timeout.unwrap_or(chosen.timeout);
+    let mut chosen = with_model(options.model.as_deref(), build)?;
+    chosen.timeout = options.timeout.unwrap_or(chosen.timeout);
     Ok(chosen)
+}
+
+/// Builds an executor with the model that a person names.
+///
+/// # Errors
+/// As `build`, and when the executor asks no model.
+pub fn with_model(
+    model: Option<&str>,
+    build: impl Fn(Map<String, Json>) -> Result<Chosen, Stop>,
+) -> Result<Chosen, Stop> {
+    let Some(model) = model else { return build(Map::new()) };
+    let built = build(Map::from_iter([("model".to_owned(), json!(model))]));
+    match built.is_err().then(|| build(Map::new())) {
+        Some(Ok(without)) if !without.about().asks_a_model => {
+            let body = Body::new(format!("cannot ask the model `{model}`: `{}` asks no model", without.name));
+            let help = "name an executor that does: `--executor claude`, codex, gemini, ollama, or a table of quorate.toml";
+            Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+        }
+        _ => built,
+    }
+}
+
+/// Refuses an executor of which what it starts is not there.
+///
+/// # Errors
+/// [`codes::COMMAND_MISSING`].
+pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), Stop> {
+    executor.installed().map_err(|refused| {
+        let body = Body::new(format!("executor `{name}`: {}", refused.message));
+        Stop::configuration(codes::COMMAND_MISSING, help(body, refused.help))
+    })
 }
 
 /// The executor where none is named.
@@ -186,7 +237,19 @@ pub fn choose(workspace: &Workspace, named: Option<&str>, timeout: Option<Durati
 /// # Errors
 /// As [`choose`].
 pub fn fallback(registry: &Registry, host: &Configuration) -> Result<Chosen, Stop> {
-    by_name(registry, host, registry.fallback_kind().unwrap_or_default(), None, By::Person)
+    fallback_with(registry, host, Map::new())
+}
+
+/// As [`fallback`], with keys set.
+///
+/// # Errors
+/// As [`choose`].
+pub fn fallback_with(
+    registry: &Registry,
+    host: &Configuration,
+    extra: Map<String, Json>,
+) -> Result<Chosen, Stop> {
+    by_name_with(registry, host, registry.fallback_kind().unwrap_or_default(), None, By::Person, extra)
 }
 
 /// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.

@@ -7,12 +7,13 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::council::prompts;
+use quorate_manifest::doctype::COUNCILS;
 
 use super::disk;
 use super::environment::Environment;
 use super::manifests::root_of;
 use super::stop::{Class, Stop};
-use super::workspace::{absolute, reach};
+use super::workspace::{absolute, outermost, reach};
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
@@ -50,7 +51,8 @@ pub struct Written {
     pub kept: Vec<PathBuf>,
 }
 
-/// Writes a council and says which files. If one of them is there, none is written.
+/// Writes a council and says which files. If one of them is there, none is written. A directory outside of any workspace
+/// gets a `quorate.toml`.
 ///
 /// # Errors
 /// When a file is there already or cannot be written.
@@ -61,8 +63,13 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
     ];
     files
         .extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+    let councils = COUNCILS.map(|name| dir.join(name));
+    let taken = files.iter().map(|(path, _)| path).chain(&councils).find(|path| path.exists());
+    if let Some(path) = taken {
         return Err(there(path, "name an empty directory: `quorate init council DIR`"));
+    }
+    if outermost(dir, "quorate.toml").is_none() {
+        files.push((dir.join("quorate.toml"), HOST.to_owned()));
     }
     write(dir, &files)?;
     Ok(files.into_iter().map(|(path, _)| path).collect())

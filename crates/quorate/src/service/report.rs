@@ -15,6 +15,9 @@ use serde_json::{Map, json};
 
 use super::ledger::gc;
 
+/// The version of the JSON that a review is printed as.
+pub const SCHEMA: &str = "quorate.review/v1";
+
 /// So many blocks the policy `seed` asks for before it holds a text back.
 const SEED_STOPS: usize = 3;
 
@@ -73,8 +76,23 @@ pub struct Report {
     pub took: Duration,
     /// The last decision of a person beside it.
     pub overridden: Option<Override>,
+    /// The council's file as a user would name it; `None` for the built-in one.
+    pub council: Option<String>,
+    /// The ledger that has the run; `None` where that was not asked.
+    pub kept: Option<Kept>,
     /// What else should be known, besides whether a model was asked.
     pub notes: Vec<String>,
+}
+
+/// Where a run is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The ledger, as it can be named from anywhere.
+    pub ledger: String,
+    /// The ledger, as a user in this directory would name it.
+    pub shown: String,
+    /// What a command about this run needs besides its id in this directory: ` --ledger FILE`, or nothing.
+    pub flag: String,
 }
 
 /// One deliberator's part.
@@ -225,6 +243,8 @@ impl Report {
                 reason: string(data, "reason"),
                 by: string(data, "by"),
             }),
+            council: optional(opened, "config"),
+            kept: None,
             notes: Vec::new(),
         };
         report.note();
@@ -354,6 +374,7 @@ impl Report {
         };
         let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
         json!({
+            "schema": SCHEMA,
             "run": self.run,
             "verdict": self.verdict.map(Verdict::as_str),
             "exit": self.exit(),
@@ -374,6 +395,8 @@ impl Report {
             "executor": self.executor,
             "model_asked": self.model_asked,
             "spent": spent,
+            "council": self.council,
+            "ledger": self.kept.as_ref().map(|kept| &kept.ledger),
             "override": self.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
             "notes": self.all_notes(),
         })

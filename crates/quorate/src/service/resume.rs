@@ -96,6 +96,7 @@ fn sitting(desk: &Desk, history: &History, options: &Options) -> Result<Sitting,
     let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = Options {
         executor: options.executor.clone().or(named),
+        model: options.model.clone().or(model(history)),
         policy: options.policy.or(start.policy),
         max_calls: options.max_calls.or(max_calls(history)),
         ..options.clone()
@@ -106,6 +107,11 @@ fn sitting(desk: &Desk, history: &History, options: &Options) -> Result<Sitting,
 /// The cap on calls that a run was opened with, which holds until another is said (X8).
 pub(super) fn max_calls(history: &History) -> Option<u32> {
     history.opened.get("max_calls").and_then(Json::as_u64).map(|cap| u32::try_from(cap).unwrap_or(u32::MAX))
+}
+
+/// The model that was named when a run was opened.
+pub(super) fn model(history: &History) -> Option<String> {
+    history.opened.get("model").and_then(Json::as_str).map(str::to_owned)
 }
 
 /// A run's seed.

@@ -6,19 +6,18 @@ use std::sync::Arc;
 use quorate_kernel::observe::Observer;
 use quorate_manifest::council::tiers;
 
-use super::artifact::{self, Artifact, Subject};
+use super::artifact::Artifact;
 use super::desk::Desk;
 use super::environment::Environment;
+use super::executor;
 use super::report::Report;
 use super::sitting::{Docket, Options, Sitting};
 use super::stop::Stop;
-use super::workspace::{self, Places};
+use super::workspace::{self, Places, Workspace};
 
 /// What is to be reviewed, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The artifact.
-    pub subject: Subject,
     /// `--type`, in place of what the tier rules say.
     pub artifact_type: Option<String>,
     /// `--tier`, in place of what the tier rules say.
@@ -52,27 +51,34 @@ pub enum Reviewed {
     },
 }
 
-/// Reads the artifact and opens the desk for it.
-///
-/// # Errors
-/// When artifact, configuration or ledger are unusable.
-pub async fn open(
-    environment: &Environment,
-    places: &Places,
-    subject: &Subject,
-) -> Result<(Desk, Artifact), Stop> {
-    let artifact = artifact::read(subject, &environment.directory)?;
-    Ok((open_for(environment, places, &artifact).await?, artifact))
-}
-
 /// Opens the desk for an artifact that was read.
 ///
 /// # Errors
 /// When configuration or ledger are unusable.
 pub async fn open_for(environment: &Environment, places: &Places, artifact: &Artifact) -> Result<Desk, Stop> {
+    Desk::open_to_work(environment.clone(), load(environment, places, artifact)?).await
+}
+
+/// Whether an artifact could be reviewed as far as that can be known without a ledger: its configuration holds, and there is
+/// somebody to ask.
+///
+/// # Errors
+/// When configuration or executor are unusable.
+pub fn check(
+    environment: &Environment,
+    places: &Places,
+    artifact: &Artifact,
+    options: &Options,
+) -> Result<(), Stop> {
+    let workspace = load(environment, places, artifact)?;
+    let chosen = executor::choose(&workspace, options)?;
+    environment.trust.admit(environment, chosen.needs())?;
+    chosen.installed()
+}
+
+fn load(environment: &Environment, places: &Places, artifact: &Artifact) -> Result<Workspace, Stop> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
-    let workspace = workspace::load(environment, places, start)?;
-    Desk::open_to_work(environment.clone(), workspace).await
+    workspace::load(environment, places, start)
 }
 
 /// Reviews an artifact at an opened desk.

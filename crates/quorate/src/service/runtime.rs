@@ -31,6 +31,7 @@ use quorate_ledger::store::lease::{Held, Taken};
 use quorate_manifest::timestamp::write;
 
 use super::environment::Environment;
+use super::executor;
 use super::host::Host;
 use super::keys::Keys;
 use super::ledger::checkpoint::{self, Sealing};
@@ -242,10 +243,13 @@ impl Ready {
     /// The swarm that a runner drives.
     ///
     /// # Errors
-    /// When what the manifest would start or send is not trusted.
+    /// When what the manifest would start or send is not trusted, or a program that is to answer is not there.
     pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, Stop> {
         let environment = &self.runtime.environment;
         environment.trust.admit(environment, self.runtime.needs())?;
+        for speaker in &self.runtime.ports.speakers {
+            executor::installed(&speaker.seat.executor_name, &*speaker.seat.executor)?;
+        }
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
         let overlays = Arc::<overlays::Watched>::default();
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {

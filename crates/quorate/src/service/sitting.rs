@@ -35,6 +35,8 @@ use super::weave;
 pub struct Options {
     /// `--executor`.
     pub executor: Option<String>,
+    /// `--model`.
+    pub model: Option<String>,
     /// `--policy`.
     pub policy: Option<Policy>,
     /// `--max-calls`.
@@ -55,6 +57,7 @@ pub struct Sitting {
     redactor: Redactor,
     caps: Caps,
     producer: Option<Producer>,
+    model: Option<String>,
 }
 
 /// An artifact as it is reviewed.
@@ -86,8 +89,9 @@ impl Sitting {
         let workspace = &desk.workspace;
         let council = &workspace.council;
         workspace.redaction.check_ids(council.deliberators.iter().map(|one| &*one.id))?;
-        let executor = executor::choose(workspace, options.executor.as_deref(), options.timeout)?;
+        let executor = executor::choose(workspace, options)?;
         let admitted = desk.environment.trust.admit(&desk.environment, executor.needs())?;
+        executor.installed()?;
         let policy = options.policy.unwrap_or(match council.policy {
             Some(PolicyName::Strict) => Policy::Strict,
             Some(PolicyName::Seed) | None => Policy::Seed,
@@ -102,7 +106,8 @@ impl Sitting {
             let (root, scope) = weave::place(&desk.environment, None);
             producer.check(&desk.environment, &root, &[scope])?;
         }
-        Ok(Sitting { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer })
+        let model = options.model.clone();
+        Ok(Sitting { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer, model })
     }
 
     /// The fingerprint of this council on this artifact.
@@ -254,6 +259,7 @@ impl Sitting {
             "inputs": [{"kind": input.kind.as_str(), "name": &*input.name, "sha256": entropy::sha256_hex(input.text.as_bytes())}],
             "priors": priors,
             "redactions": redactions,
+            "model": self.model,
             "max_calls": self.caps.calls,
             "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model, "tools": self.executor.tools()}],
             "config": path(desk.workspace.council_path.as_deref()),

@@ -20,7 +20,7 @@ use super::environment::{self, Environment};
 use super::stop::{Class, Stop};
 use super::workspace::shown;
 
-pub use owner::check as owned;
+pub use owner::{check as owned, is_own};
 pub use store::{Store, Trusted};
 
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.

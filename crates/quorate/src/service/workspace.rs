@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::store::address::Address;
 use quorate_manifest::council::{self, Council};
+use quorate_manifest::doctype::COUNCILS;
 use quorate_manifest::host::{self, Configuration};
 use quorate_manifest::{Loaded, Source as _};
 
@@ -67,7 +68,7 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     let council_path = match &places.config {
         Some(named) => Some(named_config(environment, named)?),
         None => {
-            let found = nearest(&start, root.unwrap_or(&environment.directory), "council.yaml");
+            let found = council_above(environment, &start, root)?;
             found.as_deref().map_or(Ok(()), |path| trust::owned(environment, path))?;
             found
         }
@@ -260,13 +261,36 @@ pub(super) fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The nearest file at or above `start`, no further up than `root`; where `start` is not below `root`, beside the
-/// start alone. A file further up could belong to somebody else, and a council's file names commands.
-fn nearest(start: &Path, root: &Path, name: &str) -> Option<PathBuf> {
-    let levels = if start.starts_with(root) {
-        start.ancestors().take_while(|dir| dir.starts_with(root)).count()
-    } else {
-        1
-    };
-    start.ancestors().take(levels).map(|dir| dir.join(name)).find(|path| is_there(path))
+/// The nearest council's file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the root of the
+/// repository. Elsewhere a directory that belongs to another user, or that every user can write to, ends the way: what lies in
+/// it or further up could be anybody's, and a council's file names commands.
+fn council_above(
+    environment: &Environment,
+    start: &Path,
+    root: Option<&Path>,
+) -> Result<Option<PathBuf>, Stop> {
+    let end = root.or_else(|| start.ancestors().find(|dir| is_there(&dir.join(".git"))));
+    for dir in start.ancestors() {
+        if end.is_none() && dir != start && !trust::is_own(environment, dir) {
+            break;
+        }
+        let there: Vec<PathBuf> =
+            COUNCILS.map(|name| dir.join(name)).into_iter().filter(|path| is_there(path)).collect();
+        match there.as_slice() {
+            [] => {}
+            [one] => return Ok(Some(one.clone())),
+            [..] => {
+                let body = Body::new(format!(
+                    "two councils in one directory: {}",
+                    there.iter().map(|path| shown(environment, path)).collect::<Vec<_>>().join(" and ")
+                ));
+                let help = "remove one of them, or name the one that is meant with `--config`";
+                return Err(Stop::configuration(codes::COUNCIL_INVALID, body.help(help)));
+            }
+        }
+        if end == Some(dir) {
+            break;
+        }
+    }
+    Ok(None)
 }

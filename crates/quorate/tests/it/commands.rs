@@ -13,7 +13,7 @@ fn init_writes_a_council_that_reviews_and_overwrites_nothing() {
     let ran = place.run(&["init", "council", "editorial"]).expect(0);
     let written: Vec<&str> = ran.stdout.lines().collect();
     assert!(written.contains(&"editorial/council.yaml"), "{written:?}");
-    assert!(written.iter().all(|file| place.path(file).is_file()) && written.len() == 7, "{written:?}");
+    assert!(written.iter().all(|file| place.path(file).is_file()) && written.len() == 8, "{written:?}");
     ran.says("quorate review editorial/drafts/");
     let draft = *written.iter().find(|file| file.contains("drafts/")).unwrap();
     let reviewed = place.run(&["review", draft, "--format", "json"]);

@@ -156,7 +156,7 @@ fn a_wrong_flag_is_64_and_never_a_verdict() {
     let place = Place::scripted(&ships());
     for arguments in [
         &["review"][..],
-        &["review", "draft.md", "draft.md"],
+        &["review", "-", "-"],
         &["review", "draft.md", "--polcy", "seed"],
         &["review", "draft.md", "--policy", "lenient"],
         &["review", "draft.md", "--tier", "0"],

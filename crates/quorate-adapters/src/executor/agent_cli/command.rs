@@ -49,6 +49,23 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
         })
 }
 
+/// Refuses a `command` that is not there, with what to do: `install` of a program that is known by name, else the PATH.
+pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), Refused> {
+    let Err(missing) = find(command, dir) else { return Ok(()) };
+    if command.contains('/') {
+        return Err(Refused::key("command", missing.to_string()).with_help("correct the path in `command`"));
+    }
+    let message = format!("cannot start `{command}`: there is no such program on PATH");
+    let help = match install {
+        Some(install) => format!("install it: {install}; or set `command` in its table to where it is"),
+        None => {
+            let path = environment::search_path();
+            format!("install it, or set `command` to its path; PATH is {}", path.to_string_lossy())
+        }
+    };
+    Err(Refused::key("command", message).with_help(help))
+}
+
 /// Why a program that is there did not start.
 pub(super) fn not_started(program: &Path, error: &io::Error) -> Failure {
     let why = match error.kind() {
@@ -71,7 +88,7 @@ fn executable(path: &Path) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::find;
+    use super::{find, installed};
 
     #[test]
     fn a_missing_command_is_named_with_what_to_do() {
@@ -79,6 +96,18 @@ mod tests {
         assert!(failure.contains("`quorate-no-such-command` was not found on PATH"), "{failure}");
         let failure = find("bin/no-such", Path::new("/srv")).unwrap_err().to_string();
         assert!(failure.contains("/srv/bin/no-such"), "{failure}");
+    }
+
+    #[test]
+    fn a_missing_command_is_refused_with_the_way_to_install_it() {
+        assert_eq!(installed("sh", Path::new("/"), None), Ok(()));
+        let refused = installed("quorate-no-such-command", Path::new("/"), None).unwrap_err();
+        assert!(refused.message.contains("`quorate-no-such-command`"), "{refused:?}");
+        assert!(refused.help.is_some_and(|help| help.contains("PATH is /")));
+        let refused = installed("quorate-no-such-command", Path::new("/"), Some("`get it`")).unwrap_err();
+        assert!(refused.help.is_some_and(|help| help.contains("`get it`")));
+        let refused = installed("bin/no-such", Path::new("/srv"), Some("`get it`")).unwrap_err();
+        assert!(refused.message.contains("/srv/bin/no-such"), "{refused:?}");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Preset {
     pub name: &'static str,
     /// The program, unless the table names another.
     pub(super) command: &'static str,
+    /// How it is installed, in a line.
+    pub(super) install: &'static str,
     /// What it prints.
     pub(super) output: Output,
     /// Whether it cannot be called without one.

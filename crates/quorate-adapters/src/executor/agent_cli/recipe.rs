@@ -121,6 +121,12 @@ impl Recipe {
         })
     }
 
+    /// Refuses where the command is not there.
+    pub(super) fn installed(&self) -> Result<(), Refused> {
+        let known = self.preset.filter(|preset| preset.command == self.command);
+        super::command::installed(&self.command, &self.dir, known.map(|preset| preset.install))
+    }
+
     /// What the command is called in messages.
     pub(super) fn name(&self) -> String {
         self.command.rsplit('/').next().unwrap_or(&self.command).to_owned()
@@ -373,7 +379,7 @@ fn checked_args(
     };
     if preset.needs_model && model.is_none() {
         return Err(Refused::key("model", format!("the preset `{}` needs a `model`", preset.name))
-            .with_help("for example `model = \"llama3.2\"` in the executor's table"));
+            .with_help("name one: `--model llama3.2`, or `model = \"llama3.2\"` in the executor's table"));
     }
     if let Some(own) = args.iter().map(flag).find(|arg| preset.own_flags.contains(&arg.as_str())) {
         let help = match own.as_str() {

@@ -69,7 +69,7 @@ pub(in crate::cli) async fn run(
         let written = write(desk, &request, arguments.out.as_deref()).await?;
         warnings(desk, terminal);
         if let (Some(written), Some(out)) = (written, &arguments.out) {
-            terminal.talk(&render::evidence::written(&written, &out.display().to_string()));
+            terminal.hint(&render::evidence::written(&written, &out.display().to_string()));
         }
         Ok(Exit::DONE)
     })

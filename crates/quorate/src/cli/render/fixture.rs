@@ -76,6 +76,8 @@ pub(super) fn ship() -> Report {
         usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
         took: Duration::from_millis(83_400),
         overridden: None,
+        council: None,
+        kept: None,
         notes: Vec::new(),
     }
 }

@@ -1,19 +1,32 @@
 //! A report for people at a terminal: the verdict first, then who said what, then what to change and where.
 
 mod brief;
+mod screen;
 
 use quorate_diagnostics::render::Look;
 use quorate_protocol::policy::Verdict;
 
+use super::Extent;
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, line};
 use super::seat;
 use super::wording::{amount, cost, duration, minute};
 use crate::service::report::Report;
 
-/// The whole report. It ends with one line break.
-pub fn human(report: &Report, look: Look) -> String {
-    let sections = [
+/// The report. It ends with one line break.
+pub fn human(report: &Report, extent: Extent, look: Look) -> String {
+    let sections = if extent == Extent::Screen && report.verdict == Some(Verdict::Ship) {
+        screen::sections(report, look.width)
+    } else {
+        whole(report, look)
+    };
+    let sections: Vec<&str> =
+        sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
+    finish(&sections.join("\n\n"), look)
+}
+
+fn whole(report: &Report, look: Look) -> Vec<String> {
+    vec![
         head(report, look.width),
         deliberators(report, look.width),
         reasoning(report, look.width),
@@ -23,10 +36,7 @@ pub fn human(report: &Report, look: Look) -> String {
         titled("Dissent", report.dissent_summary.as_deref(), look.width),
         overridden(report, look.width),
         notes(report, look.width),
-    ];
-    let sections: Vec<&str> =
-        sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
-    finish(&sections.join("\n\n"), look)
+    ]
 }
 
 /// A section's heading.
@@ -89,7 +99,7 @@ fn head(report: &Report, width: usize) -> String {
 }
 
 /// What the run was: each with its label.
-fn facts(report: &Report) -> [(&'static str, String); 3] {
+fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let opened = minute(report.opened_ms);
     let asked = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
@@ -99,11 +109,16 @@ fn facts(report: &Report) -> [(&'static str, String); 3] {
     if report.prior_verdicts_consulted > 0 {
         kind.push_str(&format!(", {} consulted", amount(report.prior_verdicts_consulted, "earlier verdict")));
     }
-    [
+    let mut facts = vec![
         ("run", format!("{}, {opened} UTC", report.run)),
         ("type", kind),
         ("executor", format!("{}{asked}, {spent}", line(&report.executor))),
-    ]
+    ];
+    if let Some(kept) = &report.kept {
+        let council = report.council.as_deref().map_or_else(|| "built-in".to_owned(), line);
+        facts.push(("council", format!("{council}; ledger {}", line(&kept.shown))));
+    }
+    facts
 }
 
 fn deliberators(report: &Report, width: usize) -> String {

@@ -12,6 +12,23 @@ use crate::service::report::{self, Report};
 
 /// The whole document.
 pub fn sarif(report: &Report) -> String {
+    sarif_of(&[report])
+}
+
+/// One document for several reports: a run of its own for each.
+pub fn sarif_of(reports: &[&Report]) -> String {
+    let mut logs = reports.iter().map(|report| of(report));
+    let mut whole = logs.next().unwrap_or_else(|| log(&[], &[]));
+    if reports.is_empty() {
+        whole["runs"] = json!([]);
+    }
+    if let Some(runs) = whole["runs"].as_array_mut() {
+        runs.extend(logs.filter_map(|mut log| Some(log["runs"].as_array_mut()?.remove(0))));
+    }
+    format!("{whole:#}\n")
+}
+
+fn of(report: &Report) -> Value {
     let lines = report.text.as_deref().map(LineIndex::new);
     let rules: Vec<Rule> = report.deliberators.iter().map(|one| rule(&one.id)).collect();
     let findings: Vec<Finding> =
@@ -32,7 +49,7 @@ pub fn sarif(report: &Report) -> String {
             result["properties"]["quote"] = json!(finding.quote);
         }
     }
-    format!("{log:#}\n")
+    log
 }
 
 fn properties(report: &Report) -> Value {

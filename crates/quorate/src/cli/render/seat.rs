@@ -4,7 +4,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Round};
 
 use super::paint::{Paint, line};
-use super::wording::{cut, status};
+use super::wording::{cut, list, status};
 use crate::service::report::{Answer, Deliberator, Report};
 
 /// Stands where there is nothing to say.
@@ -76,13 +76,17 @@ pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
     all
 }
 
-/// Why an answer is not there, where its record says more than the status.
+/// Why answers are not there, where their records say more than the status. What several have in common is told once.
 pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
-    let mut all = Vec::new();
+    let mut all: Vec<(Vec<String>, String)> = Vec::new();
     let mut note = |who: String, answer: &Answer| {
         let message = answer.message.as_deref().map(line).filter(|message| !message.is_empty());
         if let Some(message) = message.filter(|_| answer.status != "answered") {
-            all.push((who, format!("{}: {}", status(&answer.status), cut(&message, 240))));
+            let what = format!("{}: {}", status(&answer.status), cut(&message, 240));
+            match all.iter_mut().find(|(_, told)| *told == what) {
+                Some((names, _)) => names.push(who),
+                None => all.push((vec![who], what)),
+            }
         }
     };
     for one in &report.deliberators {
@@ -90,7 +94,8 @@ pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
         note(format!("{}, round 2", line(&one.id)), &one.round2);
     }
     note("adjudicator".to_owned(), &report.adjudicator);
-    all
+    let named = |names: Vec<String>| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    all.into_iter().map(|(names, what)| (named(names), what)).collect()
 }
 
 /// A deliberator's answers, read.

@@ -133,6 +133,7 @@ impl Tool for AssemblyConvene {
         let (wait, within) = (given.wait_ms.duration(), served.clone());
         let options = Options {
             executor: given.executor.clone(),
+            model: None,
             max_calls: given.max_calls,
             timeout: timeout(given.timeout.as_deref())?,
             producer: Producer::of(given.made_by.as_deref(), &given.trying),

@@ -15,7 +15,7 @@ use crate::mcp::failure::Failure;
 use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
-use crate::service::artifact::{self, Artifact, Subject};
+use crate::service::artifact::{self, Artifact};
 use crate::service::producer::Producer;
 use crate::service::review::{self, Request, Reviewed, Tiered};
 use crate::service::sitting::Options;
@@ -70,13 +70,12 @@ impl Tool for CouncilReview {
             Tier::from_number(number).ok_or_else(|| Failure::malformed("`tier` is 1, 2 or 3", "leave it out"))
         });
         let request = Request {
-            // It was read already.
-            subject: Subject::Stdin,
             artifact_type: given.artifact_type,
             tier: tier.transpose()?,
             tiered: Tiered::Shown,
             options: Options {
                 executor: given.executor,
+                model: None,
                 policy: given.policy.map(Into::into),
                 max_calls: given.max_calls,
                 timeout: timeout(given.timeout.as_deref())?,

@@ -82,6 +82,7 @@ impl Tool for CouncilSweep {
             jobs: usize::from(jobs),
             options: Options {
                 executor: given.executor,
+                model: None,
                 policy: given.policy.map(Into::into),
                 max_calls: given.max_calls,
                 timeout: timeout(given.timeout.as_deref())?,

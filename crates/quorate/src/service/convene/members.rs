@@ -102,7 +102,12 @@ pub fn seat(
     let round = manifests.round(host);
     let resolved = &called.view.resolved;
     let runtime = runtime(&round, &called.view.root, resolved);
-    let mut executors = Executors { registry: executor::registry(), configuration, built: BTreeMap::new() };
+    let mut executors = Executors {
+        registry: executor::registry(),
+        configuration,
+        model: options.model.as_deref(),
+        built: BTreeMap::new(),
+    };
     let mut personas: BTreeMap<String, Prompted> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
     let mut seated = Vec::with_capacity(resolved.members.len());
@@ -234,20 +239,26 @@ fn runtime(round: &Round<'_>, root: &Path, resolved: &Resolved) -> Option<(Strin
 struct Executors<'a> {
     registry: Registry,
     configuration: &'a Configuration,
+    /// The model that a person names for all.
+    model: Option<&'a str>,
     built: BTreeMap<(String, Option<PathBuf>), Chosen>,
 }
 
 impl Executors<'_> {
     fn get(&mut self, named: Option<Named>) -> Result<Chosen, Stop> {
         let Some(Named { name, place, file }) = named else {
-            return executor::fallback(&self.registry, self.configuration);
+            let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);
+            return executor::with_model(self.model, fallback);
         };
         let by = file.as_deref().map_or(By::Person, By::File);
         let key = (name.clone(), file.clone());
         if let Some(chosen) = self.built.get(&key) {
             return Ok(chosen.clone());
         }
-        let chosen = executor::by_name(&self.registry, self.configuration, &name, place.as_ref(), by)?;
+        let build = |extra| {
+            executor::by_name_with(&self.registry, self.configuration, &name, place.as_ref(), by, extra)
+        };
+        let chosen = executor::with_model(self.model, build)?;
         self.built.insert(key, chosen.clone());
         Ok(chosen)
     }

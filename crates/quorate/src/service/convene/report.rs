@@ -29,6 +29,9 @@ use crate::service::replay;
 use crate::service::report::strings;
 use crate::service::stop::Stop;
 
+/// The version of the JSON that a convening is printed as.
+pub const SCHEMA: &str = "quorate.convene/v1";
+
 /// An assembly's run, ended or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -250,6 +253,7 @@ impl Report {
     pub fn json(&self) -> Json {
         let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
         let mut json = json!({
+            "schema": SCHEMA,
             "run": self.run,
             "assembly": self.assembly,
             "mode": self.mode,

@@ -51,6 +51,7 @@ pub struct Sitting {
     caps: Caps,
     hosted: Hosted,
     executor: Option<String>,
+    model: Option<String>,
     producer: Option<Producer>,
 }
 
@@ -91,6 +92,7 @@ impl Sitting {
             },
             hosted: host.hosted(),
             executor: options.executor.clone(),
+            model: options.model.clone(),
             producer: options.producer.clone(),
         })
     }
@@ -122,10 +124,12 @@ impl Sitting {
     /// Has the members' executors admitted, all at once.
     ///
     /// # Errors
-    /// When a file that says who answers is not trusted.
+    /// When a file that says who answers is not trusted, or a program that is to answer is not there.
     pub fn admit(&self, environment: &Environment) -> Result<Admitted, Stop> {
         let needs = self.members.iter().flat_map(|one| one.executor.needs()).collect();
-        environment.trust.admit(environment, needs)
+        let admitted = environment.trust.admit(environment, needs)?;
+        self.members.iter().try_for_each(|one| one.executor.installed())?;
+        Ok(admitted)
     }
 
     /// The kernel's side of a run.
@@ -245,6 +249,7 @@ impl Sitting {
             "redactions": redactions,
             "executors": self.executors(),
             "executor": self.executor,
+            "model": self.model,
             "max_calls": self.caps.calls,
             "manifest": manifest.to_string_lossy(),
             "root": called.view.root.to_string_lossy(),

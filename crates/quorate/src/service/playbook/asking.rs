@@ -39,6 +39,7 @@ impl Asking {
         };
         let environment = &keeping.desk.environment;
         let admitted = environment.trust.admit(environment, chosen.needs())?;
+        chosen.installed()?;
         let seat = chosen.seat(admitted);
         let alone = Alone {
             stream: STREAM.into(),

@@ -33,6 +33,18 @@ pub fn check(environment: &Environment, path: &Path) -> Result<(), Stop> {
     Err(Stop::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
 }
 
+/// Whether a directory is this user's alone: nobody else owns it or can add a file to it.
+#[cfg(unix)]
+pub fn is_own(environment: &Environment, directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    directory.metadata().is_ok_and(|there| environment.owns(there.uid()) && there.mode() & 0o002 == 0)
+}
+
+#[cfg(not(unix))]
+pub fn is_own(_: &Environment, _: &Path) -> bool {
+    true
+}
+
 #[cfg(unix)]
 fn dubious(environment: &Environment, path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;

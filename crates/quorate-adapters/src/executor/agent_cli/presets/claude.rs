@@ -21,6 +21,7 @@ const LONGEST_SCHEMA: usize = 64 << 10;
 pub(super) const PRESET: Preset = Preset {
     name: "claude",
     command: "claude",
+    install: "`npm install -g @anthropic-ai/claude-code`",
     output: Output::ClaudeJson,
     needs_model: false,
     wants_files: false,

@@ -20,6 +20,7 @@ use crate::executor::agent_cli::output::{NoReply, Output};
 pub(super) const PRESET: Preset = Preset {
     name: "codex",
     command: "codex",
+    install: "`npm install -g @openai/codex`",
     output: Output::CodexJsonl,
     needs_model: false,
     wants_files: true,

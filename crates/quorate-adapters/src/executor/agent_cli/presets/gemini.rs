@@ -18,6 +18,7 @@ use crate::executor::agent_cli::output::{NoReply, Output};
 pub(super) const PRESET: Preset = Preset {
     name: "gemini",
     command: "gemini",
+    install: "`npm install -g @google/gemini-cli`",
     output: Output::GeminiJson,
     needs_model: false,
     wants_files: false,

@@ -9,6 +9,7 @@ use crate::executor::agent_cli::output::Output;
 pub(super) const PRESET: Preset = Preset {
     name: "ollama",
     command: "ollama",
+    install: "see https://ollama.com/download",
     output: Output::Text,
     needs_model: true,
     wants_files: false,

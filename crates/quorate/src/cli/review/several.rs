@@ -1,0 +1,134 @@
+//! Several texts: each is reviewed as if it had been named alone, and the worst of their exit codes is the command's.
+
+use quorate_diagnostics::render::json::diagnostics;
+use serde_json::{Value, json};
+
+use super::{Asked, Ended, review, shown};
+use crate::cli::exit::{Exit, stopped};
+use crate::cli::render::{self, Format};
+use crate::cli::terminal::Terminal;
+use crate::service::artifact::Artifact;
+use crate::service::environment::Environment;
+use crate::service::report::Report;
+use crate::service::review as reviews;
+use crate::service::schemas::REVIEWS;
+
+/// Reviews one text after the other. What keeps one from being reviewed at all keeps those after it, too: what was judged until
+/// then is shown.
+pub(super) async fn run(
+    artifacts: Vec<Artifact>,
+    asked: &Asked,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let named: Vec<String> = artifacts.iter().map(|artifact| artifact.shown.clone()).collect();
+    for artifact in &artifacts {
+        // Nobody is asked about the first where the last cannot be reviewed.
+        if let Err(stop) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
+            return stopped(&stop, asked.format, terminal);
+        }
+    }
+    let mut done = Vec::with_capacity(artifacts.len());
+    for artifact in artifacts {
+        let ended = review(artifact, asked, environment, terminal).await;
+        if let Ended::Judged(report) = &ended
+            && !matches!(asked.format, Format::Json | Format::Sarif)
+        {
+            if !done.is_empty() {
+                terminal.data("\n");
+            }
+            shown(report, asked.format, asked.extent, terminal);
+        }
+        let goes_on = matches!(ended, Ended::Judged(_) | Ended::Skipped { .. });
+        done.push(ended);
+        if !goes_on {
+            break;
+        }
+    }
+    let exit = done.iter().map(exit_of).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::DONE);
+    match asked.format {
+        Format::Json => terminal.data(&format!("{:#}\n", json(&named, &done, exit))),
+        Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
+        Format::Human | Format::Markdown | Format::Github => {
+            if let Some(Ended::Stopped(stop)) = done.last() {
+                stopped(stop, asked.format, terminal);
+            }
+            terminal.hint(&summary(&named, &done));
+        }
+    }
+    exit
+}
+
+/// How bad an exit code is among those of several reviews.
+fn rank(exit: Exit) -> u8 {
+    match exit.code() {
+        0 => 0,
+        6 => 1,
+        1 => 2,
+        2 => 3,
+        3 => 4,
+        _ => 5,
+    }
+}
+
+fn exit_of(ended: &Ended) -> Exit {
+    match ended {
+        Ended::Judged(report) => Exit::verdict(report.exit()),
+        Ended::Skipped { .. } => Exit::SKIPPED,
+        Ended::Stopped(stop) => Exit::verdict(stop.class.code()),
+        Ended::Interrupted => Exit::INTERRUPTED,
+    }
+}
+
+fn reports(done: &[Ended]) -> Vec<&Report> {
+    done.iter()
+        .filter_map(|ended| match ended {
+            Ended::Judged(report) => Some(&**report),
+            Ended::Skipped { .. } | Ended::Stopped(_) | Ended::Interrupted => None,
+        })
+        .collect()
+}
+
+/// Each review as one object, in the order in which they were named; one without a verdict says why.
+fn json(named: &[String], done: &[Ended], exit: Exit) -> Value {
+    let one = |(name, ended): (&String, &Ended)| match ended {
+        Ended::Judged(report) => report.json(),
+        Ended::Skipped { tier, artifact_type } => {
+            json!({"artifact": name, "exit": exit_of(ended).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
+        }
+        Ended::Stopped(stop) => {
+            json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": diagnostics(&stop.report)})
+        }
+        Ended::Interrupted => json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": []}),
+    };
+    let reviews: Vec<Value> = named.iter().zip(done).map(one).collect();
+    json!({"schema": REVIEWS, "exit": exit.code(), "reviews": reviews})
+}
+
+/// One line for each text, in the order in which they were named.
+fn summary(named: &[String], done: &[Ended]) -> String {
+    let word = |ended: &Ended| match ended {
+        Ended::Judged(report) => report.verdict.map_or("OPEN", quorate_protocol::policy::Verdict::as_str),
+        Ended::Skipped { .. } => "skipped by its tier",
+        Ended::Stopped(_) => "not reviewed",
+        Ended::Interrupted => "interrupted",
+    };
+    let mut text = String::from("\n");
+    for (at, name) in named.iter().enumerate() {
+        let word = done.get(at).map_or("not reached", word);
+        text.push_str(&format!("{word:<10}  {name}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, rank};
+
+    #[test]
+    fn the_worst_verdict_wins_and_what_is_no_verdict_is_worse() {
+        let mut codes = [70, 6, 3, 0, 2, 1, 130, 5, 4].map(Exit::verdict);
+        codes.sort_by_key(|exit| (rank(*exit), exit.code()));
+        assert_eq!(codes.map(Exit::code), [0, 6, 1, 2, 3, 4, 5, 70, 130]);
+    }
+}

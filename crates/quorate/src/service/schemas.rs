@@ -1,0 +1,113 @@
+//! What `quorate schema` publishes besides the doctypes: what commands print as JSON, and what a member has to answer.
+
+use quorate_protocol::Json;
+use quorate_protocol::answers::Schema as Form;
+use serde_json::json;
+
+use super::{convene, report};
+
+/// The version of the JSON that several reviews are printed as.
+pub const REVIEWS: &str = "quorate.reviews/v1";
+
+/// What a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// One review.
+    Review,
+    /// Several reviews.
+    Reviews,
+    /// A convening.
+    Convene,
+}
+
+impl Output {
+    /// All outputs.
+    pub const ALL: [Output; 3] = [Output::Review, Output::Reviews, Output::Convene];
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Output::Review => "review",
+            Output::Reviews => "reviews",
+            Output::Convene => "convene",
+        }
+    }
+
+    /// What stands in its `schema`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Output::Review => report::SCHEMA,
+            Output::Reviews => REVIEWS,
+            Output::Convene => convene::report::SCHEMA,
+        }
+    }
+
+    /// The JSON Schema (2020-12), which refers to no other.
+    ///
+    /// # Panics
+    /// Never: a test reads them all.
+    pub fn json(self) -> Json {
+        let read = |text| serde_json::from_str::<Json>(text).expect("the schemas that ship are JSON");
+        match self {
+            Output::Review => read(include_str!("schemas/review.json")),
+            Output::Convene => read(include_str!("schemas/convene.json")),
+            Output::Reviews => {
+                let mut reviews = read(include_str!("schemas/reviews.json"));
+                // With an id of its own it is what the reference means.
+                reviews["$defs"]["review"] = Output::Review.json();
+                reviews
+            }
+        }
+    }
+}
+
+/// What a member can be asked for, by the word for it, with what it is.
+pub const ANSWERS: [(&str, Form, &str); 10] = [
+    ("deliberator", Form::SecondAnswer, "a deliberator's, in any round"),
+    (
+        "deliberator-first",
+        Form::FirstAnswer,
+        "a deliberator's in round 1, where `irreducible` may be left out",
+    ),
+    ("adjudicator", Form::Adjudication, "the adjudicator's"),
+    ("advice", Form::Advice, "a member's of an advisory assembly, and a node's of a hierarchy"),
+    ("vote", Form::Ballot, "a voter's"),
+    ("message", Form::Message, "a peer's"),
+    ("turn", Form::Turn, "a participant's of a runtime, with `answer = \"json\"`; else the text itself"),
+    ("selection", Form::Selection, "a router's: who speaks next"),
+    ("deltas", Form::Deltas, "of whoever reflects on an operator: proposals of playbooks"),
+    ("judgement", Form::Judgement, "of the judge of playbooks"),
+];
+
+/// The JSON Schema of an answer (2020-12).
+pub fn answer(word: &str) -> Option<Json> {
+    let (_, form, _) = ANSWERS.iter().find(|(name, ..)| *name == word)?;
+    let mut schema = form.json();
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    }
+    Some(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_have_the_id_that_they_are_printed_with() {
+        for output in Output::ALL {
+            let schema = output.json();
+            assert_eq!(schema["$id"], output.id());
+            assert_eq!(schema["properties"]["schema"]["const"], output.id());
+        }
+    }
+
+    #[test]
+    fn every_form_of_an_answer_has_a_word() {
+        for form in Form::ALL {
+            // What is said as plain text has no form.
+            let named = ANSWERS.iter().any(|(_, known, _)| *known == form);
+            assert_eq!(named, form != Form::Said, "{form:?}");
+        }
+    }
+}

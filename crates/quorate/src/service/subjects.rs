@@ -1,0 +1,111 @@
+//! Several artifacts by name: files, and the patterns that no shell has expanded.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use quorate_diagnostics::{Body, Report, codes};
+
+use super::artifact::Subject;
+use super::disk;
+use super::environment::Environment;
+use super::stop::{Class, Stop};
+use super::workspace::{is_there, reach};
+
+/// What somebody has named.
+#[derive(Debug)]
+pub struct Named {
+    /// Each once, in the order in which they were named; those of a pattern by their paths.
+    pub subjects: Vec<Subject>,
+    /// Whether it was one name, which is no pattern.
+    pub alone: bool,
+    /// What a pattern left out.
+    pub report: Report,
+}
+
+/// The subjects that names mean: `-` is standard input, a name with `*`, `?`, `[` or `{` that is no file is a pattern. As in a
+/// shell, `*` stays in its directory, and hidden files are named by a pattern with a dot; `**` goes down all directories.
+///
+/// # Errors
+/// When a pattern cannot be read or matches nothing, or standard input is named twice.
+pub fn of(environment: &Environment, names: &[PathBuf]) -> Result<Named, Stop> {
+    let mut named = Named { subjects: Vec::new(), alone: true, report: Report::new() };
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.as_os_str() == "-" {
+            if named.subjects.contains(&Subject::Stdin) {
+                return Err(usage("standard input is named twice", "name `-` once"));
+            }
+            named.subjects.push(Subject::Stdin);
+            continue;
+        }
+        let files = match pattern(name, &environment.directory) {
+            Some(written) => {
+                named.alone = false;
+                matches(environment, written, &mut named.report)?
+            }
+            None => vec![name.clone()],
+        };
+        let new = files.into_iter().filter(|file| seen.insert(environment.directory.join(file)));
+        named.subjects.extend(new.map(Subject::File));
+    }
+    named.alone &= named.subjects.len() == 1;
+    Ok(named)
+}
+
+/// A name as a pattern, where it is one.
+fn pattern<'n>(name: &'n Path, directory: &Path) -> Option<&'n str> {
+    let written = name.to_str()?;
+    (is_pattern(written) && !is_there(&directory.join(name))).then_some(written)
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// The files that a pattern matches, as the user would name them.
+fn matches(environment: &Environment, written: &str, report: &mut Report) -> Result<Vec<PathBuf>, Stop> {
+    let parts: Vec<Component<'_>> = Path::new(written).components().collect();
+    let fixed = parts.iter().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy())).count();
+    let base: PathBuf = parts[..fixed].iter().collect();
+    let rest: PathBuf = parts[fixed..].iter().collect();
+    let rest = rest.to_string_lossy();
+    let matcher = matcher(&rest).map_err(|why| {
+        usage(&format!("`{written}` is no pattern: {why}"), "quote a `[` or `{` that is meant")
+    })?;
+    let depth = if rest.contains("**") { usize::MAX } else { parts.len() - fixed };
+    let root = environment.directory.join(&base);
+    let wants_hidden = rest.split('/').any(|part| part.starts_with('.'));
+    let mut files = Vec::new();
+    for found in disk::walk_to(&root, depth).unwrap_or_default() {
+        let below = found.path.strip_prefix(&root).unwrap_or(&found.path).to_owned();
+        let hidden = below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
+        if !matcher.is_match(&below) || (hidden && !wants_hidden) {
+            continue;
+        }
+        if reach::is_below(&root, &found.path) {
+            files.push(base.join(below));
+            continue;
+        }
+        let shown = base.join(below);
+        let message =
+            format!("{} leads elsewhere by a link, out of what `{written}` is about", shown.display());
+        let help = "it is left out; name it without a pattern to have it reviewed";
+        report.warn(codes::WATCH_UNREADABLE, Body::new(message).help(help));
+    }
+    match files.is_empty() {
+        true => {
+            Err(usage(&format!("nothing matches `{written}`"), "name files that exist, or another pattern"))
+        }
+        false => Ok(files),
+    }
+}
+
+fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+}
+
+fn usage(message: &str, help: &str) -> Stop {
+    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help))
+}

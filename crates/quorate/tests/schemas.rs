@@ -1,0 +1,135 @@
+//! What `quorate schema` publishes, held against what commands print and members answer.
+
+#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Place;
+use support::council::ships_but;
+
+fn schema(words: &[&str]) -> jsonschema::Validator {
+    let place = Place::new();
+    let schema = place.run(&[&["schema"], words].concat()).expect(0).json();
+    jsonschema::meta::validate(&schema).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+#[track_caller]
+fn fits(validator: &jsonschema::Validator, value: &Value) {
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{value:#}");
+}
+
+#[test]
+fn reviews_are_what_their_schema_says() {
+    let (one, several) = (schema(&["review"]), schema(&["reviews"]));
+    let place = Place::new();
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for name in ["launch-post.md", "incident-report.md", "pricing-promise.md"] {
+        place.write(name, std::fs::read(examples.join(name)).unwrap());
+        fits(&one, &place.review(&[name]));
+    }
+    fits(&several, &place.review(&["*.md"]));
+    fits(&several, &place.review(&["launch-post.md", "incident-report.md", "--tiered"]));
+    let review = place.review(&["pricing-promise.md"]);
+    let run = review["run"].as_str().unwrap();
+    place.run(&["override", run, "--verdict", "ship", "--reason", "It ends today."]);
+    fits(&one, &place.run(&["show", run, "--format", "json"]).expect(0).json());
+
+    let finding = json!({"quote": "Nowhere.", "issue": "It is not there."});
+    let place = Place::scripted(&ships_but(json!({
+        "r2/skeptic": {"would_block": true, "irreducible": true, "findings": [finding]},
+        "r2/evidence": "no JSON at all",
+    })));
+    fits(&one, &place.review(&["draft.md"]));
+    fits(&one, &place.review(&["draft.md", "--max-calls", "3"]));
+    fits(&several, &place.review(&["draft.md", "draft.m?"]));
+    let mut spoilt = place.review(&["draft.md"]);
+    spoilt["surprise"] = json!(1);
+    assert!(!one.is_valid(&spoilt), "a key that is not published does not fit");
+}
+
+#[test]
+fn convenings_are_what_their_schema_says() {
+    let convening = schema(&["convene"]);
+    let place = Place::new();
+    place.write("talk.md", "**User**: My chest hurts and nobody is here.\n");
+    place.write("text.md", "Resolution: the meeting moves to Tuesday at ten.\n");
+    for (mode, on) in [
+        ("advisory", ["--conversation", "talk.md"]),
+        ("voting", ["--proposal", "text.md"]),
+        ("peer", ["--topic", "text.md"]),
+        ("hierarchy", ["--request", "text.md"]),
+    ] {
+        place.run(&["init", "assembly", "--mode", mode, "--name", &format!("the-{mode}")]).expect(0);
+        let path = format!("assemblies/the-{mode}");
+        let ran = place.run(&["convene", &path, on[0], on[1], "--format", "json"]);
+        let convened = ran.json();
+        assert_eq!(convened["mode"], mode, "{}", ran.stderr);
+        fits(&convening, &convened);
+        let run = convened["run"].as_str().unwrap();
+        fits(&convening, &place.run(&["show", run, "--format", "json"]).expect(0).json());
+    }
+}
+
+#[test]
+fn answers_that_fit_their_schema_are_taken() {
+    for (word, fits, misses) in [
+        ("deliberator", json!({"would_block": false, "irreducible": false}), json!({"would_block": false})),
+        ("deliberator-first", json!({"would_block": false}), json!({"score": 3})),
+        ("adjudicator", json!({"verdict": "SHIP", "reasoning": "Fine."}), json!({"verdict": "SHIP"})),
+        ("vote", json!({"vote": "yes", "rationale": "It is due."}), json!({"vote": "perhaps"})),
+        ("advice", json!({"severity": 3, "concern": "c"}), json!({"concern": 1})),
+        ("message", json!({"message": "Hello."}), json!({})),
+        ("turn", json!({"content": "Hello."}), json!({})),
+        ("selection", json!({"next": ["writer"]}), json!({})),
+    ] {
+        let answer = schema(&["answer", word]);
+        assert!(
+            answer.is_valid(&fits),
+            "{word}: {:?}",
+            answer.iter_errors(&fits).map(|e| e.to_string()).collect::<Vec<_>>()
+        );
+        assert!(!answer.is_valid(&misses), "{word}");
+    }
+}
+
+#[test]
+fn the_answers_that_the_documents_show_fit() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/executors.md");
+    let text = std::fs::read_to_string(docs).unwrap();
+    let (_, table) = text.split_once("### What has to be printed").expect("the chapter");
+    let (table, _) = table.split_once("```console").expect("the end of the table");
+    let mut shown = 0;
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
+        let [word, _, answer] = cells[..] else { panic!("{row}") };
+        if word == "FORM" {
+            continue;
+        }
+        fits(
+            &schema(&["answer", word]),
+            &serde_json::from_str(answer).unwrap_or_else(|why| panic!("{row}: {why}")),
+        );
+        shown += 1;
+    }
+    let listed = Place::new().run(&["schema", "answer"]).expect(0).stdout;
+    assert_eq!(shown, listed.lines().count(), "every answer is shown");
+}
+
+#[test]
+fn everything_with_a_schema_is_listed() {
+    let place = Place::new();
+    for words in [&["schema"][..], &["schema", "answer"]] {
+        let listed = place.run(words).expect(0).stdout;
+        assert!(listed.lines().count() >= 9, "{listed}");
+        for word in listed.lines().filter_map(|line| line.split_whitespace().next()) {
+            place.run(&[words, &[word]].concat()).expect(0);
+        }
+    }
+    place.run(&["schema", "answer", "deliberater"]).expect(4).says("did you mean `deliberator`?");
+    place.run(&["schema", "revew"]).expect(4).says("did you mean `review`?");
+    place.run(&["schema", "persona", "vote"]).expect(64);
+}
