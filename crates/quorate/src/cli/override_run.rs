@@ -14,13 +14,14 @@ use crate::service::{overriding, runs};
 /// Record a person's decision beside the council's
 ///
 /// The council's verdict stays as it is; the decision, the reason and who took it are recorded with it, in the ledger
-/// and as a line of the log. `quorate audit` counts how often that happens.
+/// and as a line of the log. `quorate audit` counts how often that happens. Who took it is what `--by` says, else the
+/// identity that Git knows in this directory.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\""
+    after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\" --by \"Ada <ada@example.org>\""
 )]
 pub(super) struct Arguments {
-    /// The run's id, or the beginning of it
+    /// The run's id, the beginning of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     /// What the person decides
@@ -29,6 +30,9 @@ pub(super) struct Arguments {
     /// Why
     #[arg(long, value_name = "R")]
     reason: String,
+    /// Who decides; otherwise Git's `user.name <user.email>`
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
     #[command(flatten)]
     places: PlaceArguments,
 }
@@ -53,7 +57,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Decision::Revise => Verdict::Revise,
         Decision::Hold => Verdict::Hold,
     };
-    let exit = match overriding::override_run(&desk, &run, verdict, &arguments.reason).await {
+    let decision = overriding::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
+    let exit = match overriding::override_run(&desk, &run, decision).await {
         Ok(report) => {
             done(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
         }

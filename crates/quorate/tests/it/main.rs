@@ -6,6 +6,7 @@
     reason = "tests start processes, make files, and fail where they cannot go on"
 )]
 
+mod answering;
 mod assemblies;
 mod basis;
 mod canaries;
@@ -13,6 +14,7 @@ mod commands;
 mod conformance;
 mod convene;
 mod convene_bad_input;
+mod councils;
 mod cross_substrate;
 mod docs;
 mod embedder;
@@ -66,6 +68,8 @@ mod runtime_edges;
 mod runtime_limits;
 mod runtime_places;
 mod sandbox;
+mod schemas;
+mod several;
 mod spec;
 mod support;
 mod swarm_kill;

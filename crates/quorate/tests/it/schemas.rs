@@ -1,9 +1,6 @@
 //! What `quorate schema` publishes, held against what commands print and members answer.
 
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
-
-mod support;
-
+use crate::support;
 use serde_json::{Value, json};
 use support::Place;
 use support::council::ships_but;

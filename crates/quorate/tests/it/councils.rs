@@ -1,14 +1,11 @@
 //! Which council sits: council.yaml or council.yml, from the text up, and what is said of it.
 
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
-
-mod support;
-
+use crate::support;
 use serde_json::{Value, json};
 use support::Place;
 use support::council::{COUNCIL, ships};
 
-const SHIPS: &str = include_str!("../../../examples/incident-report.md");
+const SHIPS: &str = include_str!("../../../../examples/incident-report.md");
 
 fn three() -> String {
     COUNCIL.replace("  - {id: strategy, prompt: builtin:strategy}\n", "")

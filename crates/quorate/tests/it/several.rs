@@ -1,16 +1,13 @@
 //! Several texts in one review, patterns, and what every command takes: help, version, quiet, colour.
 
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
-
-mod support;
-
+use crate::support;
 use serde_json::{Value, json};
 use support::Place;
 use support::council::{ships, ships_but};
 
-const SHIPS: &str = include_str!("../../../examples/incident-report.md");
-const REVISES: &str = include_str!("../../../examples/launch-post.md");
-const HOLDS: &str = include_str!("../../../examples/pricing-promise.md");
+const SHIPS: &str = include_str!("../../../../examples/incident-report.md");
+const REVISES: &str = include_str!("../../../../examples/launch-post.md");
+const HOLDS: &str = include_str!("../../../../examples/pricing-promise.md");
 
 fn posts() -> Place {
     let place = Place::new();

@@ -1,9 +1,6 @@
 //! Who answers: the model that a person names, and programs that are not there.
 
-#![expect(clippy::disallowed_methods, reason = "tests start processes and look at files")]
-
-mod support;
-
+use crate::support;
 use serde_json::json;
 use support::Place;
 use support::council::{COUNCIL, ships};
