@@ -105,7 +105,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Err(artifacts) => return Box::pin(several::run(artifacts, &asked, environment, terminal)).await,
     };
-    match Box::pin(review(artifact, &asked, environment, terminal)).await {
+    let (ended, desk) = Box::pin(review(artifact, &asked, environment, terminal)).await;
+    let exit = match ended {
         Ended::Judged(report) => {
             shown(&report, format, asked.extent, terminal);
             Exit::verdict(report.exit())
@@ -118,7 +119,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Ended::Stopped(stop) => stopped(&stop, format, terminal),
         Ended::Interrupted => Exit::INTERRUPTED,
+    };
+    // What is shown holds already: it does not wait for the ledger to be folded together.
+    if let Some(desk) = desk {
+        desk.close().await;
     }
+    exit
 }
 
 /// How texts are to be reviewed and shown.
@@ -142,11 +148,16 @@ enum Ended {
     Interrupted,
 }
 
-/// Reviews one text. What is to be said besides the result is said.
-async fn review(artifact: Artifact, asked: &Asked, environment: &Environment, terminal: &Terminal) -> Ended {
+/// Reviews one text and prints the warnings. The caller prints the result, and then closes the ledger.
+async fn review(
+    artifact: Artifact,
+    asked: &Asked,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> (Ended, Option<Desk>) {
     let desk = match review::open_for(environment, &asked.places, &artifact).await {
         Ok(desk) => desk,
-        Err(stop) => return Ended::Stopped(stop),
+        Err(stop) => return (Ended::Stopped(stop), None),
     };
     let progress = Arc::new(Progress::new(terminal.watched));
     let reviewed = review::review(&desk, artifact, &asked.request, progress.clone());
@@ -167,14 +178,14 @@ async fn review(artifact: Artifact, asked: &Asked, environment: &Environment, te
         }
     };
     warnings(&desk, terminal);
-    desk.close().await;
-    match ended {
+    let ended = match ended {
         Ended::Judged(mut report) => {
             report.fail_on = asked.fail.fail_on();
             Ended::Judged(report)
         }
         other => other,
-    }
+    };
+    (ended, Some(desk))
 }
 
 fn shown(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {

@@ -115,11 +115,11 @@ fn lines_of_the_public_tool_are_priors_and_are_counted() {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     place.write(".quorate/council_log.jsonl", text);
     let report = place.review(&["draft.md", "--type", "memo"]);
-    assert_eq!(report["prior_verdicts_consulted"], 2);
+    assert_eq!(report["prior_verdicts_consulted"], 3);
     let audit = place.run(&["audit", "--format", "json"]).expect(0).json();
     assert_eq!(audit["verdicts"]["memo"]["HOLD"], 1);
     assert_eq!(audit["verdicts"]["memo"]["REVISE"], 1);
-    assert_eq!(audit["verdicts"]["memo"]["SHIP"], 1, "ours");
+    assert_eq!(audit["verdicts"]["memo"]["SHIP"], 2, "ours, and the one that a person decided");
     assert_eq!(audit["overrides"], 1);
     let skeptic =
         audit["deliberators"].as_array().unwrap().iter().find(|one| one["id"] == "skeptic").unwrap();

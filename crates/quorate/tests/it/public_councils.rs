@@ -174,7 +174,9 @@ fn a_review_that_was_overridden_twice_counts_once() {
     let place = Place::scripted(&ships());
     let run = place.review(&["draft.md"])["run"].as_str().expect("an id").to_owned();
     for verdict in ["hold", "revise"] {
-        place.run(&["override", &run, "--verdict", verdict, "--reason", "Legal says so."]).expect(0);
+        place
+            .run(&["override", &run, "--by", "ada", "--verdict", verdict, "--reason", "Legal says so."])
+            .expect(0);
     }
     let audit = place.run(&["audit", "--format", "json"]).expect(0).json();
     assert_eq!(

@@ -98,7 +98,7 @@ fn the_answers_that_the_documents_show_fit() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/executors.md");
     let text = std::fs::read_to_string(docs).unwrap();
     let (_, table) = text.split_once("### What has to be printed").expect("the chapter");
-    let (table, _) = table.split_once("```console").expect("the end of the table");
+    let (table, _) = table.split_once("```sh").expect("the end of the table");
     let mut shown = 0;
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = row.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();

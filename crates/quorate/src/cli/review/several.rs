@@ -30,7 +30,7 @@ pub(super) async fn run(
     }
     let mut done = Vec::with_capacity(artifacts.len());
     for artifact in artifacts {
-        let ended = review(artifact, asked, environment, terminal).await;
+        let (ended, desk) = review(artifact, asked, environment, terminal).await;
         if let Ended::Judged(report) = &ended
             && !matches!(asked.format, Format::Json | Format::Sarif)
         {
@@ -38,6 +38,9 @@ pub(super) async fn run(
                 terminal.data("\n");
             }
             shown(report, asked.format, asked.extent, terminal);
+        }
+        if let Some(desk) = desk {
+            desk.close().await;
         }
         let goes_on = matches!(ended, Ended::Judged(_) | Ended::Skipped { .. });
         done.push(ended);
