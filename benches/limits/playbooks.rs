@@ -11,7 +11,7 @@ use quorate::service::host::Host;
 use quorate::service::manifests::Manifests;
 use quorate::service::playbook::catalogue::Catalogue;
 use quorate::service::playbook::library::Library;
-use quorate::service::workspace::Places;
+use quorate::service::workspace::PathOverrides;
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::playbook::Playbook;
@@ -62,13 +62,14 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
 pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let environment = Environment {
         directory: dir.to_owned(),
-        state: Some(dir.join("state")),
-        trust: quorate::service::trust::Trust::default().all(),
-        ..Environment::of_process()
+        state_dir: Some(dir.join("state")),
+        trust: quorate::service::trust::Trust::default().trusting_all(),
+        ..Environment::from_process()
     };
     let host = Host::new();
-    let manifests = Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first())?;
-    let round = manifests.round(&host);
+    let manifests =
+        Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
+    let round = manifests.loader(&host);
     let start = Instant::now();
     let shelf = shelf::open(&round, &Scope::Workspace);
     let loaded = start.elapsed();
@@ -78,8 +79,8 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     if what == "load" {
         return Ok(loaded);
     }
-    let library =
-        Library::open(&environment, &Places::default(), None, &host).map_err(|stop| stop.first())?;
+    let library = Library::open(&environment, &PathOverrides::default(), None, &host)
+        .map_err(|stop| stop.first_message())?;
     let ledger = Address::File(dir.join(".quorate/ledger.db"));
     match what {
         "cold" | "warm" => {
@@ -120,7 +121,7 @@ fn weave(
 }
 
 fn bind(what: &str, library: &Library) -> Result<Duration, Failure> {
-    let all: Vec<&Playbook> = library.shelf.books.iter().map(|book| &book.playbook).collect();
+    let all: Vec<&Playbook> = library.catalogue.books.iter().map(|book| &book.playbook).collect();
     let start = Instant::now();
     let bindings = Bindings::of(all.iter().copied());
     let made = start.elapsed();

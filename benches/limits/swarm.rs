@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::runtime::events::Fan;
+use quorate::service::runtime::events::FanOut;
 use quorate::service::runtime::talk::say;
-use quorate::service::runtime::{Ready, Request, open};
-use quorate::service::workspace::Places;
+use quorate::service::runtime::{OpenRuntime, Request, open};
+use quorate::service::workspace::PathOverrides;
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::turn::{Begin, Cycled, Runner};
@@ -112,26 +112,26 @@ fn journal(path: &Path, turns: usize) -> Result<(), Broken> {
     Ok(())
 }
 
-async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) -> Result<Ready, Broken> {
+async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) -> Result<OpenRuntime, Broken> {
     std::fs::create_dir_all(dir)?;
     std::fs::write(dir.join("swarm.yaml"), manifest(speakers, substrate))?;
     let host =
         Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
     let environment = Environment {
         directory: dir.to_owned(),
-        state: Some(dir.join("state")),
-        trust: quorate::service::trust::Trust::default().all(),
-        ..Environment::of_process()
+        state_dir: Some(dir.join("state")),
+        trust: quorate::service::trust::Trust::default().trusting_all(),
+        ..Environment::from_process()
     };
     let request = Request { path: "swarm.yaml".into(), ..Request::default() };
-    let opened = open(&environment, &Places::default(), &request, &host);
-    let opened = opened.map_err(|stop| stop.first())?;
-    opened.ready().await.map_err(|stop| stop.first().into())
+    let opened = open(&environment, &PathOverrides::default(), &request, &host);
+    let opened = opened.map_err(|stop| stop.first_message())?;
+    opened.open_ledger().await.map_err(|stop| stop.first_message().into())
 }
 
-async fn runner(ready: &Ready) -> Result<Runner, Broken> {
+async fn runner(ready: &OpenRuntime) -> Result<Runner, Broken> {
     let (runner, hold) =
-        ready.runner(Begin::Now, Arc::new(Fan::default())).await.map_err(|stop| stop.first())?;
+        ready.runner(Begin::Now, Arc::new(FanOut::default())).await.map_err(|stop| stop.first_message())?;
     // Each of these directories is one process's alone.
     drop(hold);
     Ok(runner)
@@ -147,7 +147,7 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
     let (mut answers, mut idles) = (Vec::new(), Vec::new());
     for number in 0..201 {
         let text = format!("@p0 {number:0TURN$}");
-        say(&ready.runtime, &text, "user").await.map_err(|stop| stop.first())?;
+        say(&ready.runtime, &text, "user").await.map_err(|stop| stop.first_message())?;
         let start = Instant::now();
         let cycled = runner.cycle().await?;
         answers.push(start.elapsed());
@@ -200,7 +200,7 @@ async fn five(dir: &Path) -> Result<Duration, Broken> {
     let mut runner = runner(&ready).await?;
     let mut all = Vec::new();
     for _ in 0..11 {
-        say(&ready.runtime, "@p0 @p1 @p2 @p3 @p4", "user").await.map_err(|stop| stop.first())?;
+        say(&ready.runtime, "@p0 @p1 @p2 @p3 @p4", "user").await.map_err(|stop| stop.first_message())?;
         let start = Instant::now();
         runner.cycle().await?;
         all.push(start.elapsed());

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate::service::convene::{Request, asked::Asked};
+use quorate::service::convene::{Request, asked::Inputs};
 use quorate::service::host::Host;
 use quorate_kernel::ports::{gather, rule};
 use quorate_manifest::{assembly::Mode, known::RuleKind};
@@ -64,8 +64,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = Host::new()
         .with_rule("nobody-objects", kind, Arc::new(NobodyObjects))?
         .with_gather("custom:last-year", Arc::new(WithLastYear))?;
-    let asked = Asked { proposal: Some(dir.path().join("proposal.md")), ..Asked::default() };
-    let request = Request { path: dir.path().join("ASSEMBLY.md"), asked, ..Request::default() };
+    let asked = Inputs { proposal: Some(dir.path().join("proposal.md")), ..Inputs::default() };
+    let request = Request { path: dir.path().join("ASSEMBLY.md"), inputs, ..Request::default() };
     let report = quorate::convene(&request, &host).await?;
     println!("{}: {}", report.assembly, report.verdict.as_deref().unwrap_or("undecided"));
     Ok(())

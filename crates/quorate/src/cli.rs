@@ -191,14 +191,14 @@ pub fn run() -> ExitCode {
 }
 
 async fn dispatch(command: Command, trusting: bool, quiet: bool) -> Exit {
-    let mut environment = Environment::of_process();
+    let mut environment = Environment::from_process();
     environment.trust = match (trusting, &command) {
-        (true, _) => Trust::default().all(),
+        (true, _) => Trust::default().trusting_all(),
         // What a client of a server asks for is no question to the person at its terminal.
         (false, Command::Mcp(_)) => Trust::default(),
-        (false, _) => consent::at_terminal(Trust::default(), environment.redacted.clone()),
+        (false, _) => consent::at_terminal(Trust::default(), environment.redactor.clone()),
     };
-    let terminal = Terminal::of_process(environment.redacted.clone(), quiet);
+    let terminal = Terminal::of_process(environment.redactor.clone(), quiet);
     let exit = Box::pin(perform(command, &environment, &terminal)).await;
     // A verdict that nobody could read is no verdict.
     if terminal.failed() { Exit::UNREADABLE } else { exit }

@@ -12,13 +12,13 @@ use quorate_manifest::assembly::Resolved;
 use quorate_manifest::tree::{emit, yaml};
 
 use crate::service::convene::rehearse::rehearse;
-use crate::service::convene::{self, sitting::Sitting};
-use crate::service::desk::Desk;
+use crate::service::convene::{self, sitting::RunSpec};
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::host;
-use crate::service::resolve::{Request, View, resolve};
-use crate::service::stop::Stop;
-use crate::service::workspace::Places;
+use crate::service::resolve::{Request, Resolution, resolve};
+use crate::service::stop::ServiceError;
+use crate::service::workspace::PathOverrides;
 
 /// A manifest that was refused: everything that is wrong, each with a code and a place.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub struct Refused {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn define_assembly_workspace(path: &Path, host: &dyn Host) -> Result<Resolved, Refused> {
-    Ok(view(path, host)?.resolved)
+    Ok(resolve_assembly(path, host)?.resolved)
 }
 
 /// Asks whether an assembly conforms, as the public guide's handshake has it: the manifest fits its schema, its chain
@@ -82,8 +82,8 @@ pub fn define_assembly_workspace(path: &Path, host: &dyn Host) -> Result<Resolve
 /// ```
 pub fn validate(path: &Path) -> Result<Report, Refused> {
     let host = host::Host::new();
-    let first = view(path, &host)?;
-    let again = view(path, &host)?;
+    let first = resolve_assembly(path, &host)?;
+    let again = resolve_assembly(path, &host)?;
     let text = emit(&first.resolved.chain.merged);
     let rehearsed = rehearse(&first.resolved);
     let stable = text == emit(&again.resolved.chain.merged)
@@ -111,22 +111,22 @@ pub async fn convene(
     request: &convene::Request,
     host: &host::Host,
 ) -> Result<convene::report::Report, Refused> {
-    let environment = Environment::of_process();
-    let (called, workspace) = convene::call(&environment, &Places::default(), request, host)?;
-    let sitting = Sitting::new(&environment, &workspace, &called, &request.options, host)?;
-    let desk = Desk::open(environment, workspace).await?;
+    let environment = Environment::from_process();
+    let (called, workspace) = convene::prepare(&environment, &PathOverrides::default(), request, host)?;
+    let sitting = RunSpec::new(&environment, &workspace, &called, &request.options, host)?;
+    let desk = LedgerSession::open(environment, workspace).await?;
     let report = convene::convene(&desk, &called, &sitting, Arc::new(Nobody)).await;
     desk.close().await;
     Ok(report?)
 }
 
-fn view(path: &Path, host: &dyn Host) -> Result<View, Refused> {
+fn resolve_assembly(path: &Path, host: &dyn Host) -> Result<Resolution, Refused> {
     let request = Request { path: path.to_owned(), ..Request::default() };
-    resolve(&Environment::of_process(), &request, host).map_err(Refused::from)
+    resolve(&Environment::from_process(), &request, host).map_err(Refused::from)
 }
 
-impl From<Stop> for Refused {
-    fn from(stop: Stop) -> Self {
+impl From<ServiceError> for Refused {
+    fn from(stop: ServiceError) -> Self {
         Refused { report: *stop.report }
     }
 }

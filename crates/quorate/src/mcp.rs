@@ -32,12 +32,12 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 
-use crate::service::apart::apart;
+use crate::service::apart::run_on_own_thread;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::manifests::root_of;
-use crate::service::stop::Stop;
-use crate::service::workspace::Places;
+use crate::service::manifests::find_root;
+use crate::service::stop::ServiceError;
+use crate::service::workspace::PathOverrides;
 use caller::Caller;
 use conversations::Conversations;
 use failure::Failure;
@@ -72,7 +72,7 @@ pub struct Request {
 pub struct Served {
     /// The surroundings; the working directory is the root.
     environment: Environment,
-    places: Places,
+    places: PathOverrides,
     host: Host,
     root: Root,
     jobs: Jobs,
@@ -88,10 +88,13 @@ impl Served {
     ///
     /// # Errors
     /// When the root or a manifest is unusable.
-    pub async fn open(environment: &Environment, request: &Request) -> Result<(Arc<Served>, Report), Stop> {
-        let places = Places::default();
+    pub async fn open(
+        environment: &Environment,
+        request: &Request,
+    ) -> Result<(Arc<Served>, Report), ServiceError> {
+        let places = PathOverrides::default();
         let host = Host::new();
-        let dir = root_of(environment, request.root.as_deref(), &environment.directory);
+        let dir = find_root(environment, request.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
         let within = Environment { directory: root.dir().to_owned(), ..environment.clone() };
         // What is said together with a root is said from there.
@@ -119,7 +122,7 @@ impl Served {
     /// Does what computes on a thread of its own.
     async fn apart<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let _looking = self.looking.acquire().await;
-        apart(work).await
+        run_on_own_thread(work).await
     }
 
     /// Why there is no tool of a name.
@@ -169,7 +172,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let served = &self.0;
         let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
-            return Err(served.no_tool(&request.name).error(&served.environment.redacted));
+            return Err(served.no_tool(&request.name).error(&served.environment.redactor));
         };
         let caller = Caller::of(context);
         Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await?.into())

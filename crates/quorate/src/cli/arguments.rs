@@ -15,8 +15,8 @@ use crate::service::producer::Producer;
 use crate::service::report::FailOn;
 use crate::service::since;
 use crate::service::sitting::Options;
-use crate::service::stop::{Class, Stop};
-use crate::service::workspace::Places;
+use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::workspace::PathOverrides;
 
 /// Where configuration and ledger are.
 #[derive(Debug, Clone, Args)]
@@ -30,8 +30,8 @@ pub(super) struct PlaceArguments {
 }
 
 impl PlaceArguments {
-    pub(super) fn places(&self) -> Places {
-        Places { config: self.config.clone(), ledger: self.ledger.clone() }
+    pub(super) fn places(&self) -> PathOverrides {
+        PathOverrides { config: self.config.clone(), ledger: self.ledger.clone() }
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) struct ProducerArguments {
 
 impl ProducerArguments {
     pub(super) fn producer(&self) -> Option<Producer> {
-        Producer::of(self.made_by.as_deref(), &self.trying)
+        Producer::from_flags(self.made_by.as_deref(), &self.trying)
     }
 }
 
@@ -176,9 +176,9 @@ impl From<Tabular> for Format {
 }
 
 /// Reads a `--since`: how far back, in milliseconds since the Unix epoch; `None` for all.
-pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>, Stop> {
+pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>, ServiceError> {
     since::parse(text, environment.clock.now_ms())
-        .map_err(|error| Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string())))
+        .map_err(|error| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string())))
 }
 
 /// A duration as quorate.toml writes it.

@@ -15,7 +15,7 @@ use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
 use crate::service::ledger::export;
 use crate::service::runs;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Say what the log tells of the council: verdicts, behaviour, drift, overrides
 ///
@@ -91,7 +91,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
     let places = arguments.places.places();
     let request = Request { filter, reindex: arguments.reindex };
-    let print = |audit: &Audit| -> Result<Exit, Stop> {
+    let print = |audit: &Audit| -> Result<Exit, ServiceError> {
         let look = if arguments.output.is_some() { Look::default() } else { terminal.stdout };
         let text = match arguments.format {
             AuditFormat::Human => render::audit::human(audit, look),
@@ -105,15 +105,15 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(Exit::DONE)
     };
     let by_itself = match &arguments.log {
-        Some(log) => Some(audit::of_log(environment, log, request.filter.clone()).await),
+        Some(log) => Some(audit::audit_file(environment, log, request.filter.clone()).await),
         None => audit::empty(environment, &places, &request).transpose(),
     };
     if let Some(audit) = by_itself {
         return audit.and_then(|audit| print(&audit)).unwrap_or_else(|stop| stopped(&stop, format, terminal));
     }
-    let opened = runs::desk(environment, &places).await;
+    let opened = runs::open(environment, &places).await;
     at_desk(opened, format, terminal, async |desk| {
-        arguments.output.as_deref().map_or(Ok(()), |path| export::is_free(desk, path))?;
+        arguments.output.as_deref().map_or(Ok(()), |path| export::ensure_free(desk, path))?;
         let audit = audit::audit(desk, request).await?;
         warnings(desk, terminal);
         print(&audit)

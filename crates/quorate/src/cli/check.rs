@@ -100,7 +100,7 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
         Ok(outcome) => outcome,
         Err(stop) => return stopped(&stop, format.format(), terminal),
     };
-    let Outcome { files, passed_over, unreadable, notes, report } = outcome;
+    let Outcome { files, skipped: passed_over, unreadable, notes, report } = outcome;
     let text = match format {
         Shape::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
         Shape::Concise => diagnostic::concise(&report),

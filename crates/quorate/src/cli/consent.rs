@@ -4,26 +4,26 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use super::render::paint::line as shown_line;
-use crate::service::redaction::InForce;
-use crate::service::trust::{Answer, Consent, Trust};
+use crate::service::redaction::CurrentRedactor;
+use crate::service::trust::{Consent, ConsentAnswer, Trust};
 
 /// Asks where both ends of the conversation are a terminal, and nowhere else: an answer from a pipe is nobody's.
-pub(super) fn at_terminal(trust: Trust, redacted: InForce) -> Trust {
+pub(super) fn at_terminal(trust: Trust, redacted: CurrentRedactor) -> Trust {
     match std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        true => trust.asking(Arc::new(Person { redacted })),
+        true => trust.with_consent(Arc::new(Person { redacted })),
         false => trust,
     }
 }
 
 struct Person {
-    redacted: InForce,
+    redacted: CurrentRedactor,
 }
 
 impl Consent for Person {
-    fn ask(&self, lines: &[String]) -> std::io::Result<Answer> {
+    fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer> {
         anstream::eprintln!("This workspace is not trusted. Its files would:");
         for line in lines {
-            anstream::eprintln!("  {}", shown_line(&self.redacted.shown(line)));
+            anstream::eprintln!("  {}", shown_line(&self.redacted.redact_text(line)));
         }
         anstream::eprint!("Trust them until they change? [y]es, [o]nce, [N]o: ");
         std::io::stderr().flush()?;
@@ -31,9 +31,9 @@ impl Consent for Person {
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer)?;
         Ok(match answer.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Answer::Always,
-            "o" | "once" => Answer::Once,
-            _ => Answer::No,
+            "y" | "yes" => ConsentAnswer::Always,
+            "o" | "once" => ConsentAnswer::Once,
+            _ => ConsentAnswer::No,
         })
     }
 }

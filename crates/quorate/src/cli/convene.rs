@@ -15,12 +15,12 @@ use super::interrupted::interrupted;
 use super::progress::Progress;
 use super::render::{self, Format};
 use super::terminal::Terminal;
-use crate::service::convene::asked::Asked;
-use crate::service::convene::due::{Due, due};
+use crate::service::convene::asked::Inputs;
+use crate::service::convene::due::{Due, check_due};
 use crate::service::convene::report::Report;
-use crate::service::convene::sitting::Sitting;
+use crate::service::convene::sitting::RunSpec;
 use crate::service::convene::{self, Request};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 
@@ -121,7 +121,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let request = Request {
         path: arguments.path,
         root: arguments.root,
-        asked: Asked {
+        inputs: Inputs {
             conversation: arguments.conversation,
             phase: arguments.phase,
             trigger: arguments.trigger,
@@ -134,16 +134,17 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
         options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
-    let (called, workspace) = match convene::call(environment, &arguments.places.places(), &request, &host) {
+    let (called, workspace) = match convene::prepare(environment, &arguments.places.places(), &request, &host)
+    {
         Ok(called) => called,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let sitting = match Sitting::new(environment, &workspace, &called, &request.options, &host) {
+    let sitting = match RunSpec::new(environment, &workspace, &called, &request.options, &host) {
         Ok(sitting) => sitting,
         Err(stop) => return stopped(&stop, format, terminal),
     };
     if arguments.dry_run {
-        return match convene::plan::of(environment, &workspace, &called, &sitting).await {
+        return match convene::plan::build(environment, &workspace, &called, &sitting).await {
             Ok(plan) => {
                 terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
                 terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
@@ -152,12 +153,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Err(stop) => stopped(&stop, format, terminal),
         };
     }
-    let desk = match Desk::open(environment.clone(), workspace).await {
+    let desk = match LedgerSession::open(environment.clone(), workspace).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
     if arguments.if_due {
-        let exit = match due(&desk, &called, &sitting).await {
+        let exit = match check_due(&desk, &called, &sitting).await {
             Ok(Due::Yes) => None,
             Ok(Due::No(why)) => {
                 warnings(&desk, terminal);
@@ -185,11 +186,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// Prints a report; the exit code is its outcome.
-pub(super) fn decided(report: &Report, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn decided(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
     // Formats without words for an assembly are refused before anybody is asked.
     if let Some(text) = render::convene::report(report, format, terminal.stdout) {
         terminal.data(&text);
     }
-    Exit::verdict(report.exit())
+    Exit::verdict(report.exit_code())
 }

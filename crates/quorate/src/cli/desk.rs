@@ -3,15 +3,15 @@
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
-use crate::service::desk::Desk;
-use crate::service::stop::Stop;
+use crate::service::desk::LedgerSession;
+use crate::service::stop::ServiceError;
 
 /// Works at a desk and closes it.
 pub(super) async fn at_desk(
-    opened: Result<Desk, Stop>,
+    opened: Result<LedgerSession, ServiceError>,
     format: Format,
     terminal: &Terminal,
-    work: impl AsyncFnOnce(&Desk) -> Result<Exit, Stop>,
+    work: impl AsyncFnOnce(&LedgerSession) -> Result<Exit, ServiceError>,
 ) -> Exit {
     let desk = match opened {
         Ok(desk) => desk,
@@ -26,7 +26,7 @@ pub(super) async fn at_desk(
 }
 
 /// Seals what was appended, says what is wrong with that, and closes the desk.
-pub(super) async fn sealed_and_closed(desk: Desk, terminal: &Terminal) {
+pub(super) async fn sealed_and_closed(desk: LedgerSession, terminal: &Terminal) {
     if desk.store.has_appended() {
         Box::pin(desk.seal()).await;
         warnings(&desk, terminal);
@@ -35,28 +35,28 @@ pub(super) async fn sealed_and_closed(desk: Desk, terminal: &Terminal) {
 }
 
 /// Prints what was done at a desk.
-pub(super) fn done(text: &str, desk: &Desk, terminal: &Terminal) -> Exit {
+pub(super) fn done(text: &str, desk: &LedgerSession, terminal: &Terminal) -> Exit {
     done_in(Format::Human, text, desk, terminal)
 }
 
 /// Prints what was done at a desk, in a format.
-pub(super) fn done_in(format: Format, text: &str, desk: &Desk, terminal: &Terminal) -> Exit {
+pub(super) fn done_in(format: Format, text: &str, desk: &LedgerSession, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
     terminal.data_in(format, text);
     Exit::DONE
 }
 
 /// Prints why a command at a desk stopped.
-pub(super) fn failed(stop: &Stop, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
-    if stop.is_ledgers() {
-        desk.hurry();
+pub(super) fn failed(stop: &ServiceError, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+    if stop.is_ledger_unavailable() {
+        desk.interrupt();
     }
     warnings(desk, terminal);
     stopped(stop, format, terminal)
 }
 
 /// Prints what a desk has to say besides the result.
-pub(super) fn warnings(desk: &Desk, terminal: &Terminal) {
+pub(super) fn warnings(desk: &LedgerSession, terminal: &Terminal) {
     let report = desk.take_warnings();
     if !report.is_empty() {
         terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));

@@ -9,7 +9,7 @@ use super::arguments::{PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
 use super::render;
 use super::terminal::Terminal;
-use crate::service::doctor::{self, Check, State};
+use crate::service::doctor::{self, Check, Status};
 use crate::service::environment::Environment;
 
 /// Look whether everything is there that a review needs
@@ -39,21 +39,21 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let text = match arguments.format {
         Tabular::Human => render::doctor::human(&checks, terminal.stdout),
         Tabular::Json => {
-            let one = |check: &Check| json!({"name": check.name, "state": state(check.state), "detail": check.detail});
+            let one = |check: &Check| json!({"name": check.name, "state": state(check.status), "detail": check.detail});
             format!("{:#}\n", json!({"checks": checks.iter().map(one).collect::<Vec<_>>()}))
         }
     };
     terminal.data(&text);
-    match checks.iter().any(|check| check.state == State::Bad) {
+    match checks.iter().any(|check| check.status == Status::Failed) {
         true => Exit::verdict(5),
         false => Exit::DONE,
     }
 }
 
-fn state(state: State) -> &'static str {
+fn state(state: Status) -> &'static str {
     match state {
-        State::Good => "good",
-        State::Noted => "noted",
-        State::Bad => "bad",
+        Status::Passed => "good",
+        Status::Warning => "noted",
+        Status::Failed => "bad",
     }
 }

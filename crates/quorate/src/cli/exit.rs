@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::service::redaction::InForce;
-use crate::service::stop::{Class, Stop};
+use crate::service::redaction::CurrentRedactor;
+use crate::service::stop::{ExitClass, ServiceError};
 
 use super::render::{self, Format};
 use super::terminal::Terminal;
@@ -45,7 +45,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Says why a use case stopped, on standard error; with a machine's format on standard output.
-pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn stopped(stop: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
     match format {
         Format::Human | Format::Markdown => {
             terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
@@ -60,7 +60,7 @@ pub(super) fn stopped(stop: &Stop, format: Format, terminal: &Terminal) -> Exit 
 /// The command line could not be read, or help was asked for.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let said = error.to_string();
-    let shown = InForce::default().shown(&said);
+    let shown = CurrentRedactor::default().redact_text(&said);
     let shown = workflow::talk(&shown);
     // It quotes what was typed. Nothing is left to do when standard error is gone.
     match error.exit_code() != 0 && *shown != *said {
@@ -69,12 +69,12 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     }
     match error.exit_code() {
         0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(Class::Usage.code()),
+        _ => ExitCode::from(ExitClass::Usage.code()),
     }
 }
 
 /// Something that never happens did.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
     anstream::eprintln!("{}", workflow::talk(&format!("quorate: {error}")));
-    ExitCode::from(Class::Bug.code())
+    ExitCode::from(ExitClass::Bug.code())
 }

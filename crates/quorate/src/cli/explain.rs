@@ -6,7 +6,7 @@ use quorate_diagnostics::{Body, codes};
 use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Explain a diagnostic's code
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
                 Some(near) => body.help(format!("did you mean `{near}`?")),
                 None => body.help("`quorate explain` lists all codes"),
             };
-            stopped(&Stop::not_found(codes::USAGE, body), Format::Human, terminal)
+            stopped(&ServiceError::not_found(codes::USAGE, body), Format::Human, terminal)
         }
     }
 }

@@ -11,9 +11,9 @@ use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::init::{self, What};
-use crate::service::stop::{Class, Stop};
-use crate::service::workspace::{absolute, shown};
+use crate::service::init::{self, Template};
+use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::workspace::{absolute, display_path};
 
 /// Write files to start from; nothing that is there is touched
 #[derive(Debug, Args)]
@@ -68,13 +68,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Chosen::Council { dir } => council(&dir, environment, terminal),
         Chosen::Assembly { mode: None, named } => ask("mode (advisory, voting, peer, hierarchy)", "--mode")
             .and_then(|word| mode(&word).map_err(|why| usage(&why)))
-            .and_then(|mode| manifest(What::Assembly(mode), named, environment, terminal)),
+            .and_then(|mode| manifest(Template::Assembly(mode), named, environment, terminal)),
         Chosen::Assembly { mode: Some(mode), named } => {
-            manifest(What::Assembly(mode), named, environment, terminal)
+            manifest(Template::Assembly(mode), named, environment, terminal)
         }
-        Chosen::Persona(named) => manifest(What::Persona, named, environment, terminal),
-        Chosen::Playbook(named) => manifest(What::Playbook, named, environment, terminal),
-        Chosen::Runtime(named) => manifest(What::Runtime, named, environment, terminal),
+        Chosen::Persona(named) => manifest(Template::Persona, named, environment, terminal),
+        Chosen::Playbook(named) => manifest(Template::Playbook, named, environment, terminal),
+        Chosen::Runtime(named) => manifest(Template::Runtime, named, environment, terminal),
     };
     match written {
         Ok(()) => Exit::DONE,
@@ -82,42 +82,47 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
     let written = init::council(&absolute(&environment.directory, dir))?;
     for path in &written {
-        terminal.data(&format!("{}\n", shown(environment, path)));
+        terminal.data(&format!("{}\n", display_path(environment, path)));
     }
     if let Some(draft) = written.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
-        terminal.hint(&format!("next: quorate review {}", shown(environment, draft)));
+        terminal.hint(&format!("next: quorate review {}", display_path(environment, draft)));
     }
     Ok(())
 }
 
-fn manifest(what: What, named: Named, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+fn manifest(
+    what: Template,
+    named: Named,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
     let name = match named.name {
         Some(name) => name,
         None => ask("name, in kebab case", "--name")?,
     };
     let written = init::manifest(environment, &named.dir, what, &name)?;
     for path in &written.files {
-        terminal.data(&format!("{}\n", shown(environment, path)));
+        terminal.data(&format!("{}\n", display_path(environment, path)));
     }
-    for path in &written.kept {
-        terminal.hint(&format!("{} was there and is used as it is", shown(environment, path)));
+    for path in &written.existing {
+        terminal.hint(&format!("{} was there and is used as it is", display_path(environment, path)));
     }
-    if matches!(what, What::Assembly(Mode::Advisory)) {
-        let advised = init::ADVISED;
+    if matches!(what, Template::Assembly(Mode::Advisory)) {
+        let advised = init::ADVISED_OPERATOR;
         terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
     if let Some(main) = written.files.first() {
-        let next = if matches!(what, What::Assembly(_)) { "resolve" } else { "check" };
-        terminal.hint(&format!("next: quorate {next} {}", shown(environment, main)));
+        let next = if matches!(what, Template::Assembly(_)) { "resolve" } else { "check" };
+        terminal.hint(&format!("next: quorate {next} {}", display_path(environment, main)));
     }
     Ok(())
 }
 
 /// Asks whoever sits at the terminal; nobody there is a wrong command line.
-fn ask(what: &str, flag: &str) -> Result<String, Stop> {
+fn ask(what: &str, flag: &str) -> Result<String, ServiceError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(usage(&format!("{flag} is missing")));
@@ -130,6 +135,10 @@ fn ask(what: &str, flag: &str) -> Result<String, Stop> {
     }
 }
 
-fn usage(message: &str) -> Stop {
-    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help("`quorate init --help` shows examples"))
+fn usage(message: &str) -> ServiceError {
+    ServiceError::new(
+        ExitClass::Usage,
+        codes::USAGE,
+        Body::new(message).help("`quorate init --help` shows examples"),
+    )
 }

@@ -9,14 +9,14 @@ use super::progress::Progress;
 use super::render::Format;
 use super::review::judged;
 use super::terminal::Terminal;
-use crate::service::desk::Desk;
-use crate::service::runs::{self, Shown};
+use crate::service::desk::LedgerSession;
+use crate::service::runs::{self, RunReport};
 
 /// Ends a command that was interrupted. A run whose outcome was recorded before that is over, and cannot be resumed: its
 /// report is printed, with its exit code.
 pub(super) async fn interrupted(
     progress: &Progress,
-    desk: &Desk,
+    desk: &LedgerSession,
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
@@ -27,8 +27,12 @@ pub(super) async fn interrupted(
 }
 
 /// What an interrupted run had come to before; where it had not, it is said how to go on with it.
-pub(super) async fn decided(progress: &Progress, desk: &Desk, terminal: &Terminal) -> Option<Shown> {
-    desk.hurry();
+pub(super) async fn decided(
+    progress: &Progress,
+    desk: &LedgerSession,
+    terminal: &Terminal,
+) -> Option<RunReport> {
+    desk.interrupt();
     let Some(run) = progress.run() else {
         terminal.talk("interrupted before anything was asked");
         return None;
@@ -44,9 +48,9 @@ pub(super) async fn decided(progress: &Progress, desk: &Desk, terminal: &Termina
 }
 
 /// Prints a report; the exit code is the run's outcome.
-pub(super) fn shown(report: &Shown, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn shown(report: &RunReport, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
     match report {
-        Shown::Review(report) => judged(report, desk, format, terminal),
-        Shown::Assembly(report) => convene::decided(report, desk, format, terminal),
+        RunReport::Review(report) => judged(report, desk, format, terminal),
+        RunReport::Assembly(report) => convene::decided(report, desk, format, terminal),
     }
 }

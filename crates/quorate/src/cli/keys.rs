@@ -9,11 +9,11 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::keys::list::{self, Which as Wanted};
+use crate::service::keys::list::{self, KeySelector as Wanted};
 use crate::service::keys::{Keys, change};
 use crate::service::runs;
-use crate::service::stop::{Class, Stop};
-use crate::service::workspace::{self, Places, Workspace};
+use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::workspace::{self, PathOverrides, Workspace};
 
 /// Make, see and replace the keys that sign the ledger and the records of runs
 #[derive(Debug, Args)]
@@ -133,22 +133,22 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 async fn perform(
     verb: Verb,
     workspace: &Workspace,
-    places: &Places,
+    places: &PathOverrides,
     environment: &Environment,
     format: Tabular,
     terminal: &Terminal,
-) -> Result<String, Stop> {
+) -> Result<String, ServiceError> {
     let keys = Keys::of(environment, workspace);
     match verb {
         Verb::Init(_) => {
             let done = change::init(&keys).await?;
-            Ok(render::keys::initialised(&done, &keys.shown(&done.keyring), format))
+            Ok(render::keys::initialised(&done, &keys.display_path(&done.keyring), format))
         }
         Verb::List(_) => Ok(render::keys::list(&list::list(&keys).await?, format, terminal.stdout)),
         Verb::Rotate(rotate) => {
             let replaced = match rotate.key {
                 Which::Ledger => {
-                    let desk = runs::desk(environment, places).await?;
+                    let desk = runs::open(environment, places).await?;
                     let replaced = change::rotate_ledger(&keys, &desk).await;
                     warnings(&desk, terminal);
                     desk.close().await;
@@ -156,32 +156,32 @@ async fn perform(
                 }
                 Which::Signing => change::rotate_signing(&keys).await?,
             };
-            Ok(render::keys::replaced(&replaced, &keys.shown(&keys.ring_path()), format))
+            Ok(render::keys::replaced(&replaced, &keys.display_path(&keys.keyring_path()), format))
         }
         Verb::Vouch(vouch) => {
             let done = change::vouch(&keys, &vouch.key).await?;
-            Ok(render::keys::vouched(&done, &keys.shown(&keys.ring_path()), format))
+            Ok(render::keys::vouched(&done, &keys.display_path(&keys.keyring_path()), format))
         }
         Verb::Export(export) => exported(&export, &keys, workspace).await,
         Verb::Revoke(revoke) => {
             let now_ms = environment.clock.now_ms();
             let at = revoke.at.as_deref().map(|at| since(at, environment)).transpose()?;
             let at_ms = at.map_or(now_ms, |at| at.unwrap_or(0));
-            let reaches_back = change::reaches_back(&keys, &revoke.key, at_ms, now_ms)?;
+            let reaches_back = change::backdating_warning(&keys, &revoke.key, at_ms, now_ms)?;
             if !reaches_back.is_empty() {
                 terminal.talk(&render::diagnostics(&reaches_back, Format::Human, terminal.stderr));
             }
             let id = change::revoke(&keys, &revoke.key, at_ms)?;
-            Ok(render::keys::revoked(id, at_ms, &keys.shown(&keys.ring_path()), format))
+            Ok(render::keys::revoked(id, at_ms, &keys.display_path(&keys.keyring_path()), format))
         }
     }
 }
 
-async fn exported(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, Stop> {
+async fn exported(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, ServiceError> {
     let wanted = match export.key.as_str() {
         "signing" => Wanted::Signing,
         "ledger" => Wanted::Ledger,
-        name => Wanted::Named(name.to_owned()),
+        name => Wanted::Prefix(name.to_owned()),
     };
     match export.format {
         Writing::Text => Ok(format!("{}\n", list::export(keys, &wanted).await?)),
@@ -191,7 +191,7 @@ async fn exported(export: &Export, keys: &Keys, workspace: &Workspace) -> Result
         Writing::Note => {
             let body = Body::new("only the ledger's key signs notes");
             let help = "write `quorate keys export ledger --format note`";
-            Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
     }
 }

@@ -11,8 +11,8 @@ use super::render::conversation;
 use super::say::ConversationArguments;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::runtime::talk::Reading;
-use crate::service::stop::Stop;
+use crate::service::runtime::talk::ConversationReader;
+use crate::service::stop::ServiceError;
 
 /// Print a conversation
 ///
@@ -51,7 +51,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-async fn shown(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+async fn shown(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
@@ -63,7 +67,7 @@ async fn shown(arguments: Arguments, environment: &Environment, terminal: &Termi
         });
         return Ok(());
     }
-    let mut reading = Reading::new(&runtime);
+    let mut reading = ConversationReader::new(&runtime);
     let last = arguments.last.map(|count| count as usize);
     let line = |turn: &_| match format {
         Tabular::Human => conversation::turn(turn, terminal.stdout),
@@ -77,7 +81,7 @@ async fn shown(arguments: Arguments, environment: &Environment, terminal: &Termi
     match last {
         Some(_) => reading.last(last).await?.iter().for_each(|turn| terminal.data(&line(turn))),
         None => loop {
-            let page = reading.page().await?;
+            let page = reading.next_page().await?;
             if page.is_empty() {
                 break;
             }
@@ -92,6 +96,6 @@ async fn shown(arguments: Arguments, environment: &Environment, terminal: &Termi
             changed = reading.changed() => changed?,
             () = terminal.reader_left() => return Ok(()),
         }
-        reading.page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
+        reading.next_page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
     }
 }

@@ -9,7 +9,7 @@ use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::disk;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Print the man page, or write one for each command into a directory
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     for (name, text) in pages {
         if let Err(error) = disk::write_new(&dir.join(&name), &text) {
             let body = Body::new(format!("cannot write {}: {error}", dir.join(name).display()));
-            return stopped(&Stop::configuration(codes::USAGE, body), Format::Human, terminal);
+            return stopped(&ServiceError::configuration(codes::USAGE, body), Format::Human, terminal);
         }
     }
     Exit::DONE

@@ -56,7 +56,7 @@ mod missing {
     use super::super::terminal::Terminal;
     use super::Arguments;
     use crate::service::environment::Environment;
-    use crate::service::stop::Stop;
+    use crate::service::stop::ServiceError;
 
     pub(in crate::cli) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
         let body = Body::new("this program was built without the feature `mcp`")
@@ -81,7 +81,7 @@ mod served {
     use crate::mcp::http::{self, Listening, Origin};
     use crate::mcp::{Manifest, Request, Served, stdio};
     use crate::service::environment::{self, Environment};
-    use crate::service::stop::{Class, Stop};
+    use crate::service::stop::{ExitClass, ServiceError};
 
     pub(in crate::cli) async fn run(
         arguments: Arguments,
@@ -95,7 +95,11 @@ mod served {
         }
     }
 
-    async fn serve(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+    async fn serve(
+        arguments: Arguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Result<(), ServiceError> {
         let listening = match &arguments.http {
             Some(address) => Some(http::Request {
                 address: *address,
@@ -139,13 +143,13 @@ mod served {
         }
     }
 
-    fn token(variable: Option<&str>) -> Result<Option<String>, Stop> {
+    fn token(variable: Option<&str>) -> Result<Option<String>, ServiceError> {
         let Some(name) = variable else { return Ok(None) };
         match environment::variable(name) {
             Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
             _ => {
                 let body = Body::new(format!("the variable {name} holds no token"));
-                Err(Stop::configuration(
+                Err(ServiceError::configuration(
                     codes::MCP_EXPOSED,
                     body.help("set it to a text that is hard to guess"),
                 ))
@@ -153,9 +157,10 @@ mod served {
         }
     }
 
-    fn origins(written: &[String]) -> Result<Vec<Origin>, Stop> {
+    fn origins(written: &[String]) -> Result<Vec<Origin>, ServiceError> {
         let read = |text: &String| {
-            text.parse().map_err(|why: String| Stop::new(Class::Usage, codes::USAGE, Body::new(why)))
+            text.parse()
+                .map_err(|why: String| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why)))
         };
         written.iter().map(read).collect()
     }

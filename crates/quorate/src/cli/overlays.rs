@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::overlays::{self, Whose};
+use crate::service::overlays::{self, OverlayFilter};
 use crate::service::runs;
 
 /// See and take away what advisory runs have put into agents' prompts
@@ -64,8 +64,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.places()),
         Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.places()),
     };
-    let whose = |assembly: Option<&str>| Whose::here(environment, assembly);
-    let opened = runs::desk_to_look(environment, &places).await;
+    let whose = |assembly: Option<&str>| OverlayFilter::for_directory(environment, assembly);
+    let opened = runs::open_read_only(environment, &places).await;
     let now_ms = environment.clock.now_ms();
     let look = terminal.stdout;
     at_desk(opened, format.into(), terminal, async |desk| {

@@ -48,10 +48,11 @@ enum Decision {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (desk, run) = match runs::open_to_add(environment, &arguments.places.places(), &arguments.run).await {
-        Ok(opened) => opened,
-        Err(stop) => return stopped(&stop, Format::Human, terminal),
-    };
+    let (desk, run) =
+        match runs::open_run_for_append(environment, &arguments.places.places(), &arguments.run).await {
+            Ok(opened) => opened,
+            Err(stop) => return stopped(&stop, Format::Human, terminal),
+        };
     let verdict = match arguments.verdict {
         Decision::Ship => Verdict::Ship,
         Decision::Revise => Verdict::Revise,

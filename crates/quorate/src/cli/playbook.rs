@@ -16,13 +16,13 @@ use super::terminal::Terminal;
 use crate::service::artifact::{self, Subject};
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::playbook::change::Keeping;
-use crate::service::playbook::exceptions::Excepting;
+use crate::service::playbook::change::LibraryWriter;
+use crate::service::playbook::exceptions::ExceptionRequest;
 use crate::service::playbook::judge::Judge;
 use crate::service::playbook::promote::promote;
 use crate::service::playbook::propose::{self, Outcome, Proposal, Proposer, propose};
 use crate::service::playbook::{archive, emit, reflect, repair, rollback};
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// What a command that was refused exits with: nothing has become active, or been taken.
 const REFUSED: Exit = Exit::verdict(2);
@@ -211,8 +211,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let (host, format) = (Host::new(), common.format);
     let (places, root) = (common.places.places(), common.root.as_deref());
     let opened = match &arguments.verb {
-        Verb::Repair(_) => Keeping::open_unfinished(environment, &places, root, &host).await,
-        _ => Keeping::open(environment, &places, root, &host).await,
+        Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, &host).await,
+        _ => LibraryWriter::open(environment, &places, root, &host).await,
     };
     let mut keeping = match opened {
         Ok(keeping) => keeping,
@@ -221,25 +221,25 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let changed = change(arguments.verb, &mut keeping, &host, format, terminal).await;
     let exit = match changed {
         Ok((text, exit)) => {
-            warnings(&keeping.desk, terminal);
+            warnings(&keeping.session, terminal);
             terminal.data(&text);
             exit
         }
-        Err(stop) => failed(&stop, &keeping.desk, format.into(), terminal),
+        Err(stop) => failed(&stop, &keeping.session, format.into(), terminal),
     };
-    keeping.desk.close().await;
+    keeping.session.close().await;
     exit
 }
 
 /// Does what a verb says; what is printed, and how the process exits.
 async fn change(
     verb: Verb,
-    keeping: &mut Keeping,
+    keeping: &mut LibraryWriter,
     host: &Host,
     format: Tabular,
     terminal: &Terminal,
-) -> Result<(String, Exit), Stop> {
-    let by = keeping.desk.environment.user.clone();
+) -> Result<(String, Exit), ServiceError> {
+    let by = keeping.session.environment.user.clone();
     let by_hand = |operator: Option<String>| Proposer { by: by.clone(), operator };
     Ok(match verb {
         Verb::Propose(one) => {
@@ -247,13 +247,14 @@ async fn change(
                 Some("-") => Subject::Stdin,
                 _ => Subject::File(one.file.clone()),
             };
-            let read = artifact::read(&subject, &keeping.desk.environment.directory)?;
-            let shown = if read.shown == "-" { "standard input" } else { &*read.shown };
-            let proposals = propose::read(&read.text, shown)?;
+            let read = artifact::read(&subject, &keeping.session.environment.directory)?;
+            let shown = if read.display_name == "-" { "standard input" } else { &*read.display_name };
+            let proposals = propose::parse(&read.text, shown)?;
             let reason = one.reason.unwrap_or_default();
-            let reason = keeping.desk.workspace.redaction.redactor.redact(&reason).0;
+            let reason = keeping.session.workspace.redaction.redactor.redact(&reason).0;
             let mut person = person::Person { name: by.clone(), asked: person::Question::Except };
-            let excepting = Excepting { traits: &one.except_trait, reason: &reason, person: &mut person };
+            let excepting =
+                ExceptionRequest { traits: &one.except_trait, reason: &reason, person: &mut person };
             let excepting = Some(excepting).filter(|one| !one.traits.is_empty());
             take(keeping, &proposals, &by_hand(one.operator), excepting, host, format, terminal).await?
         }
@@ -271,7 +272,7 @@ async fn change(
             take(keeping, &reflected.proposals, &proposer, None, host, format, terminal).await?
         }
         Verb::Emit(one) => {
-            let proposals = emit::of_run(keeping, &one.run).await?;
+            let proposals = emit::proposals_of_run(keeping, &one.run).await?;
             take(keeping, &proposals, &by_hand(None), None, host, format, terminal).await?
         }
         Verb::Promote(one) => {
@@ -315,14 +316,14 @@ async fn change(
 
 /// Takes proposals.
 async fn take(
-    keeping: &mut Keeping,
+    keeping: &mut LibraryWriter,
     proposals: &[Proposal],
     proposer: &Proposer,
-    excepting: Option<Excepting<'_>>,
+    excepting: Option<ExceptionRequest<'_>>,
     host: &Host,
     format: Tabular,
     terminal: &Terminal,
-) -> Result<(String, Exit), Stop> {
+) -> Result<(String, Exit), ServiceError> {
     let judge = Judge::of(keeping)?;
     let outcomes: Vec<Outcome> =
         propose(keeping, proposals, proposer, judge.as_ref(), excepting, host).await?;
@@ -332,7 +333,7 @@ async fn take(
         }
     }
     let refused = outcomes.iter().any(|one| one.accepted.is_none());
-    let text = render::playbook::proposed(&outcomes, &keeping.desk.environment, format);
+    let text = render::playbook::proposed(&outcomes, &keeping.session.environment, format);
     Ok((text, if refused { REFUSED } else { Exit::DONE }))
 }
 

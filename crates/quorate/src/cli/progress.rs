@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use quorate_kernel::observe::Observer;
 
-use crate::service::sweep::{Swept, Watcher};
+use crate::service::sweep::{SweepObserver, SweptFile};
 pub(super) use screen::Glyphs;
 use screen::Screen;
 
@@ -108,7 +108,7 @@ impl SweepProgress {
     }
 }
 
-impl Watcher for SweepProgress {
+impl SweepObserver for SweepProgress {
     fn planned(&self, reviews: usize) {
         match &self.shown {
             Shown::Nothing => {}
@@ -123,7 +123,7 @@ impl Watcher for SweepProgress {
         }
     }
 
-    fn ended(&self, swept: &Swept) {
+    fn ended(&self, swept: &SweptFile) {
         match &self.shown {
             Shown::Nothing => {}
             Shown::Lines(lines) => lines.ended(swept),

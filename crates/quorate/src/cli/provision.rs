@@ -11,8 +11,8 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::provision::{self, Force, How, Outcome, Run, Target};
-use crate::service::stop::Stop;
+use crate::service::provision::{self, Force, Options, Outcome, Target, WriteMode};
+use crate::service::stop::ServiceError;
 
 /// Put the files of a profile into a folder, see whether they are still so, and take them out again
 ///
@@ -93,9 +93,9 @@ struct All {
 }
 
 impl HowArguments {
-    fn how(&self) -> How {
-        How {
-            run: if self.dry_run { Run::Dry } else { Run::Real },
+    fn how(&self) -> Options {
+        Options {
+            run: if self.dry_run { WriteMode::DryRun } else { WriteMode::Apply },
             force: if self.force { Force::Yes } else { Force::No },
         }
     }
@@ -118,7 +118,7 @@ async fn perform(
     all: &All,
     environment: &Environment,
     terminal: &Terminal,
-) -> Result<Exit, Stop> {
+) -> Result<Exit, ServiceError> {
     let target = Target::open(environment, all.into.as_deref())?;
     let look = terminal.stdout;
     match verb {

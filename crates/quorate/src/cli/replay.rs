@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let (desk, run) = match runs::open_here(environment, &arguments.places.places(), &arguments.run).await {
+    let (desk, run) = match runs::open_run(environment, &arguments.places.places(), &arguments.run).await {
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };

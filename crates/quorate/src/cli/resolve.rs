@@ -12,7 +12,7 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::resolve::{self, Request};
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Show what an assembly is once its chain is merged, and where each part comes from
 ///
@@ -64,7 +64,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let text = match &arguments.explain {
         None => match arguments.format {
             Shape::Human => render::resolve::human(&view, terminal.stdout),
-            Shape::Yaml => match view.alone() {
+            Shape::Yaml => match view.flatten() {
                 Ok(alone) => render::resolve::yaml(&view, &alone),
                 Err(stop) => return stopped(&stop, format, terminal),
             },
@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                     Some(near) => body.help(format!("did you mean `{near}`?")),
                     None => body.help("`quorate resolve --format json` lists all fields"),
                 };
-                return stopped(&Stop::not_found(codes::USAGE, body), format, terminal);
+                return stopped(&ServiceError::not_found(codes::USAGE, body), format, terminal);
             }
             match arguments.format {
                 Shape::Json => render::resolve::explain_json(&origins),

@@ -15,11 +15,11 @@ use super::progress::Progress;
 use super::render::Format;
 use super::show::wordless;
 use super::terminal::Terminal;
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::runs::{self, Shown};
-use crate::service::stop::{Class, Stop};
+use crate::service::runs::{self, RunReport};
+use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::{convene, resume};
 
 /// Go on with a run that was interrupted, crashed, or came to INCOMPLETE
@@ -47,24 +47,24 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) = match runs::open_as_it_was(environment, arguments.places.places(), &arguments.run).await
-    {
-        Ok(opened) => opened,
-        Err(stop) => return stopped(&stop, format, terminal),
-    };
+    let (desk, run) =
+        match runs::open_run_as_recorded(environment, arguments.places.places(), &arguments.run).await {
+            Ok(opened) => opened,
+            Err(stop) => return stopped(&stop, format, terminal),
+        };
     let progress = Arc::new(Progress::new(terminal.watched));
     let resumed = or_interrupted(Box::pin(resumed(&desk, &run, &arguments, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
         Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
         Ok(Ok(mut report)) => {
-            if let Shown::Review(review) = &mut report {
+            if let RunReport::Review(review) = &mut report {
                 review.fail_on = arguments.fail.fail_on();
             }
             shown(&report, &desk, format, terminal)
         }
         // What is wrong with the command line is told to whoever wrote it.
-        Ok(Err(stop)) if stop.class == Class::Usage => failed(&stop, &desk, Format::Human, terminal),
+        Ok(Err(stop)) if stop.class == ExitClass::Usage => failed(&stop, &desk, Format::Human, terminal),
         Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
     };
     desk.close().await;
@@ -72,11 +72,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 async fn resumed(
-    desk: &Desk,
+    desk: &LedgerSession,
     run: &Name,
     arguments: &Arguments,
     progress: Arc<Progress>,
-) -> Result<Shown, Stop> {
+) -> Result<RunReport, ServiceError> {
     if runs::is_assembly(desk, run).await? {
         // Before anybody is asked.
         if matches!(arguments.format, Format::Sarif | Format::Github) {
@@ -84,12 +84,12 @@ async fn resumed(
         }
         if arguments.fail.fail_on().is_some() {
             let body = Body::new(format!("{run} is an assembly's, and --fail-on is for reviews"));
-            return Err(Stop::new(Class::Usage, codes::USAGE, body));
+            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
         }
         let options = arguments.review.answers.options();
         let report = convene::resume(desk, run, &options, &Host::new(), progress).await?;
-        return Ok(Shown::Assembly(Box::new(report)));
+        return Ok(RunReport::Assembly(Box::new(report)));
     }
     let report = resume::resume(desk, run, &arguments.review.options(), progress).await?;
-    Ok(Shown::Review(Box::new(report)))
+    Ok(RunReport::Review(Box::new(report)))
 }

@@ -18,15 +18,15 @@ use super::progress::Progress;
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Artifact};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::report::Report;
-use crate::service::review::{self, Request, Reviewed, Tiered};
-use crate::service::runs::Shown;
+use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
+use crate::service::runs::RunReport;
 use crate::service::sitting::Options;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 use crate::service::subjects;
-use crate::service::workspace::Places;
+use crate::service::workspace::PathOverrides;
 
 /// Review texts: SHIP, REVISE or HOLD, with a brief
 ///
@@ -73,7 +73,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let named = match subjects::of(environment, &arguments.files) {
+    let named = match subjects::expand(environment, &arguments.files) {
         Ok(named) => named,
         Err(stop) => return stopped(&stop, format, terminal),
     };
@@ -81,7 +81,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         terminal.talk(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
     }
     let read = |subject| artifact::read(subject, &environment.directory);
-    let artifacts: Result<Vec<Artifact>, Stop> = named.subjects.iter().map(read).collect();
+    let artifacts: Result<Vec<Artifact>, ServiceError> = named.subjects.iter().map(read).collect();
     let artifacts = match artifacts {
         Ok(artifacts) => artifacts,
         Err(stop) => return stopped(&stop, format, terminal),
@@ -94,12 +94,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         request: Request {
             artifact_type: arguments.artifact_type,
             tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
-            tiered: if arguments.tiered { Tiered::Obeyed } else { Tiered::Shown },
+            tier_policy: if arguments.tiered { TierPolicy::Obey } else { TierPolicy::Ignore },
             options: Options { producer: arguments.producer.producer(), ..arguments.review.options() },
         },
     };
     let artifact = match <[Artifact; 1]>::try_from(artifacts) {
-        Ok([artifact]) if named.alone => artifact,
+        Ok([artifact]) if named.is_single => artifact,
         Ok(of_pattern) => {
             return Box::pin(several::run(of_pattern.into(), &asked, environment, terminal)).await;
         }
@@ -109,7 +109,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let exit = match ended {
         Ended::Judged(report) => {
             shown(&report, format, asked.extent, terminal);
-            Exit::verdict(report.exit())
+            Exit::verdict(report.exit_code())
         }
         Ended::Skipped { tier, artifact_type } => {
             terminal.hint(&format!(
@@ -132,7 +132,7 @@ struct Asked {
     format: Format,
     extent: Extent,
     fail: FailArguments,
-    places: Places,
+    places: PathOverrides,
     request: Request,
 }
 
@@ -143,7 +143,7 @@ enum Ended {
     /// Its tier is not reviewed.
     Skipped { tier: u8, artifact_type: String },
     /// It could not be reviewed.
-    Stopped(Stop),
+    Stopped(ServiceError),
     /// The command was interrupted, and has said how to go on.
     Interrupted,
 }
@@ -154,8 +154,8 @@ async fn review(
     asked: &Asked,
     environment: &Environment,
     terminal: &Terminal,
-) -> (Ended, Option<Desk>) {
-    let desk = match review::open_for(environment, &asked.places, &artifact).await {
+) -> (Ended, Option<LedgerSession>) {
+    let desk = match review::open_session(environment, &asked.places, &artifact).await {
         Ok(desk) => desk,
         Err(stop) => return (Ended::Stopped(stop), None),
     };
@@ -165,14 +165,14 @@ async fn review(
     progress.clear();
     let ended = match reviewed {
         Err(Interrupted) => match interrupted::decided(&progress, &desk, terminal).await {
-            Some(Shown::Review(report)) => Ended::Judged(report),
-            Some(Shown::Assembly(_)) | None => Ended::Interrupted,
+            Some(RunReport::Review(report)) => Ended::Judged(report),
+            Some(RunReport::Assembly(_)) | None => Ended::Interrupted,
         },
-        Ok(Ok(Reviewed::Judged(report))) => Ended::Judged(report),
-        Ok(Ok(Reviewed::Skipped { tier, artifact_type })) => Ended::Skipped { tier, artifact_type },
+        Ok(Ok(ReviewOutcome::Judged(report))) => Ended::Judged(report),
+        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type })) => Ended::Skipped { tier, artifact_type },
         Ok(Err(stop)) => {
-            if stop.is_ledgers() {
-                desk.hurry();
+            if stop.is_ledger_unavailable() {
+                desk.interrupt();
             }
             Ended::Stopped(stop)
         }
@@ -193,8 +193,8 @@ fn shown(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
 }
 
 /// Prints a report; the exit code is its verdict.
-pub(super) fn judged(report: &Report, desk: &Desk, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn judged(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
     warnings(desk, terminal);
     shown(report, format, Extent::Screen, terminal);
-    Exit::verdict(report.exit())
+    Exit::verdict(report.exit_code())
 }

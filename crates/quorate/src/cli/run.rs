@@ -20,10 +20,10 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::runtime::drive::{Step, Until, drive};
-use crate::service::runtime::events::{Fan, Lines, Unusable};
-use crate::service::runtime::talk::{self, ANYBODY};
-use crate::service::runtime::{self, Ready, Request};
-use crate::service::stop::{Class, Stop};
+use crate::service::runtime::events::{EventFile, FanOut, OpenError};
+use crate::service::runtime::talk::{self, DEFAULT_SPEAKER};
+use crate::service::runtime::{self, OpenRuntime, Request};
+use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::absolute;
 
 /// How long hooks and what is still to be written may take at the end.
@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     say: Option<String>,
     /// Who says it
-    #[arg(long = "as", value_name = "NAME", default_value = ANYBODY, requires = "say")]
+    #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER, requires = "say")]
     by: String,
     /// Where nothing was ever answered: begin after the turns that are there, not with the first
     #[arg(long)]
@@ -99,7 +99,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-async fn run_it(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Result<Exit, Stop> {
+async fn run_it(
+    arguments: &Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, ServiceError> {
     let asked = arguments.answers.options();
     let request = Request {
         path: arguments.manifest.clone(),
@@ -110,10 +114,10 @@ async fn run_it(arguments: &Arguments, environment: &Environment, terminal: &Ter
     };
     let runtime = runtime::open(environment, &arguments.places.places(), &request, &Host::new())?;
     let sinks = Sinks::open(arguments, environment, terminal)?;
-    let ready = runtime.ready().await?;
+    let ready = runtime.open_ledger().await?;
     terminal.talk(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
     let exit = drive_it(arguments, &ready, &sinks, terminal).await;
-    if exit.as_ref().is_err_and(Stop::is_ledgers) {
+    if exit.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
         ready.store.hurry();
     }
     sinks.close(&ready, terminal);
@@ -124,10 +128,10 @@ async fn run_it(arguments: &Arguments, environment: &Environment, terminal: &Ter
 
 async fn drive_it(
     arguments: &Arguments,
-    ready: &Ready,
+    ready: &OpenRuntime,
     sinks: &Sinks,
     terminal: &Terminal,
-) -> Result<Exit, Stop> {
+) -> Result<Exit, ServiceError> {
     let begin = if arguments.from_now { Begin::Now } else { Begin::First };
     let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
     let human = arguments.format == Tabular::Human;
@@ -151,8 +155,8 @@ async fn drive_it(
                 went.take(cycled);
             }
             Step::Waiting => watching.waiting(),
-            Step::Over => went.over = true,
-            Step::Trouble(stop, pause) => {
+            Step::TimeUp => went.over = true,
+            Step::Retrying(stop, pause) => {
                 watching.clear();
                 terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
                 terminal.talk(&format!("trying again in {} s", pause.as_secs()));
@@ -174,7 +178,7 @@ async fn drive_it(
         Ok(left) => left,
         // It was interrupted, and that is how it ends; what was not recorded is said.
         Err(error) if interrupted => {
-            let stop = Stop::from(error);
+            let stop = ServiceError::from(error);
             terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
             None
         }
@@ -197,26 +201,32 @@ async fn drive_it(
     })
 }
 
-fn unwritable(path: &Path, unusable: &Unusable) -> Stop {
+fn unwritable(path: &Path, unusable: &OpenError) -> ServiceError {
     let (class, help) = match unusable {
-        Unusable::Taken => (Class::Usage, "name a new file, or one that `--events` has written"),
-        Unusable::Io(_) => (Class::Configuration, "name a file that can be written"),
+        OpenError::NotAnEventFile => {
+            (ExitClass::Usage, "name a new file, or one that `--events` has written")
+        }
+        OpenError::Io(_) => (ExitClass::Configuration, "name a file that can be written"),
     };
     let body = Body::new(format!("cannot write events to {}: {unusable}", path.display()));
-    Stop::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
+    ServiceError::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
 }
 
 /// Where events go.
 struct Sinks {
     watching: Arc<Watching>,
-    lines: Option<Arc<Lines>>,
-    all: Arc<Fan>,
+    lines: Option<Arc<EventFile>>,
+    all: Arc<FanOut>,
 }
 
 impl Sinks {
-    fn open(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Result<Sinks, Stop> {
+    fn open(
+        arguments: &Arguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Result<Sinks, ServiceError> {
         let watching = Arc::new(Watching::new(terminal.watched, arguments.verbose, arguments.watch));
-        let mut all = Fan(vec![watching.clone()]);
+        let mut all = FanOut(vec![watching.clone()]);
         let watched = watching.clone();
         let lines = match &arguments.events {
             None => None,
@@ -228,7 +238,7 @@ impl Sinks {
                     ));
                 };
                 let file = absolute(&environment.directory, path);
-                let lines = Lines::open(&file, ended).map_err(|unusable| unwritable(path, &unusable))?;
+                let lines = EventFile::open(&file, ended).map_err(|unusable| unwritable(path, &unusable))?;
                 let lines = Arc::new(lines);
                 all.0.push(lines.clone());
                 Some(lines)
@@ -238,7 +248,7 @@ impl Sinks {
     }
 
     /// Writes what is left of the events.
-    fn close(&self, ready: &Ready, terminal: &Terminal) {
+    fn close(&self, ready: &OpenRuntime, terminal: &Terminal) {
         let Some(Err(kept)) = self.lines.as_ref().map(|lines| lines.close(ready.store.dir())) else { return };
         let message = format!("{} events could not be written: {}", kept.count, kept.error);
         let body = match kept.path {

@@ -43,9 +43,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return stopped(&stop, format, terminal),
     };
     let filter = Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type };
-    let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.places.places()).await;
     at_desk(opened, format, terminal, async |desk| {
-        let all = runs::runs(desk, &filter, arguments.limit).await?;
+        let all = runs::list(desk, &filter, arguments.limit).await?;
         let text = match arguments.format {
             Tabular::Human if all.is_empty() && filter != Filter::default() => "No run fits.\n".to_owned(),
             Tabular::Human => render::runs::human(&all, terminal.stdout),

@@ -13,9 +13,9 @@ use super::render::{self, Format, conversation};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::runtime::talk::{self, ANYBODY};
+use crate::service::runtime::talk::{self, DEFAULT_SPEAKER};
 use crate::service::runtime::{self, Request, Runtime};
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// Say something in a conversation; whoever runs it answers
 ///
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     text: String,
     /// Who says it
-    #[arg(long = "as", value_name = "NAME", default_value = ANYBODY)]
+    #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER)]
     by: String,
     #[command(flatten)]
     conversation: ConversationArguments,
@@ -59,7 +59,7 @@ impl ConversationArguments {
         places: &PlaceArguments,
         environment: &Environment,
         terminal: &Terminal,
-    ) -> Result<Runtime, Stop> {
+    ) -> Result<Runtime, ServiceError> {
         let request = Request { path: manifest, root: self.root.clone(), ..Request::default() };
         let runtime = runtime::open(environment, &places.places(), &request, &Host::new())?;
         terminal.talk(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
@@ -75,13 +75,17 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-async fn said(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+async fn said(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
     let text = text_of(&arguments.text)?;
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
     let turn = talk::say(&runtime, &text, &arguments.by).await?;
-    runtime.misses(&turn.content).iter().for_each(|miss| terminal.talk(miss));
+    runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.talk(miss));
     terminal.data(&match format {
         Tabular::Human => format!("{}\n", turn.id),
         Tabular::Json => format!("{:#}\n", conversation::turn_json(&turn)),
@@ -90,14 +94,14 @@ async fn said(arguments: Arguments, environment: &Environment, terminal: &Termin
 }
 
 /// What is to be said: the argument itself, or standard input.
-pub(super) fn text_of(argument: &str) -> Result<String, Stop> {
+pub(super) fn text_of(argument: &str) -> Result<String, ServiceError> {
     if argument != "-" {
         return Ok(argument.to_owned());
     }
     let mut text = String::new();
     std::io::stdin().lock().read_to_string(&mut text).map_err(|error| {
         let body = Body::new(format!("standard input cannot be read: {error}"));
-        Stop::new(Class::Configuration, codes::USAGE, body)
+        ServiceError::new(ExitClass::Configuration, codes::USAGE, body)
     })?;
     Ok(text.trim_end_matches('\n').to_owned())
 }

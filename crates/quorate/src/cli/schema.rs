@@ -10,7 +10,7 @@ use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::schemas::{ANSWERS, Output, answer};
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// The word before what a member has to answer.
 const ANSWER: &str = "answer";
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     }
 }
 
-fn text(what: Option<&str>, form: Option<&str>) -> Result<String, Stop> {
+fn text(what: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> {
     match (what, form) {
         (None, _) => Ok(all()),
         (Some(ANSWER), None) => {
@@ -65,7 +65,7 @@ fn text(what: Option<&str>, form: Option<&str>) -> Result<String, Stop> {
         (Some(word), Some(form)) => {
             let body = Body::new(format!("`{form}` has no meaning after `{word}`"));
             let help = "only `answer` is followed by a word: `quorate schema answer deliberator`";
-            Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
     }
 }
@@ -91,11 +91,11 @@ fn schema(word: &str) -> Option<Json> {
     doctypes().find(named).and_then(doctype::schema).or_else(|| output.map(Output::json))
 }
 
-fn unknown(what: &str, word: &str, known: &[&str]) -> Stop {
+fn unknown(what: &str, word: &str, known: &[&str]) -> ServiceError {
     let body = Body::new(format!("there is no {what} `{word}` with a schema"));
     let help = match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("these have one: {}", known.join(", ")),
     };
-    Stop::not_found(codes::USAGE, body.help(help))
+    ServiceError::not_found(codes::USAGE, body.help(help))
 }

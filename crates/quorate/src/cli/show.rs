@@ -9,8 +9,8 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::runs::{self, Shown};
-use crate::service::stop::{Class, Stop};
+use crate::service::runs::{self, RunReport};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// Show what a run came to, and why
 ///
@@ -30,15 +30,17 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) = match runs::open_here(environment, &arguments.places.places(), &arguments.run).await {
+    let (desk, run) = match runs::open_run(environment, &arguments.places.places(), &arguments.run).await {
         Ok(opened) => opened,
         Err(stop) => return stopped(&stop, format, terminal),
     };
-    let exit = match runs::shown(&desk, &run).await {
+    let exit = match runs::load_report(&desk, &run).await {
         Ok(shown) => {
             let text = match shown {
-                Shown::Review(report) => Some(render::report(&report, format, Extent::Full, terminal.stdout)),
-                Shown::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
+                RunReport::Review(report) => {
+                    Some(render::report(&report, format, Extent::Full, terminal.stdout))
+                }
+                RunReport::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
             };
             match text {
                 Some(text) => done_in(format, &text, &desk, terminal),
@@ -52,8 +54,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// Formats for findings in a file have no words for what an assembly comes to.
-pub(super) fn wordless(run: &str) -> Stop {
+pub(super) fn wordless(run: &str) -> ServiceError {
     let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
         .help("`--format human`, `json` or `markdown` shows an assembly");
-    Stop::new(Class::Usage, codes::USAGE, body)
+    ServiceError::new(ExitClass::Usage, codes::USAGE, body)
 }

@@ -11,7 +11,7 @@ use super::say::ConversationArguments;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runtime::talk;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Print what a participant of a runtime remembers, as JSON
 ///
@@ -39,7 +39,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-async fn read(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Result<(), Stop> {
+async fn read(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
     let participant = arguments.participant;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;

@@ -13,7 +13,7 @@ use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
-use crate::service::sweep::{self, Judged, Mode, Request, Swept, Watcher};
+use crate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweptFile};
 
 /// Review everything below watch.paths that is due and not judged yet
 ///
@@ -55,13 +55,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let request = Request {
         since_ms,
-        judged: if arguments.force { Judged::Again } else { Judged::Skipped },
-        mode: if arguments.dry_run { Mode::DryRun } else { Mode::Hold },
-        only: sweep::Only::default(),
+        judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
+        mode: if arguments.dry_run { Mode::DryRun } else { Mode::Run },
+        filter: sweep::FileFilter::default(),
         jobs: usize::from(arguments.jobs),
         options: arguments.review.options(),
     };
-    let desk = match runs::desk_to_work(environment, &arguments.places.places()).await {
+    let desk = match runs::open_for_writing(environment, &arguments.places.places()).await {
         Ok(desk) => desk,
         Err(stop) => return stopped(&stop, format, terminal),
     };
@@ -69,7 +69,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let progress = Arc::new(Kept { progress: SweepProgress::new(terminal.watched), ended: Mutex::default() });
     let swept = or_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
     progress.progress.clear();
-    let print = |all: &[Swept]| {
+    let print = |all: &[SweptFile]| {
         terminal.data(&match arguments.format {
             Tabular::Human => render::sweep::human(all, terminal.stdout),
             Tabular::Json => render::sweep::json(all),
@@ -77,7 +77,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let exit = match swept {
         Err(Interrupted) => {
-            desk.hurry();
+            desk.interrupt();
             let mut ended = std::mem::take(&mut *progress.ended());
             ended.sort_by(|one, other| one.path.cmp(&other.path));
             if !ended.is_empty() {
@@ -104,16 +104,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 /// Shows how a sweep goes, and keeps what it has come to for one that is interrupted.
 struct Kept {
     progress: SweepProgress,
-    ended: Mutex<Vec<Swept>>,
+    ended: Mutex<Vec<SweptFile>>,
 }
 
 impl Kept {
-    fn ended(&self) -> MutexGuard<'_, Vec<Swept>> {
+    fn ended(&self) -> MutexGuard<'_, Vec<SweptFile>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watcher for Kept {
+impl SweepObserver for Kept {
     fn planned(&self, reviews: usize) {
         self.progress.planned(reviews);
     }
@@ -122,7 +122,7 @@ impl Watcher for Kept {
         self.progress.started(path);
     }
 
-    fn ended(&self, swept: &Swept) {
+    fn ended(&self, swept: &SweptFile) {
         self.progress.ended(swept);
         Kept::ended(self).push(swept.clone());
     }

@@ -9,7 +9,7 @@ use quorate_diagnostics::render::{Colour, Look};
 
 use super::render::Format;
 use super::workflow;
-use crate::service::redaction::InForce;
+use crate::service::redaction::CurrentRedactor;
 
 /// How often it is looked whether standard output still has a reader.
 const LOOK: Duration = Duration::from_millis(500);
@@ -27,11 +27,11 @@ pub(super) struct Terminal {
     failed: Cell<bool>,
     /// Whether standard output takes nothing any more.
     left: Cell<bool>,
-    redacted: InForce,
+    redacted: CurrentRedactor,
 }
 
 impl Terminal {
-    pub(super) fn of_process(redacted: InForce, quiet: bool) -> Self {
+    pub(super) fn of_process(redacted: CurrentRedactor, quiet: bool) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -56,13 +56,13 @@ impl Terminal {
     /// Writes data that is for a model or another program, without secrets and workflow commands: what is not seen in it
     /// stays what it is.
     pub(super) fn given(&self, text: &str) {
-        self.write(&workflow::neutral(&self.redacted.shown(text)));
+        self.write(&workflow::neutral(&self.redacted.redact_text(text)));
     }
 
     /// Writes data in a format, of which one consists of workflow commands.
     pub(super) fn data_in(&self, format: Format, text: &str) {
         match format {
-            Format::Github => self.write(&workflow::commands(&self.redacted.shown(text))),
+            Format::Github => self.write(&workflow::commands(&self.redacted.redact_text(text))),
             Format::Human | Format::Markdown | Format::Json | Format::Sarif => self.data(text),
         }
     }
@@ -107,7 +107,7 @@ impl Terminal {
 
     /// Writes talk, without secrets and workflow commands.
     pub(super) fn talk(&self, text: &str) {
-        let shown = self.redacted.shown(text);
+        let shown = self.redacted.redact_text(text);
         let text = workflow::talk(&shown);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());

@@ -9,7 +9,7 @@ use super::exit::{Exit, stopped};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 use crate::service::trust::inventory::Inventory;
 use crate::service::trust::{decide, inventory};
 
@@ -49,17 +49,17 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &T
     }
 }
 
-fn decided(arguments: &Arguments, environment: &Environment) -> Result<String, Stop> {
+fn decided(arguments: &Arguments, environment: &Environment) -> Result<String, ServiceError> {
     if let Some(directory) = &arguments.safe_directory {
         let directory = decide::safe_directory(environment, directory)?;
         return Ok(render::trust::safe(&directory, arguments.format.into()));
     }
     let inventory: Inventory = match arguments.files.is_empty() {
-        true => inventory::of(environment, &environment.directory)?,
-        false => decide::files(environment, &arguments.files)?,
+        true => inventory::of_workspace(environment, &environment.directory)?,
+        false => decide::inventory_of(environment, &arguments.files)?,
     };
     let done = match (arguments.show, arguments.revoke) {
-        (true, _) => decide::look(environment, &inventory)?,
+        (true, _) => decide::inspect(environment, &inventory)?,
         (_, true) => decide::revoke(environment, &inventory)?,
         _ => decide::trust(environment, &inventory)?,
     };

@@ -11,7 +11,7 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::weave::{self, Request, Who};
+use crate::service::weave::{self, Request, Target};
 
 /// Print the prompt of an operator with the playbooks and overlays that hold woven in
 ///
@@ -68,11 +68,11 @@ enum Form {
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let form = arguments.format;
     let who = match (arguments.operator, arguments.persona) {
-        (Some(operator), _) => Who::Operator(operator),
-        (None, persona) => Who::Persona(persona.unwrap_or_default()),
+        (Some(operator), _) => Target::Operator(operator),
+        (None, persona) => Target::Persona(persona.unwrap_or_default()),
     };
     let Arguments { assembly, skill, runtime, trying, root, .. } = arguments;
-    let request = Request { who, assembly, skill, runtime, trying, root };
+    let request = Request { target: who, assembly, skill, runtime, trying, root };
     let format = if form == Form::Json { Format::Json } else { Format::Human };
     match weave::weave(environment, &arguments.places.places(), &request, &Host::new()).await {
         Ok(woven) => {

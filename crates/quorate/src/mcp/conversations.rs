@@ -12,9 +12,9 @@ use super::conversation::Conversation;
 use super::failure::Failure;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::runtime::{self, Ready, Runtime};
-use crate::service::stop::{Class, Stop};
-use crate::service::workspace::Places;
+use crate::service::runtime::{self, OpenRuntime, Runtime};
+use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::workspace::PathOverrides;
 
 /// The key of a participant's `meta` that names its operator, as the `guilde-mcp` substrate reads it.
 const OPERATOR: &str = "operatorId";
@@ -31,8 +31,10 @@ pub(super) struct Offered {
 
 impl Offered {
     /// The runtime as its manifest says now, with the ledger open: for whoever has somebody asked.
-    pub(super) async fn reopened(&self) -> Result<Ready, Stop> {
-        runtime::open(&self.environment, &Places::default(), &self.asked, &Host::new())?.ready().await
+    pub(super) async fn reopened(&self) -> Result<OpenRuntime, ServiceError> {
+        runtime::open(&self.environment, &PathOverrides::default(), &self.asked, &Host::new())?
+            .open_ledger()
+            .await
     }
 
     /// The participant of an id, or of an operator's.
@@ -61,10 +63,10 @@ impl Conversations {
     /// When a manifest is refused, or two go by one name.
     pub(super) fn open(
         environment: &Environment,
-        places: &Places,
+        places: &PathOverrides,
         host: &Host,
         request: &Request,
-    ) -> Result<(Conversations, Report), Stop> {
+    ) -> Result<(Conversations, Report), ServiceError> {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
         for manifest in &request.manifests {
@@ -79,7 +81,7 @@ impl Conversations {
                     let body = Body::new(format!("two manifests have the conversation `{id}`"));
                     let help = "a conversation's id is its manifest's, what its substrate calls it, or what \
                                 `--manifest ID=PATH` says; serve one of them";
-                    return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
+                    return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
                 }
             }
             let conversation = Conversation::new(runtime.substrate.clone());

@@ -13,8 +13,8 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 use super::parameters::{told, told_json};
-use crate::service::redaction::InForce;
-use crate::service::stop::{Stop, chain};
+use crate::service::redaction::CurrentRedactor;
+use crate::service::stop::{ServiceError, error_chain};
 
 /// The key of a result's `_meta` that has `{code, message, help}`.
 const META: &str = "quorate/error";
@@ -36,7 +36,7 @@ pub(super) struct Failure {
 impl Failure {
     /// One refusal.
     pub(super) fn new(code: RefusalCode, body: Body) -> Failure {
-        Stop::configuration(code, body).into()
+        ServiceError::configuration(code, body).into()
     }
 
     /// What was asked for makes no sense.
@@ -50,8 +50,8 @@ impl Failure {
     }
 
     /// As a tool's result, without secrets.
-    pub(super) fn result(&self, redacted: &InForce) -> CallToolResult {
-        let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.shown(&self.text))]);
+    pub(super) fn result(&self, redacted: &CurrentRedactor) -> CallToolResult {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.redact_text(&self.text))]);
         let mut meta = MetaObject::new();
         meta.insert(META.to_owned(), self.object(redacted));
         result.meta = Some(meta);
@@ -59,26 +59,26 @@ impl Failure {
     }
 
     /// As an error of the protocol, without secrets.
-    pub(super) fn error(&self, redacted: &InForce) -> ErrorData {
+    pub(super) fn error(&self, redacted: &CurrentRedactor) -> ErrorData {
         let text = match &self.help {
             Some(help) => format!("{} ({help})", self.message),
             None => self.message.clone(),
         };
-        ErrorData::invalid_params(redacted.shown(&text), Some(self.object(redacted)))
+        ErrorData::invalid_params(redacted.redact_text(&text), Some(self.object(redacted)))
     }
 
     /// `{code, message, help}`, for programs.
-    fn object(&self, redacted: &InForce) -> Value {
+    fn object(&self, redacted: &CurrentRedactor) -> Value {
         let mut object = json!({"code": self.code, "message": self.message, "help": self.help});
         if let Some(all) = &self.diagnostics {
             object["diagnostics"] = (**all).clone();
         }
-        redacted.shown_json(object)
+        redacted.redact_json(object)
     }
 }
 
-impl From<Stop> for Failure {
-    fn from(stop: Stop) -> Failure {
+impl From<ServiceError> for Failure {
+    fn from(stop: ServiceError) -> Failure {
         let report = &stop.report;
         let first = report.refusals.first();
         let said = report.refusals.len() + report.warnings.len();
@@ -90,7 +90,7 @@ impl From<Stop> for Failure {
         });
         Failure {
             code: first.map_or(codes::USAGE.as_str(), |one| one.code.as_str()),
-            message: told(&stop.first()),
+            message: told(&stop.first_message()),
             help: first.and_then(|one| one.body.help.as_deref().map(told)),
             diagnostics,
             text: told(concise(report).trim_end()),
@@ -101,12 +101,12 @@ impl From<Stop> for Failure {
 
 impl From<substrate::Error> for Failure {
     fn from(error: substrate::Error) -> Failure {
-        Stop::from(error).into()
+        ServiceError::from(error).into()
     }
 }
 
 impl From<state::Error> for Failure {
     fn from(error: state::Error) -> Failure {
-        Failure::new(codes::STATE_UNREADABLE, Body::new(chain(&error)))
+        Failure::new(codes::STATE_UNREADABLE, Body::new(error_chain(&error)))
     }
 }

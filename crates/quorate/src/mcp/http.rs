@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use super::screen::LONGEST;
 use super::{Served, Server};
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 use guard::Guard;
 pub use guard::Origin;
 use sessions::Sessions;
@@ -51,15 +51,22 @@ impl Listening {
     ///
     /// # Errors
     /// When the address cannot be had, or everybody could ask and there is no token.
-    pub async fn open(request: Request) -> Result<Listening, Stop> {
+    pub async fn open(request: Request) -> Result<Listening, ServiceError> {
         if !request.address.ip().is_loopback() && request.token.is_none() {
             let message = format!("{} can be reached from elsewhere, and there is no token", request.address);
             let help = "name a variable that holds one with `--token-env NAME`, or serve on 127.0.0.1";
-            return Err(Stop::new(Class::Configuration, codes::MCP_EXPOSED, Body::new(message).help(help)));
+            return Err(ServiceError::new(
+                ExitClass::Configuration,
+                codes::MCP_EXPOSED,
+                Body::new(message).help(help),
+            ));
         }
         let cannot = |error: std::io::Error| {
             let body = Body::new(format!("cannot listen on {}: {error}", request.address));
-            Stop::configuration(codes::ADDRESS_UNUSABLE, body.help("name another with `--http ADDR:PORT`"))
+            ServiceError::configuration(
+                codes::ADDRESS_UNUSABLE,
+                body.help("name another with `--http ADDR:PORT`"),
+            )
         };
         let listener = TcpListener::bind(request.address).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
@@ -75,7 +82,7 @@ impl Listening {
     ///
     /// # Errors
     /// When the listener fails.
-    pub async fn serve(self, served: &Arc<Served>) -> Result<(), Stop> {
+    pub async fn serve(self, served: &Arc<Served>) -> Result<(), ServiceError> {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let mut config = StreamableHttpServerConfig::default();
@@ -99,7 +106,7 @@ impl Listening {
         drop(ends);
         ended.map_err(|error| {
             let body = Body::new(format!("cannot go on listening on {}: {error}", self.address));
-            Stop::configuration(codes::ADDRESS_UNUSABLE, body)
+            ServiceError::configuration(codes::ADDRESS_UNUSABLE, body)
         })
     }
 }

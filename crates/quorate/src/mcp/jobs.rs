@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::caller::Caller;
 use super::failure::Failure;
 use super::progress::{Progress, Reporter};
-use crate::service::apart::apart;
+use crate::service::apart::run_on_own_thread;
 
 /// How many jobs are at work at once. Each may ask several members.
 const RUNNING: usize = 16;
@@ -162,7 +162,7 @@ impl Jobs {
         let ending = Arc::new(Ending { state: sender.clone(), leaves });
         let ends = Ends(ending.clone());
         let work = work(Arc::new(Reporter::new(sender)));
-        let task = tokio::spawn(apart(async move {
+        let task = tokio::spawn(run_on_own_thread(async move {
             let outcome = work.await;
             ends.0.with(outcome);
         }));

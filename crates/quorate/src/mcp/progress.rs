@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::jobs::State;
-use crate::service::sweep::{Swept, Watcher};
+use crate::service::sweep::{SweepObserver, SweptFile};
 
 /// How far a job is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
@@ -76,7 +76,7 @@ impl Observer for Reporter {
     }
 }
 
-impl Watcher for Reporter {
+impl SweepObserver for Reporter {
     fn planned(&self, reviews: usize) {
         self.note(|progress| progress.planned = u32::try_from(reviews).ok());
     }
@@ -88,7 +88,7 @@ impl Watcher for Reporter {
         });
     }
 
-    fn ended(&self, swept: &Swept) {
+    fn ended(&self, swept: &SweptFile) {
         self.note(|progress| {
             progress.ended += 1;
             progress.last = Some(format!("{} is done", swept.path));

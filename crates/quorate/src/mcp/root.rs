@@ -9,8 +9,8 @@ use quorate_manifest::workspace::Error;
 use crate::service::artifact::{self, Artifact};
 use crate::service::confined::Confined;
 use crate::service::environment::Environment;
-use crate::service::manifests::{directory_of, root_of};
-use crate::service::stop::Stop;
+use crate::service::manifests::{find_root, search_start};
+use crate::service::stop::ServiceError;
 
 /// The root of all that clients can name.
 #[derive(Debug, Clone)]
@@ -23,11 +23,11 @@ impl Root {
     ///
     /// # Errors
     /// When there is no such directory, or it cannot be opened.
-    pub(super) fn open(dir: PathBuf) -> Result<Root, Stop> {
+    pub(super) fn open(dir: PathBuf) -> Result<Root, ServiceError> {
         // It is opened again for each call: a folder that is put in its place later is the root then.
         Confined::open(&dir).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", dir.display()));
-            Stop::not_found(codes::FILE_UNREADABLE, body.help("name a directory with `--root`"))
+            ServiceError::not_found(codes::FILE_UNREADABLE, body.help("name a directory with `--root`"))
         })?;
         Ok(Root { dir })
     }
@@ -38,7 +38,7 @@ impl Root {
     }
 
     /// Reads a text below the root, as what a review is about.
-    pub(super) fn artifact(&self, named: &Path) -> Result<Artifact, Stop> {
+    pub(super) fn artifact(&self, named: &Path) -> Result<Artifact, ServiceError> {
         let below = self.below(named)?;
         let bytes = match self.read(&below) {
             Err(Error::Outside) => return Err(self.outside(named)),
@@ -46,7 +46,7 @@ impl Root {
             Err(error) => Err(std::io::Error::other(error)),
             Ok(bytes) => Ok(bytes),
         };
-        artifact::of(below.clone(), Some(self.dir.join(below)), bytes)
+        artifact::from_bytes(below.clone(), Some(self.dir.join(below)), bytes)
     }
 
     /// A manifest below the root, or the directory that holds one, and the workspace that its refs resolve in.
@@ -54,7 +54,7 @@ impl Root {
         &self,
         environment: &Environment,
         named: &Path,
-    ) -> Result<(PathBuf, PathBuf), Stop> {
+    ) -> Result<(PathBuf, PathBuf), ServiceError> {
         let below = self.below(named)?;
         // Whatever it is, it must not lead out: a directory is no file, which is another failure.
         if matches!(self.read(&below), Err(Error::Outside)) {
@@ -65,18 +65,20 @@ impl Root {
             true => path.join(Doctype::Assembly.file_name().unwrap_or_default()),
             false => path.clone(),
         };
-        let found = root_of(environment, None, &directory_of(environment, &file));
+        let found = find_root(environment, None, &search_start(environment, &file));
         let root = if found.starts_with(&self.dir) { found } else { self.dir.clone() };
         Ok((path, root))
     }
 
     fn read(&self, below: &str) -> Result<Vec<u8>, Error> {
         let below = if below.is_empty() { "." } else { below };
-        Confined::open(&self.dir).map_err(Error::Unreadable)?.read_up_to(Path::new(below), artifact::LIMIT)
+        Confined::open(&self.dir)
+            .map_err(Error::Unreadable)?
+            .read_up_to(Path::new(below), artifact::MAX_BYTES)
     }
 
     /// A path from the root, with `/`; where the file system is not asked, `..` is taken out by its words.
-    fn below(&self, named: &Path) -> Result<String, Stop> {
+    fn below(&self, named: &Path) -> Result<String, ServiceError> {
         let path = named.strip_prefix(&self.dir).unwrap_or(named);
         let mut names: Vec<&str> = Vec::new();
         for part in path.components() {
@@ -90,9 +92,12 @@ impl Root {
         Ok(names.join("/"))
     }
 
-    fn outside(&self, named: &Path) -> Stop {
+    fn outside(&self, named: &Path) -> ServiceError {
         let body = Body::new(format!("{} leads out of the workspace that is served", named.display()));
-        Stop::configuration(codes::PATH_OUTSIDE, body.help("name a file below the root, from the root"))
+        ServiceError::configuration(
+            codes::PATH_OUTSIDE,
+            body.help("name a file below the root, from the root"),
+        )
     }
 }
 
@@ -118,11 +123,11 @@ mod tests {
         let (dir, root) = place();
         for named in ["in/draft.md", "./in/draft.md", "in/../in/draft.md"] {
             let artifact = root.artifact(Path::new(named)).unwrap();
-            assert_eq!((&*artifact.shown, &*artifact.text), ("in/draft.md", "text"), "{named}");
+            assert_eq!((&*artifact.display_name, &*artifact.text), ("in/draft.md", "text"), "{named}");
         }
         assert!(root.artifact(&dir.path().join("root/in/draft.md")).is_ok());
         let missing = root.artifact(Path::new("in/none.md")).unwrap_err();
-        assert!(missing.first().contains("there is no file"), "{}", missing.first());
+        assert!(missing.first_message().contains("there is no file"), "{}", missing.first_message());
     }
 
     #[cfg(unix)]
@@ -142,7 +147,7 @@ mod tests {
             assert_eq!(stop.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
         }
         assert!(root.artifact(&absolute).is_err());
-        let environment = Environment { directory: root.dir().to_owned(), ..Environment::of_process() };
+        let environment = Environment { directory: root.dir().to_owned(), ..Environment::from_process() };
         for named in ["../out", "folder", "folder/ASSEMBLY.md"] {
             let stop = root.manifest(&environment, Path::new(named)).unwrap_err();
             assert_eq!(stop.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");

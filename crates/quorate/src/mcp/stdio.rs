@@ -10,14 +10,14 @@ use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 
 use super::{Served, Server};
-use crate::service::stop::{Stop, chain};
+use crate::service::stop::{ServiceError, error_chain};
 use lines::Lines;
 
 /// Serves until standard input ends. Answers that are on their way then get a few seconds.
 ///
 /// # Errors
 /// When what comes in is not MCP.
-pub async fn serve(served: &Arc<Served>) -> Result<(), Stop> {
+pub async fn serve(served: &Arc<Served>) -> Result<(), ServiceError> {
     let (reader, writer) = stdio_pipes();
     match Server(served.clone()).serve(Lines::new(reader, writer)).await {
         Ok(running) => {
@@ -28,9 +28,9 @@ pub async fn serve(served: &Arc<Served>) -> Result<(), Stop> {
         // Whoever says nothing has nothing to be told.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => {
-            let body = Body::new(format!("whoever started this does not speak MCP: {}", chain(&error)));
+            let body = Body::new(format!("whoever started this does not speak MCP: {}", error_chain(&error)));
             let help = "`quorate mcp` is started by an MCP client; `--http` serves several";
-            Err(Stop::configuration(codes::MCP_UNUSABLE, body.help(help)))
+            Err(ServiceError::configuration(codes::MCP_UNUSABLE, body.help(help)))
         }
     }
 }

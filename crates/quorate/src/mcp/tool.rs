@@ -83,13 +83,13 @@ impl Entry {
 
 fn called<'a, T: Tool>(served: &'a Arc<Served>, arguments: JsonObject, caller: &'a Caller) -> Calling<'a> {
     Box::pin(async move {
-        let redacted = &served.environment.redacted;
+        let redacted = &served.environment.redactor;
         let given = match read(T::NAME, arguments) {
             Ok(arguments) => T::call(served, arguments, caller).await,
             Err(failure) => Err(failure),
         };
         match given.map(|given| serde_json::to_value(&given).expect("what tools give are plain objects")) {
-            Ok(given) => Ok(CallToolResult::structured(redacted.shown_json(given))),
+            Ok(given) => Ok(CallToolResult::structured(redacted.redact_json(given))),
             Err(failure) if failure.malformed => Err(failure.error(redacted)),
             Err(failure) => Ok(failure.result(redacted)),
         }

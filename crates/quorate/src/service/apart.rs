@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 /// Runs work on a thread of its own. Where this future is dropped, the work is dropped when it next waits for something;
 /// nothing waits for that.
-pub async fn apart<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+pub async fn run_on_own_thread<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let (held, dropped) = oneshot::channel::<Infallible>();
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {
@@ -43,7 +43,7 @@ mod tests {
     async fn work_that_computes_keeps_nobody() {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         // One thread for everything: it would never get to the second line.
-        let work = tokio::spawn(apart(async move { gone.recv().is_ok() }));
+        let work = tokio::spawn(run_on_own_thread(async move { gone.recv().is_ok() }));
         tokio::time::sleep(Duration::from_millis(1)).await;
         go.send(()).unwrap();
         assert!(work.await.unwrap());
@@ -52,7 +52,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_nobody_waits_for_is_dropped() {
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let work = apart(async move {
+        let work = run_on_own_thread(async move {
             let _held = held;
             std::future::pending::<()>().await;
         });
@@ -63,6 +63,6 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "a bug")]
     async fn a_panic_is_passed_on() {
-        apart(async { panic!("a bug") }).await
+        run_on_own_thread(async { panic!("a bug") }).await
     }
 }

@@ -7,10 +7,10 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 
 use super::disk;
-use super::stop::Stop;
+use super::stop::ServiceError;
 
 /// The longest artifact that is reviewed.
-pub const LIMIT: u64 = 2 * 1024 * 1024;
+pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Where an artifact is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// As the user named it; `-` for standard input.
-    pub shown: String,
+    pub display_name: String,
     /// The file; `None` for standard input.
     pub path: Option<PathBuf>,
     /// The text.
@@ -38,48 +38,54 @@ pub struct Artifact {
 ///
 /// # Errors
 /// Not there, unreadable, not text, or too large, each with its code.
-pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, Stop> {
+pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceError> {
     let (shown, path, bytes) = match subject {
-        Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(LIMIT)),
+        Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Subject::File(file) => {
             let path = directory.join(file);
             let bytes = match path.is_dir() {
                 true => Err(std::io::Error::other("it is a directory")),
-                false => disk::read_up_to(&path, LIMIT),
+                false => disk::read_up_to(&path, MAX_BYTES),
             };
             (file.display().to_string(), Some(path), bytes)
         }
     };
-    of(shown, path, bytes)
+    from_bytes(shown, path, bytes)
 }
 
 /// An artifact of bytes that were read, or of why they could not be. `path` is the file, if there is one.
 ///
 /// # Errors
 /// As [`read`].
-pub fn of(shown: String, path: Option<PathBuf>, bytes: std::io::Result<Vec<u8>>) -> Result<Artifact, Stop> {
+pub fn from_bytes(
+    shown: String,
+    path: Option<PathBuf>,
+    bytes: std::io::Result<Vec<u8>>,
+) -> Result<Artifact, ServiceError> {
     let bytes = bytes.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Stop::not_found(
+        std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::ARTIFACT_MISSING,
             Body::new(format!("there is no file {shown}"))
                 .help("name a file that exists, or `-` for standard input"),
         ),
-        _ => Stop::configuration(
+        _ => ServiceError::configuration(
             codes::ARTIFACT_UNREADABLE,
             Body::new(format!("cannot read {shown}: {error}")),
         ),
     })?;
-    if bytes.len() as u64 > LIMIT {
+    if bytes.len() as u64 > MAX_BYTES {
         let body =
-            Body::new(format!("{shown} is over {} MiB", LIMIT / 1024 / 1024)).help("review it in parts");
-        return Err(Stop::configuration(codes::ARTIFACT_TOO_LARGE, body));
+            Body::new(format!("{shown} is over {} MiB", MAX_BYTES / 1024 / 1024)).help("review it in parts");
+        return Err(ServiceError::configuration(codes::ARTIFACT_TOO_LARGE, body));
     }
     let sha256 = sha256_hex(&bytes);
     match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(Artifact { shown, path, text: text.into(), sha256 }),
+        Ok(text) if !text.contains('\0') => {
+            Ok(Artifact { display_name: shown, path, text: text.into(), sha256 })
+        }
         _ => {
             let body = Body::new(format!("{shown} is not text in UTF-8")).help("convert it to text first");
-            Err(Stop::configuration(codes::ARTIFACT_BINARY, body))
+            Err(ServiceError::configuration(codes::ARTIFACT_BINARY, body))
         }
     }
 }

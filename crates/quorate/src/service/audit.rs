@@ -9,11 +9,11 @@ use quorate_ledger::council_log::{
     stats::{self, Filter, Stats},
 };
 
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::disk;
 use super::environment::Environment;
-use super::stop::Stop;
-use super::workspace::{self, Places, absolute, shown};
+use super::stop::ServiceError;
+use super::workspace::{self, PathOverrides, absolute, display_path};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -34,24 +34,28 @@ pub struct Audit {
     /// The counts.
     pub stats: Stats,
     /// How many lines of the log cannot be read.
-    pub corrupt: u64,
+    pub corrupt_lines: u64,
     /// Whether there is a log at all.
-    pub present: bool,
+    pub log_exists: bool,
 }
 
 /// The audit of nothing, where there is neither log nor ledger: looking makes none.
 ///
 /// # Errors
 /// When the configuration is refused.
-pub fn empty(environment: &Environment, places: &Places, request: &Request) -> Result<Option<Audit>, Stop> {
+pub fn empty(
+    environment: &Environment,
+    places: &PathOverrides,
+    request: &Request,
+) -> Result<Option<Audit>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let nothing = !workspace.log.is_file() && !workspace.ledger.may_be_there();
     Ok(nothing.then(|| Audit {
-        log: shown(environment, &workspace.log),
+        log: display_path(environment, &workspace.log),
         filter: request.filter.clone(),
         stats: Stats::default(),
-        corrupt: 0,
-        present: false,
+        corrupt_lines: 0,
+        log_exists: false,
     }))
 }
 
@@ -59,28 +63,39 @@ pub fn empty(environment: &Environment, places: &Places, request: &Request) -> R
 ///
 /// # Errors
 /// When it is not there or cannot be read.
-pub async fn of_log(environment: &Environment, log: &Path, filter: Filter) -> Result<Audit, Stop> {
+pub async fn audit_file(
+    environment: &Environment,
+    log: &Path,
+    filter: Filter,
+) -> Result<Audit, ServiceError> {
     let path = absolute(&environment.directory, log);
     if !path.exists() {
         let body = Body::new(format!("there is no log {}", log.display()));
         let help = "`--log` names a council_log.jsonl; without it the log of this workspace is read";
-        return Err(Stop::not_found(codes::FILE_UNREADABLE, body.help(help)));
+        return Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)));
     }
     let store = Store::of_a_log_alone(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
     let stats = stats::stats(&store, indexed, &filter).await?;
-    Ok(Audit { log: shown(environment, &path), filter, stats, corrupt: indexed.corrupt, present: true })
+    Ok(Audit {
+        log: display_path(environment, &path),
+        filter,
+        stats,
+        corrupt_lines: indexed.corrupt,
+        log_exists: true,
+    })
 }
 
 /// Writes an audit to a file, in place of what is there, unless that is what it was counted from or lies with a ledger.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), Stop> {
+pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), ServiceError> {
     let path = absolute(&environment.directory, path);
     let refused = |why: &str| {
-        let body = Body::new(format!("cannot write the audit to {}: {why}", shown(environment, &path)));
-        Stop::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
+        let body =
+            Body::new(format!("cannot write the audit to {}: {why}", display_path(environment, &path)));
+        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
     };
     let place = disk::canonical_or_new(&path);
     if place == disk::canonical_or_new(&environment.directory.join(&audit.log)) {
@@ -89,24 +104,24 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
     if place.ancestors().skip(1).any(|dir| dir.ends_with(".quorate")) {
         return Err(refused("a ledger is there"));
     }
-    disk::put_file(&path, text.as_bytes()).map_err(|error| refused(&error.to_string()))
+    disk::write_file(&path, text.as_bytes()).map_err(|error| refused(&error.to_string()))
 }
 
 /// Audits.
 ///
 /// # Errors
 /// When log or ledger cannot be read.
-pub async fn audit(desk: &Desk, request: Request) -> Result<Audit, Stop> {
+pub async fn audit(desk: &LedgerSession, request: Request) -> Result<Audit, ServiceError> {
     if request.reindex {
         council_log::forget_index(&desk.store, &desk.workspace.log).await?;
     }
-    let indexed = desk.index().await?;
+    let indexed = desk.sync_log_index().await?;
     let stats = stats::stats(&desk.store, indexed, &request.filter).await?;
     Ok(Audit {
-        log: shown(&desk.environment, &desk.workspace.log),
+        log: display_path(&desk.environment, &desk.workspace.log),
         filter: request.filter,
         stats,
-        corrupt: indexed.corrupt,
-        present: desk.workspace.log.is_file(),
+        corrupt_lines: indexed.corrupt,
+        log_exists: desk.workspace.log.is_file(),
     })
 }

@@ -18,12 +18,12 @@ use super::disk::{self, Disk};
 use super::environment::Environment;
 use super::executor;
 use super::host::Host;
-use super::manifests::{self, Manifests, directory_of, missing, root_of};
+use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
 use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::runtime;
-use super::stop::{Class, Stop};
-use super::workspace::{Places, absolute, load_council};
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{PathOverrides, absolute, load_council};
 
 /// What is to be checked.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ pub struct Outcome {
     /// How many manifests were checked.
     pub files: usize,
     /// How many files were found and are none.
-    pub passed_over: usize,
+    pub skipped: usize,
     /// How many files cannot be read at all.
     pub unreadable: usize,
     /// Whose prompts the advice of each advisory assembly goes into.
@@ -52,7 +52,7 @@ pub struct Outcome {
 }
 
 /// A workspace's root, and what is to be checked below it.
-pub(super) struct Work {
+pub(super) struct WorkspaceFiles {
     pub(super) root: PathBuf,
     pub(super) files: BTreeMap<Spot, Named>,
 }
@@ -61,38 +61,42 @@ pub(super) struct Work {
 ///
 /// # Errors
 /// When a path is not there or cannot be read, or a `quorate.toml` above is refused.
-pub fn check(environment: &Environment, request: &Request, stdin: Option<Vec<u8>>) -> Result<Outcome, Stop> {
+pub fn check(
+    environment: &Environment,
+    request: &Request,
+    stdin: Option<Vec<u8>>,
+) -> Result<Outcome, ServiceError> {
     let mut outcome = Outcome::default();
     let mut said = Once::default();
-    for work in gather(environment, request)? {
-        in_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
+    for work in collect_files(environment, request)? {
+        check_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
     }
     if let Some(bytes) = stdin {
-        let root = root_of(environment, request.root.as_deref(), &environment.directory);
-        let work = Work { root, files: BTreeMap::new() };
-        in_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut said)?;
+        let root = find_root(environment, request.root.as_deref(), &environment.directory);
+        let work = WorkspaceFiles { root, files: BTreeMap::new() };
+        check_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut said)?;
     }
     Ok(outcome)
 }
 
-fn in_workspace(
+fn check_workspace(
     environment: &Environment,
     request: &Request,
-    work: &Work,
+    work: &WorkspaceFiles,
     stdin: Option<Vec<u8>>,
     outcome: &mut Outcome,
     said: &mut Once,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     said.keep(manifests.report.clone(), &mut outcome.report);
     let host = Host::new();
-    let round = manifests.round(&host);
+    let round = manifests.loader(&host);
     let spots: Vec<Spot> = work.files.keys().cloned().collect();
     check::plan(&round, &spots);
-    let mut take = |checked: Checked, spot: &Spot| -> Result<(), Stop> {
+    let mut take = |checked: Checked, spot: &Spot| -> Result<(), ServiceError> {
         match checked {
-            Checked::PassedOver => outcome.passed_over += 1,
-            Checked::Missing => return Err(missing(&round.shown(spot))),
+            Checked::PassedOver => outcome.skipped += 1,
+            Checked::Missing => return Err(file_not_found(&round.shown(spot))),
             Checked::Unreadable(report) => {
                 outcome.unreadable += 1;
                 said.keep(report, &mut outcome.report);
@@ -100,7 +104,7 @@ fn in_workspace(
             Checked::Elsewhere(doctype) => {
                 outcome.files += 1;
                 let path = work.root.join(spot.in_workspace());
-                let report = by_path(environment, doctype, (&path, &round.shown(spot)), &work.root);
+                let report = check_standalone(environment, doctype, (&path, &round.shown(spot)), &work.root);
                 said.keep(report, &mut outcome.report);
             }
             Checked::Assembly(report, resolved) => {
@@ -135,16 +139,16 @@ fn in_workspace(
         take(checked, spot)?;
     }
     if let Some(bytes) = stdin {
-        let spot = Spot::new("-").map_err(|_| missing("-"))?;
+        let spot = Spot::new("-").map_err(|_| file_not_found("-"))?;
         take(check::check_bytes(&round, &spot, bytes), &spot)?;
     }
     if request.refs == Refs::Followed {
         let mut scopes: Vec<&Scope> =
-            work.files.keys().filter(|spot| is_of_playbooks(spot)).map(Spot::scope).collect();
+            work.files.keys().filter(|spot| is_in_playbooks_folder(spot)).map(Spot::scope).collect();
         scopes.dedup();
         for scope in scopes {
             let root = work.root.join(scope.folder());
-            let library = Library::open(environment, &Places::default(), Some(&root), &host)?;
+            let library = Library::open(environment, &PathOverrides::default(), Some(&root), &host)?;
             let asked = |spot: &Spot| work.files.contains_key(spot);
             said.keep(inspect::findings(environment, &library, &asked), &mut outcome.report);
         }
@@ -153,7 +157,7 @@ fn in_workspace(
 }
 
 /// Whether a file lies among the playbooks of its scope.
-fn is_of_playbooks(spot: &Spot) -> bool {
+fn is_in_playbooks_folder(spot: &Spot) -> bool {
     let below = spot.in_workspace();
     let folder = match spot.scope() {
         Scope::Workspace => format!("{FOLDER}/"),
@@ -163,7 +167,12 @@ fn is_of_playbooks(spot: &Spot) -> bool {
 }
 
 /// The doctypes that are loaded by their path alone.
-fn by_path(environment: &Environment, doctype: Doctype, (path, shown): (&Path, &str), root: &Path) -> Report {
+fn check_standalone(
+    environment: &Environment,
+    doctype: Doctype,
+    (path, shown): (&Path, &str),
+    root: &Path,
+) -> Report {
     let (mut report, council, configuration) = match doctype {
         Doctype::Host => {
             let loaded = host::load(path, shown, &Disk);
@@ -175,13 +184,16 @@ fn by_path(environment: &Environment, doctype: Doctype, (path, shown): (&Path, &
         }
     };
     // Whether an executor can be had is known to the registry alone.
-    let built = executor::built(configuration.as_ref(), council.as_ref());
+    let built = executor::build_errors(configuration.as_ref(), council.as_ref());
     built.into_iter().for_each(|stop| report.absorb(*stop.report));
     report
 }
 
 /// Every path that was named, sorted into workspaces.
-pub(super) fn gather(environment: &Environment, request: &Request) -> Result<Vec<Work>, Stop> {
+pub(super) fn collect_files(
+    environment: &Environment,
+    request: &Request,
+) -> Result<Vec<WorkspaceFiles>, ServiceError> {
     let mut works: BTreeMap<PathBuf, BTreeMap<Spot, Named>> = BTreeMap::new();
     for path in &request.paths {
         let named = absolute(&environment.directory, path);
@@ -191,14 +203,14 @@ pub(super) fn gather(environment: &Environment, request: &Request) -> Result<Vec
                 let candidates = found.into_iter().map(|one| one.path).filter(|path| is_candidate(path));
                 (named.clone(), candidates.map(|path| (path, Named::ByDirectory)).collect())
             }
-            Ok(_) => (directory_of(environment, &named), vec![(named.clone(), Named::Explicitly)]),
+            Ok(_) => (search_start(environment, &named), vec![(named.clone(), Named::Explicitly)]),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let files = glob(environment, path)?;
-                (directory_of(environment, &named), files)
+                (search_start(environment, &named), files)
             }
             Err(error) => return Err(unreadable(path, &error)),
         };
-        let root = root_of(environment, request.root.as_deref(), &start);
+        let root = find_root(environment, request.root.as_deref(), &start);
         let work = works.entry(root.clone()).or_default();
         for (file, named) in files {
             let spot = manifests::spot(&root, &file)?;
@@ -208,7 +220,7 @@ pub(super) fn gather(environment: &Environment, request: &Request) -> Result<Vec
             }
         }
     }
-    Ok(works.into_iter().map(|(root, files)| Work { root, files }).collect())
+    Ok(works.into_iter().map(|(root, files)| WorkspaceFiles { root, files }).collect())
 }
 
 fn is_candidate(path: &Path) -> bool {
@@ -216,20 +228,24 @@ fn is_candidate(path: &Path) -> bool {
 }
 
 /// The files that a glob matches.
-fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named)>, Stop> {
+fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named)>, ServiceError> {
     let text = pattern.to_string_lossy();
     let special = |part: &str| part.contains(['*', '?', '[', '{']);
     if !special(&text) {
-        return Err(missing(&text));
+        return Err(file_not_found(&text));
     }
     let matcher = GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
-        Stop::new(Class::Usage, codes::USAGE, Body::new(format!("`{text}` is no glob: {}", error.kind())))
+        ServiceError::new(
+            ExitClass::Usage,
+            codes::USAGE,
+            Body::new(format!("`{text}` is no glob: {}", error.kind())),
+        )
     })?;
     let matcher = matcher.compile_matcher();
     let fixed: PathBuf =
         pattern.components().take_while(|part| !special(&part.as_os_str().to_string_lossy())).collect();
     let start = absolute(&environment.directory, &fixed);
-    let found = disk::walk(&start).map_err(|_| missing(&text))?;
+    let found = disk::walk(&start).map_err(|_| file_not_found(&text))?;
     let files: Vec<_> = found
         .into_iter()
         .filter(|one| {
@@ -238,9 +254,12 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named
         })
         .map(|one| (one.path, Named::Explicitly))
         .collect();
-    if files.is_empty() { Err(missing(&text)) } else { Ok(files) }
+    if files.is_empty() { Err(file_not_found(&text)) } else { Ok(files) }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Stop {
-    Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {}: {error}", path.display())))
+fn unreadable(path: &Path, error: &std::io::Error) -> ServiceError {
+    ServiceError::configuration(
+        codes::FILE_UNREADABLE,
+        Body::new(format!("cannot read {}: {error}", path.display())),
+    )
 }

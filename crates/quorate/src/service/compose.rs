@@ -24,21 +24,21 @@ use serde_json::{Map, json};
 use tokio::sync::Mutex;
 
 use super::environment::Environment;
-use super::follow::Followed;
+use super::follow::Projection;
 use super::playbook::catalogue::Catalogue;
-use super::playbook::change::{self, Happened};
-use super::playbook::library::Known;
+use super::playbook::change::{self, ChangeEvent};
+use super::playbook::library::KnownOperator;
 use super::playbook::superseding;
 use super::playbook::traits::ready;
-use super::redaction::InForce;
-use super::stop::Stop;
+use super::redaction::CurrentRedactor;
+use super::stop::ServiceError;
 
 /// What is recorded of compositions, as far as the stream was read.
-type Recorded = Arc<Mutex<Followed<Noted>>>;
+type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
 
 /// What a stream says of an agent's prompt.
 #[derive(Debug, Clone, Default)]
-struct Noted {
+struct PromptHistory {
     /// The last composition of it.
     last: Option<Map<String, Json>>,
     /// The playbooks that a pattern was seen to match an operator for, with that operator (B10).
@@ -59,9 +59,9 @@ pub struct Sources {
     operators: Arc<[String]>,
     /// As people do.
     slugs: Arc<str>,
-    redacted: InForce,
+    redactor: CurrentRedactor,
     /// What is recorded of it.
-    recorded: Recorded,
+    recorded: SharedPromptHistory,
 }
 
 impl Sources {
@@ -72,12 +72,12 @@ impl Sources {
         scope: &Scope,
         catalogue: &Catalogue,
         base: Base,
-        known: &[&Known],
+        known: &[&KnownOperator],
         report: &mut Report,
     ) -> Self {
         let mut candidates: BTreeMap<&str, Candidate> = BTreeMap::new();
         let mut matched = Vec::new();
-        for (book, known) in catalogue.bound(known) {
+        for (book, known) in catalogue.matching(known) {
             let slug = &book.playbook.slug;
             for (one, how) in known {
                 if how == Bound::Matched && book.playbook.status != Status::Archived {
@@ -113,9 +113,9 @@ impl Sources {
             matched: matched.into(),
             root: root.into(),
             scope: scope.clone(),
-            operators: known.iter().map(|one| one.named(scope)).collect(),
+            operators: known.iter().map(|one| one.overlay_name(scope)).collect(),
             slugs: slugs.join(", ").into(),
-            redacted: environment.redacted.clone(),
+            redactor: environment.redactor.clone(),
             recorded: Arc::default(),
         }
     }
@@ -131,18 +131,18 @@ impl Sources {
     }
 
     /// Of overlays of advisory runs those that are for it.
-    pub fn advice(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
+    pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
         holding.retain(|one| self.operators.contains(&one.operator));
         holding
     }
 
     /// The prompt at a time, with these overlays of advisory runs, without secrets.
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composed {
-        let advice: Vec<Overlay> = advice.iter().map(advised).collect();
+        let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
         // Without advice nothing is left to be held against anything.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &ready(traits), now_ms);
-        let redactor = self.redacted.redactor();
+        let redactor = self.redactor.redactor();
         let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
         for prompt in prompts.chain([&mut composed.woven.prompt]) {
             *prompt = redactor.redact(prompt).0;
@@ -162,7 +162,7 @@ impl Sources {
 
     /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
     /// there is nothing but the base.
-    pub fn events(&self, composed: &Composed) -> Option<(Vec<Happened>, Vec<ledger::Body>)> {
+    pub fn events(&self, composed: &Composed) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
         }
@@ -179,18 +179,18 @@ impl Sources {
             "operator": &*self.slugs, "sha256": sha256_hex(prompt.as_bytes()), "woven": used,
             "shadows": shadows(&composed.shadows),
         });
-        let mut events = vec![Happened::new(PlaybookEvent::Composed, &self.slugs, words, data)];
+        let mut events = vec![ChangeEvent::new(PlaybookEvent::Composed, &self.slugs, words, data)];
         for one in &composed.woven.skipped {
             let Why::Locked(touch) = &one.why else { continue };
             let words = format!("not woven for {}: {}", self.slugs, one.why);
-            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redacted.redactor().redact(&touch.excerpt).0});
-            events.push(Happened::new(PlaybookEvent::Skipped, &one.id, words, data));
+            let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redactor.redactor().redact(&touch.excerpt).0});
+            events.push(ChangeEvent::new(PlaybookEvent::Skipped, &one.id, words, data));
         }
         Some((events, bodies))
     }
 
     /// Whether there is a pattern that a playbook is for it by: what that matches first is recorded.
-    pub fn is_matched(&self) -> bool {
+    pub fn has_pattern_matches(&self) -> bool {
         !self.matched.is_empty()
     }
 
@@ -199,7 +199,7 @@ impl Sources {
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn note(&self, store: &Store, composed: &Composed, now_ms: i64) -> Result<(), Stop> {
+    pub async fn record(&self, store: &Store, composed: &Composed, now_ms: i64) -> Result<(), ServiceError> {
         let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
         let stream: Name = change::stream(&self.scope);
         let mut recorded = self.recorded.lock().await;
@@ -224,14 +224,14 @@ impl Sources {
             (events, bodies) = Default::default();
         }
         let new = self.matched.iter().filter(|one| !noted.matched.contains(one));
-        events.extend(
-            new.filter_map(|(slug, operator)| change::match_of(&self.root, &self.scope, slug, operator)),
-        );
+        events.extend(new.filter_map(|(slug, operator)| {
+            change::first_match_event(&self.root, &self.scope, slug, operator)
+        }));
         if events.is_empty() {
             return Ok(());
         }
-        let next = recorded.next();
-        change::note(store, (&self.root, &self.scope), now_ms, events, bodies, next).await
+        let next = recorded.next_n();
+        change::record_events(store, (&self.root, &self.scope), now_ms, events, bodies, next).await
     }
 }
 
@@ -245,7 +245,7 @@ pub fn shadows(shadows: &[Shadow]) -> Json {
 }
 
 /// The word of a status for people.
-pub fn resting(status: Status) -> Option<&'static str> {
+pub fn inactive_label(status: Status) -> Option<&'static str> {
     match status {
         Status::Active => None,
         Status::Shadow => Some("in shadow"),
@@ -257,7 +257,7 @@ fn body(text: &str) -> ledger::Body {
     ledger::Body { sha256: sha256_hex(text.as_bytes()), text: text.into() }
 }
 
-fn advised(one: &overlay::Overlay) -> Overlay {
+fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
     Overlay {
         id: one.overlay.clone(),
         origin: Origin::Advisory,

@@ -15,7 +15,7 @@ use quorate_manifest::workspace::{EntryKind, Error, Listed, Scope, Spot};
 
 /// How many tenants' folders are held open at once. A workspace may have more tenants than a process may have files
 /// open.
-const HELD: usize = 64;
+const MAX_OPEN_TENANTS: usize = 64;
 
 /// A workspace on the disk.
 ///
@@ -44,12 +44,12 @@ impl Confined {
     /// The folder of a scope.
     fn folder(&self, scope: &Scope) -> Result<Arc<Dir>, Error> {
         let Scope::Tenant(slug) = scope else { return Ok(Arc::clone(&self.root)) };
-        if let Some(held) = self.held().get(slug) {
+        if let Some(held) = self.lock_tenants().get(slug) {
             return Ok(Arc::clone(held));
         }
         let opened = Arc::new(self.open_tenant(slug, &scope.folder())?);
-        let mut held = self.held();
-        if held.len() >= HELD {
+        let mut held = self.lock_tenants();
+        if held.len() >= MAX_OPEN_TENANTS {
             held.clear();
         }
         held.insert(Arc::clone(slug), Arc::clone(&opened));
@@ -57,13 +57,13 @@ impl Confined {
     }
 
     fn open_tenant(&self, slug: &str, folder: &str) -> Result<Dir, Error> {
-        if !is_name(slug) {
+        if !is_single_component(slug) {
             return Err(Error::Outside);
         }
         self.root.open_dir_nofollow(folder).map_err(|failed| {
             // Systems differ in how they refuse a symlink that is not to be followed, so it is looked at.
             let link = self.root.symlink_metadata(folder).is_ok_and(|found| found.is_symlink());
-            if link { Error::Outside } else { meaning(failed) }
+            if link { Error::Outside } else { classify_open_error(failed) }
         })
     }
 
@@ -72,7 +72,7 @@ impl Confined {
     /// # Errors
     /// As [`Workspace::read`], but for [`Error::TooLarge`].
     pub fn read_up_to(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-        let file = open(&self.root, path).map_err(meaning)?;
+        let file = open(&self.root, path).map_err(classify_open_error)?;
         let kind = match file.metadata().map_err(Error::Unreadable)? {
             found if found.is_file() => None,
             found if found.is_dir() => Some(io::ErrorKind::IsADirectory.into()),
@@ -86,14 +86,14 @@ impl Confined {
         Ok(bytes)
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Dir>>> {
+    fn lock_tenants(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Dir>>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Workspace for Confined {
     fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
-        let file = open(&*self.folder(spot.scope())?, Path::new(path(spot))).map_err(meaning)?;
+        let file = open(&*self.folder(spot.scope())?, Path::new(path(spot))).map_err(classify_open_error)?;
         // Asked of what was opened, since the path may lead elsewhere by now.
         let metadata = file.metadata().map_err(Error::Unreadable)?;
         if metadata.is_dir() {
@@ -115,7 +115,7 @@ impl Workspace for Confined {
     fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {
         let folder = self.folder(spot.scope())?;
         let mut listed = Vec::new();
-        for entry in folder.read_dir(path(spot)).map_err(meaning)? {
+        for entry in folder.read_dir(path(spot)).map_err(classify_open_error)? {
             let entry = entry.map_err(Error::Unreadable)?;
             // No ref can name what is not UTF-8.
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -125,7 +125,7 @@ impl Workspace for Confined {
             } else if told.is_dir() {
                 EntryKind::Directory
             } else {
-                followed(&folder, &Path::new(path(spot)).join(&name))
+                resolved_kind(&folder, &Path::new(path(spot)).join(&name))
             };
             listed.push(Listed { name, kind });
         }
@@ -137,7 +137,7 @@ impl Workspace for Confined {
 /// systems whose directories tell no kinds.
 ///
 /// It is opened, as reading it would: asking a path for its kind follows a link that leads out and back in.
-fn followed(folder: &Dir, path: &Path) -> EntryKind {
+fn resolved_kind(folder: &Dir, path: &Path) -> EntryKind {
     match open(folder, path).and_then(|opened| opened.metadata()) {
         Ok(found) if found.is_file() => EntryKind::File,
         Ok(found) if found.is_dir() => EntryKind::Directory,
@@ -159,14 +159,14 @@ fn path(spot: &Spot) -> &str {
 }
 
 /// Whether a slug is the name of one entry, and nothing that leads further or elsewhere.
-fn is_name(slug: &str) -> bool {
+fn is_single_component(slug: &str) -> bool {
     let mut parts = Path::new(slug).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == slug)
 }
 
 /// What a failure to open means. Of the two refusals, the one for a path that leads out is made by cap-std and not by
 /// the system, so it has no system error number.
-fn meaning(failed: io::Error) -> Error {
+fn classify_open_error(failed: io::Error) -> Error {
     match failed.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::Missing,
         io::ErrorKind::PermissionDenied if failed.raw_os_error().is_none() => Error::Outside,

@@ -21,19 +21,19 @@ use quorate_protocol::{Json, Name, assembly};
 use serde_json::Map;
 
 use super::artifact::{self, Artifact, Subject};
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::environment::Environment;
 use super::host::Host;
 use super::ledger::gc;
 use super::producer::Producer;
-use super::resolve::{self, View};
-use super::signer::{self, Whose};
-use super::stop::{Class, Stop};
-use super::workspace::{self, Places, Workspace};
+use super::resolve::{self, Resolution};
+use super::signer::{self, KeySource};
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{self, PathOverrides, Workspace};
 use super::{overlays, replay, resume};
-use asked::Asked;
+use asked::Inputs;
 use report::Report;
-use sitting::Sitting;
+use sitting::RunSpec;
 
 /// What is to be convened, and how.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ pub struct Request {
     /// The workspace's root, where it is not to be found by itself.
     pub root: Option<PathBuf>,
     /// What it is asked for.
-    pub asked: Asked,
+    pub inputs: Inputs,
     /// How.
     pub options: Options,
 }
@@ -64,9 +64,9 @@ pub struct Options {
 }
 
 /// An assembly that can be convened: resolved, with what it is about.
-pub struct Called {
+pub struct ConveneInput {
     /// The assembly.
-    pub view: View,
+    pub resolution: Resolution,
     /// What it is asked for.
     pub request: assembly::Request,
     /// What it is about.
@@ -77,46 +77,48 @@ pub struct Called {
 ///
 /// # Errors
 /// When manifest, subject or configuration are unusable, or what is asked for does not fit the mode.
-pub fn call(
+pub fn prepare(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     request: &Request,
     host: &Host,
-) -> Result<(Called, Workspace), Stop> {
-    call_on(environment, places, request, host, |subject| artifact::read(subject, &environment.directory))
+) -> Result<(ConveneInput, Workspace), ServiceError> {
+    prepare_with(environment, places, request, host, |subject| {
+        artifact::read(subject, &environment.directory)
+    })
 }
 
 /// As [`call`], with another way to read what it is about.
 ///
 /// # Errors
 /// As [`call`], and what `read` refuses.
-pub fn call_on(
+pub fn prepare_with(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     request: &Request,
     host: &Host,
-    read: impl FnOnce(&Subject) -> Result<Artifact, Stop>,
-) -> Result<(Called, Workspace), Stop> {
+    read: impl FnOnce(&Subject) -> Result<Artifact, ServiceError>,
+) -> Result<(ConveneInput, Workspace), ServiceError> {
     let resolving = resolve::Request {
         path: request.path.clone(),
         root: request.root.clone(),
         ..resolve::Request::default()
     };
-    let mut view = resolve::resolve(environment, &resolving, host).map_err(unusable)?;
-    let (asks, subject) = request.asked.of(view.resolved.mode)?;
+    let mut view = resolve::resolve(environment, &resolving, host).map_err(refused_as_configuration)?;
+    let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
         let body = Body::new(format!("`{}` has no members: there is nobody to ask", view.resolved.name));
         let help = "list them under `members`, or convene a view that does";
-        return Err(Stop::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
+        return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
-    asked::of_known_class(&Setup::of(&view.resolved, asks.clone(), Around::default()))?;
+    asked::ensure_known_class(&Setup::of(&view.resolved, asks.clone(), Around::default()))?;
     let subject = read(&subject)?;
-    asked::readable(&asks, &subject)?;
-    let start = resolve::path_of(&view.root, view.resolved.chain.leaf());
+    asked::ensure_conversation(&asks, &subject)?;
+    let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;
     workspace.report.absorb(std::mem::take(&mut view.report));
-    Ok((Called { view, request: asks, subject }, workspace))
+    Ok((ConveneInput { resolution: view, request: asks, subject }, workspace))
 }
 
 /// Convenes at an opened desk.
@@ -124,29 +126,29 @@ pub fn call_on(
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
 pub async fn convene(
-    desk: &Desk,
-    called: &Called,
-    sitting: &Sitting,
+    desk: &LedgerSession,
+    called: &ConveneInput,
+    sitting: &RunSpec,
     observer: Arc<dyn Observer>,
-) -> Result<Report, Stop> {
-    let run = sitting.hold(desk, called, observer).await?;
-    shown_at_end(desk, &run).await
+) -> Result<Report, ServiceError> {
+    let run = sitting.run(desk, called, observer).await?;
+    final_report(desk, &run).await
 }
 
 /// The report of a run that was just held, which has its answers even where they are not kept.
-async fn shown_at_end(desk: &Desk, run: &Name) -> Result<Report, Stop> {
-    let report = report::of(desk, &desk.history_left(run).await?).await;
+async fn final_report(desk: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
+    let report = report::load(desk, &desk.partial_history(run).await?).await;
     gc::after_run(desk, run).await?;
     report
 }
 
 /// Whether a run is an assembly's.
 pub fn is_assembly(history: &History) -> bool {
-    opens_assembly(&history.opened)
+    is_assembly_opening(&history.opened)
 }
 
 /// Whether a run that was opened so is an assembly's.
-pub fn opens_assembly(opened: &Map<String, Json>) -> bool {
+pub fn is_assembly_opening(opened: &Map<String, Json>) -> bool {
     let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.word()))
 }
@@ -156,22 +158,22 @@ pub fn opens_assembly(opened: &Map<String, Json>) -> bool {
 /// # Errors
 /// When the run has come to something, is not as it was, or the ledger fails.
 pub async fn resume(
-    desk: &Desk,
+    desk: &LedgerSession,
     run: &Name,
     options: &Options,
     host: &Host,
     observer: Arc<dyn Observer>,
-) -> Result<Report, Stop> {
-    let held = desk.hold(run).await?;
-    let mut history = desk.history_left(run).await?;
+) -> Result<Report, ServiceError> {
+    let held = desk.acquire_run(run).await?;
+    let mut history = desk.partial_history(run).await?;
     let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
     if let Some(verdict) = verdict.filter(|verdict| *verdict != "incomplete") {
         let body = Body::new(format!("run {run} has come to {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
-        return Err(Stop::configuration(codes::RUN_DECIDED, body));
+        return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
     history.whole()?;
-    let called = recall(desk, &history, host)?;
+    let called = reload_input(desk, &history, host)?;
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
     let options = Options {
         executor: options.executor.clone().or(text("executor")),
@@ -179,54 +181,58 @@ pub async fn resume(
         max_calls: options.max_calls.or(resume::max_calls(&history)),
         ..options.clone()
     };
-    let sitting = Sitting::new(&desk.environment, &desk.workspace, &called, &options, host)?;
-    resume::unchanged(run, &sitting.fingerprint(&called.subject.sha256), &resume::recorded(&history))?;
+    let sitting = RunSpec::new(&desk.environment, &desk.workspace, &called, &options, host)?;
+    resume::ensure_unchanged(
+        run,
+        &sitting.fingerprint(&called.subject.sha256),
+        &resume::recorded_fingerprint(&history),
+    )?;
     let admitted = sitting.admit(&desk.environment)?;
-    let resolved = &called.view.resolved;
-    signer::checkable(resolved)?;
-    if !desk.sign_again(&mut history, Whose::Resolved(resolved.policies.keys())).await? {
+    let resolved = &called.resolution.resolved;
+    signer::ensure_no_approvals(resolved)?;
+    if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.keys())).await? {
         return Err(Error::Moved { run: run.clone() }.into());
     }
-    let inputs = desk.inputs(&history).await?;
+    let inputs = desk.load_inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {
         Some(_) => history.reopen(inputs.clone(), &mut sitting.protocol()?),
         None => Vec::new(),
     };
-    let convening = sitting.convening(desk, run.clone(), seed, admitted, observer)?;
+    let convening = sitting.run_config(desk, run.clone(), seed, admitted, observer)?;
     convening.resume(&history, inputs, superseded).await?;
-    desk.conclude(run).await?;
+    desk.finalize(run).await?;
     drop(held);
-    shown_at_end(desk, run).await
+    final_report(desk, run).await
 }
 
 /// What a run was called with, as it is now.
-fn recall(desk: &Desk, history: &History, host: &Host) -> Result<Called, Stop> {
+fn reload_input(desk: &LedgerSession, history: &History, host: &Host) -> Result<ConveneInput, ServiceError> {
     let path = |key: &str| history.opened.get(key).and_then(Json::as_str).map(PathBuf::from);
-    let setup = overlays::setup(history).ok_or_else(|| replay::unknown(history))?;
+    let setup = overlays::setup(history).ok_or_else(|| replay::unknown_version(history))?;
     let resolving = resolve::Request {
         path: path("manifest").unwrap_or_default(),
         root: path("root"),
         ..resolve::Request::default()
     };
-    let view = resolve::resolve(&desk.environment, &resolving, host).map_err(unusable)?;
+    let view = resolve::resolve(&desk.environment, &resolving, host).map_err(refused_as_configuration)?;
     let subject = match path("artifact_path") {
         Some(path) => artifact::read(&Subject::File(path), &desk.environment.directory)?,
         // Standard input is gone; the ledger's copy is what there is.
         None => Artifact {
-            shown: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
+            display_name: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
             path: None,
             text: "".into(),
-            sha256: resume::input_of(history),
+            sha256: resume::recorded_input(history),
         },
     };
-    Ok(Called { view, request: setup.request, subject })
+    Ok(ConveneInput { resolution: view, request: setup.request, subject })
 }
 
 /// Of a convening, 1 is the verdict fail: a manifest that is refused is unusable input.
-fn unusable(stop: Stop) -> Stop {
+fn refused_as_configuration(stop: ServiceError) -> ServiceError {
     match stop.class {
-        Class::Refused => Stop { class: Class::Configuration, ..stop },
+        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..stop },
         _ => stop,
     }
 }

@@ -24,16 +24,16 @@ use super::keys::Keys;
 use super::ledger::{checkpoint, gc};
 use super::overlays;
 use super::reach;
-use super::signer::{Signer, Whose};
-use super::stop::{Stop, chain};
-use super::workspace::{self, Places, Workspace, shown, shown_ledger};
-use own::Own;
+use super::signer::{KeySource, Signer};
+use super::stop::{ServiceError, error_chain};
+use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
+use own::WorkspaceResources;
 
 /// Names the run that was opened last, wherever a run is named.
 pub const LATEST: &str = "latest";
 
 /// An opened ledger and log.
-pub struct Desk {
+pub struct LedgerSession {
     /// The surroundings.
     pub environment: Environment,
     /// The configuration.
@@ -45,23 +45,28 @@ pub struct Desk {
     signers: Mutex<BTreeMap<Name, Signer>>,
 }
 
-impl Desk {
+impl LedgerSession {
     /// Opens the desk for work that will be logged: what could not be logged later is refused before anything is made.
     ///
     /// # Errors
     /// When the ledger cannot be opened, or the log cannot be appended to.
-    pub async fn open_to_work(environment: Environment, workspace: Workspace) -> Result<Desk, Stop> {
+    pub async fn open_for_writing(
+        environment: Environment,
+        workspace: Workspace,
+    ) -> Result<LedgerSession, ServiceError> {
         // Where both are to be made in one place, the ledger says what is wrong with it.
         let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
         let can = if apart { council_log::append::can_append(&workspace.log) } else { Ok(()) };
         can.map_err(|error| {
-            let body =
-                Body::new(format!("cannot append to {}: {error}", shown(&environment, &workspace.log)));
+            let body = Body::new(format!(
+                "cannot append to {}: {error}",
+                display_path(&environment, &workspace.log)
+            ));
             let help = "make it writable, or set `logging.log_path` in council.yaml";
-            Stop::configuration(codes::LOG_UNWRITABLE, body.help(help))
+            ServiceError::configuration(codes::LOG_UNWRITABLE, body.help(help))
         })?;
-        let desk = Desk::open(environment, workspace).await?;
-        desk.may_write()?;
+        let desk = LedgerSession::open(environment, workspace).await?;
+        desk.ensure_writable()?;
         Ok(desk)
     }
 
@@ -69,18 +74,18 @@ impl Desk {
     ///
     /// # Errors
     /// When it is only read.
-    pub fn may_write(&self) -> Result<(), Stop> {
-        let ledger = || shown_ledger(&self.environment, self.store.address());
-        self.store.closed_to_writers().map_or(Ok(()), |why| Err(Stop::closed(&ledger(), why)))
+    pub fn ensure_writable(&self) -> Result<(), ServiceError> {
+        let ledger = || display_ledger(&self.environment, self.store.address());
+        self.store.closed_to_writers().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
     /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
     ///
     /// # Errors
     /// When the ledger cannot be opened.
-    pub async fn open(environment: Environment, workspace: Workspace) -> Result<Desk, Stop> {
-        let own = Own::of(&environment, &workspace);
-        Box::pin(Desk::open_with(environment, own, workspace)).await
+    pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+        let own = WorkspaceResources::of(&environment, &workspace);
+        Box::pin(LedgerSession::open_with(environment, own, workspace)).await
     }
 
     /// As [`Desk::open`], with the configuration of another workspace; ledger, keys, log and witness are those of `own`.
@@ -89,18 +94,18 @@ impl Desk {
     /// As [`Desk::open`].
     pub async fn open_with(
         environment: Environment,
-        own: Own,
+        own: WorkspaceResources,
         configuration: Workspace,
-    ) -> Result<Desk, Stop> {
-        let mut workspace = own.with(configuration);
-        reach::keep_from_members(&workspace);
+    ) -> Result<LedgerSession, ServiceError> {
+        let mut workspace = own.apply_to(configuration);
+        reach::deny_to_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
-                shown_ledger(&environment, &workspace.ledger),
-                shown(&environment, &piece.path)
+                display_ledger(&environment, &workspace.ledger),
+                display_path(&environment, &piece.path)
             ));
             report.warn(
                 codes::LEDGER_SET_ASIDE,
@@ -108,14 +113,14 @@ impl Desk {
             );
         }
         if let Some(why) = opened.store.closed_to_writers() {
-            let ledger = shown_ledger(&environment, &workspace.ledger);
+            let ledger = display_ledger(&environment, &workspace.ledger);
             report.warn(
                 codes::LEDGER_READ_ONLY,
                 Body::new(format!("nothing is written to the ledger {ledger}: {why}"))
                     .help("what it holds can be shown, verified and exported"),
             );
         }
-        let desk = Desk {
+        let desk = LedgerSession {
             keys: own.keys,
             environment,
             workspace,
@@ -124,7 +129,7 @@ impl Desk {
             signers: Mutex::default(),
         };
         let keys = desk.keys.clone();
-        desk.store.judge_by(move || keys.outside().map_err(|stop| stop.first()));
+        desk.store.judge_by(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
         if desk.store.closed_to_writers().is_none() {
             // What cannot be removed now is removed by the next process that writes a key.
             let _ = desk.keys().directory().tidy();
@@ -152,8 +157,8 @@ impl Desk {
     ///
     /// # Errors
     /// When another process has it.
-    pub async fn hold(&self, run: &Name) -> Result<Held, Stop> {
-        self.may_write()?;
+    pub async fn acquire_run(&self, run: &Name) -> Result<Held, ServiceError> {
+        self.ensure_writable()?;
         let body = match self.store.take(run).await? {
             Taken::Ours(held) => return Ok(held),
             Taken::Here => Body::new(format!("run {run} is being worked on by another process"))
@@ -166,17 +171,17 @@ impl Desk {
                 .help("it says so again before that while it lives; if it is dead, resume the run after that")
             }
         };
-        Err(Stop::configuration(codes::RUN_MOVED, body))
+        Err(ServiceError::configuration(codes::RUN_MOVED, body))
     }
 
     /// Brings the log's index up to date.
     ///
     /// # Errors
     /// When log or ledger cannot be read.
-    pub async fn index(&self) -> Result<Indexed, Stop> {
+    pub async fn sync_log_index(&self) -> Result<Indexed, ServiceError> {
         let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
         if indexed.newly_corrupt > 0 {
-            let log = shown(&self.environment, &self.workspace.log);
+            let log = display_path(&self.environment, &self.workspace.log);
             let body = Body::new(format!(
                 "{} lines of {log} cannot be read and are passed over",
                 indexed.newly_corrupt
@@ -190,7 +195,7 @@ impl Desk {
     ///
     /// # Errors
     /// When there is none, or several.
-    pub async fn find(&self, prefix: &str) -> Result<Run, Stop> {
+    pub async fn find_run(&self, prefix: &str) -> Result<Run, ServiceError> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
         {
@@ -201,16 +206,16 @@ impl Desk {
             Found::Several(some) => {
                 let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
                 let body = Body::new(format!("`{prefix}` begins the ids of several runs: {some}, …"));
-                Err(Stop::new(
-                    super::stop::Class::NotFound,
+                Err(ServiceError::new(
+                    super::stop::ExitClass::NotFound,
                     codes::RUN_AMBIGUOUS,
                     body.help("give more characters"),
                 ))
             }
             Found::None => {
-                let ledger = shown_ledger(&self.environment, self.store.address());
+                let ledger = display_ledger(&self.environment, self.store.address());
                 let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
-                Err(Stop::not_found(
+                Err(ServiceError::not_found(
                     codes::RUN_UNKNOWN,
                     body.help("`quorate runs` lists what it has; `--ledger` names another"),
                 ))
@@ -222,7 +227,7 @@ impl Desk {
     ///
     /// # Errors
     /// When they are not there, not whole, or corrupt.
-    pub async fn history(&self, run: &Name) -> Result<History, Stop> {
+    pub async fn history(&self, run: &Name) -> Result<History, ServiceError> {
         Ok(History::of(run, self.store.records(run).await?)?)
     }
 
@@ -230,7 +235,7 @@ impl Desk {
     ///
     /// # Errors
     /// When they are not there, or corrupt.
-    pub async fn history_left(&self, run: &Name) -> Result<History, Stop> {
+    pub async fn partial_history(&self, run: &Name) -> Result<History, ServiceError> {
         Ok(History::of_what_is_left(run, self.store.records(run).await?)?)
     }
 
@@ -238,12 +243,12 @@ impl Desk {
     ///
     /// # Errors
     /// `quorate:body_evicted` where one is not kept any more.
-    pub async fn inputs(&self, history: &History) -> Result<Vec<Part>, Stop> {
+    pub async fn load_inputs(&self, history: &History) -> Result<Vec<Part>, ServiceError> {
         let mut inputs = Vec::new();
         for (kind, name, sha256) in history.inputs() {
             let Some(text) = self.store.body(&sha256).await? else {
                 let body = Body::new(format!("the artifact of run {} is not kept any more", history.run));
-                return Err(Stop::configuration(codes::BODY_EVICTED, body));
+                return Err(ServiceError::configuration(codes::BODY_EVICTED, body));
             };
             inputs.push(Part::new(kind, name, text));
         }
@@ -254,27 +259,27 @@ impl Desk {
     ///
     /// # Errors
     /// As [`Desk::history`].
-    pub async fn report(&self, run: &Name) -> Result<super::report::Report, Stop> {
-        self.report_of(&self.history_left(run).await?).await
+    pub async fn report(&self, run: &Name) -> Result<super::report::Report, ServiceError> {
+        self.report_from(&self.partial_history(run).await?).await
     }
 
     /// The report of a review whose records were read.
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn report_of(&self, history: &History) -> Result<super::report::Report, Stop> {
+    pub async fn report_from(&self, history: &History) -> Result<super::report::Report, ServiceError> {
         let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
         let text = match artifact {
             Some((.., sha256)) => self.store.body(&sha256).await?,
             None => None,
         };
         let mut report = super::report::Report::of(history, text);
-        let near = |path: String| shown(&self.environment, Path::new(&path));
+        let near = |path: String| display_path(&self.environment, Path::new(&path));
         report.council = report.council.map(near);
         let ledger = self.store.address();
-        report.kept = Some(super::report::Kept {
+        report.ledger = Some(super::report::LedgerLocation {
             ledger: ledger.to_string(),
-            shown: shown_ledger(&self.environment, ledger),
+            shown: display_ledger(&self.environment, ledger),
             flag: self.ledger_flag(),
         });
         if report.verdict == Some(Verdict::Incomplete) && history.erased.records == 0 {
@@ -294,22 +299,22 @@ impl Desk {
     /// What a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
     pub fn ledger_flag(&self) -> String {
         let environment = &self.environment;
-        let here = workspace::load(environment, &Places::default(), &environment.directory);
+        let here = workspace::load(environment, &PathOverrides::default(), &environment.directory);
         // Reading that configuration has put its redaction in force; what is shown is this one's.
-        environment.redacted.set(self.workspace.redaction.redactor.clone());
+        environment.redactor.set(self.workspace.redaction.redactor.clone());
         match here.is_ok_and(|here| here.ledger == self.workspace.ledger) {
             true => String::new(),
-            false => format!(" --ledger {}", shown_ledger(environment, &self.workspace.ledger)),
+            false => format!(" --ledger {}", display_ledger(environment, &self.workspace.ledger)),
         }
     }
 
     /// Seals the ledger. What is wrong with that is said; nothing that was recorded depends on it.
     pub async fn seal(&self) {
-        self.absorb(Box::pin(checkpoint::checkpoint_or_say(self)).await);
+        self.absorb(Box::pin(checkpoint::checkpoint_or_warn(self)).await);
     }
 
     /// The command was interrupted: from now on no wait for the ledger takes long.
-    pub fn hurry(&self) {
+    pub fn interrupt(&self) {
         self.store.hurry();
     }
 
@@ -317,33 +322,33 @@ impl Desk {
     /// interrupted and the ledger takes too long: then the next one seals it.
     pub async fn close(self) {
         if self.store.has_appended() {
-            checkpoint::in_time(&self.store, Box::pin(self.seal())).await;
+            checkpoint::within_deadline(&self.store, Box::pin(self.seal())).await;
         }
         if let Some(store) = Arc::into_inner(self.store) {
-            Box::pin(checkpoint::close_in_time(store)).await;
+            Box::pin(checkpoint::close_within_deadline(store)).await;
         }
     }
 
     /// Closes the ledger, and gives what is the workspace's own to who opens it again with another configuration.
-    pub async fn close_and_keep(self) -> Own {
-        let own = Own::of(&self.environment, &self.workspace);
+    pub async fn close_into_resources(self) -> WorkspaceResources {
+        let own = WorkspaceResources::of(&self.environment, &self.workspace);
         self.close().await;
         own
     }
 
-    async fn reconcile(&self) -> Result<(), Stop> {
+    async fn reconcile(&self) -> Result<(), ServiceError> {
         let unended = self.store.unended().await?;
         let driven = match unended.is_empty() {
             true => BTreeSet::new(),
             false => self.store.driven_elsewhere().await?,
         };
         for run in unended {
-            if driven.contains(&run.run) || self.is_anothers(&run) {
+            if driven.contains(&run.run) || self.belongs_to_another_log(&run) {
                 continue;
             }
             // One run whose records do not fit keeps nobody from the others.
             let concluded = async {
-                self.conclude(&run.run).await?;
+                self.finalize(&run.run).await?;
                 gc::after_run(self, &run.run).await
             };
             if let Err(stop) = concluded.await {
@@ -361,9 +366,9 @@ impl Desk {
 
     /// Whether a run's line belongs to a log of another workspace, which this one leaves alone. A file's log that is not where
     /// it was went along with the ledger.
-    fn is_anothers(&self, run: &Run) -> bool {
+    fn belongs_to_another_log(&self, run: &Run) -> bool {
         let log = Path::new(&run.log_path);
-        !run.log_path.is_empty() && !self.has_log(log) && (self.store.is_shared() || log.exists())
+        !run.log_path.is_empty() && !self.owns_log(log) && (self.store.is_shared() || log.exists())
     }
 
     /// Does what follows from an outcome: the log line, then the record that all is done. Doing it again does
@@ -371,32 +376,32 @@ impl Desk {
     ///
     /// # Errors
     /// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
-    pub async fn conclude(&self, run: &Name) -> Result<(), Stop> {
-        let mut history = self.history_left(run).await?;
+    pub async fn finalize(&self, run: &Name) -> Result<(), ServiceError> {
+        let mut history = self.partial_history(run).await?;
         if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
             return Ok(());
         }
-        if !self.sign_again(&mut history, Whose::Recorded).await? {
+        if !self.resume_signing(&mut history, KeySource::Recorded).await? {
             // Whoever was faster concludes it.
             return Ok(());
         }
         let is_assembly = convene::is_assembly(&history);
         if is_assembly {
-            overlays::add(self, &history).await?;
-        } else if !self.log_what_is_new(&history).await {
+            overlays::add_from_run(self, &history).await?;
+        } else if !self.append_pending_lines(&history).await {
             // The lines follow at the next start.
             return Ok(());
         }
         let logged = !is_assembly;
-        match gc::keeps_no_answers(&history) {
+        match gc::drops_answers_at_end(&history) {
             // They go when it ends, and whoever convened it is to see them before: see [`gc::after_run`].
             true => Ok(()),
-            false => self.end(&history, logged).await,
+            false => self.record_run_ended(&history, logged).await,
         }
     }
 
     /// Records that all that follows from a run's outcome is done.
-    pub(super) async fn end(&self, history: &History, logged: bool) -> Result<(), Stop> {
+    pub(super) async fn record_run_ended(&self, history: &History, logged: bool) -> Result<(), ServiceError> {
         let mut data = Map::from_iter([("logged".to_owned(), json!(logged))]);
         let elsewhere = self.logged_elsewhere(history).filter(|_| logged);
         data.extend(elsewhere.map(|log| ("log_path".to_owned(), log)));
@@ -412,13 +417,13 @@ impl Desk {
 
     /// Appends the lines of a review that are not known to stand in the log: of its verdict, and of what people decided
     /// since. `false` when that failed, which is said.
-    async fn log_what_is_new(&self, history: &History) -> bool {
-        if history.ended.is_none() && !self.log_review(history).await {
+    async fn append_pending_lines(&self, history: &History) -> bool {
+        if history.ended.is_none() && !self.append_review_line(history).await {
             return false;
         }
         let (_, decisions) = history.overrides.split_at(history.overrides.len() - history.unlogged);
         for (at_ms, decision) in decisions {
-            if !self.log(history, view::override_line(history, *at_ms, decision)).await {
+            if !self.append_line(history, view::override_line(history, *at_ms, decision)).await {
                 return false;
             }
         }
@@ -426,7 +431,7 @@ impl Desk {
     }
 
     /// Appends the log line of a review that came to a verdict.
-    async fn log_review(&self, history: &History) -> bool {
+    async fn append_review_line(&self, history: &History) -> bool {
         let incomplete =
             history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
         let line = match (history.reopened, incomplete) {
@@ -436,14 +441,14 @@ impl Desk {
             (false, _) => view::review(history, Event::Verdict),
         };
         match line {
-            Some(line) => self.log(history, line).await,
+            Some(line) => self.append_line(history, line).await,
             None => true,
         }
     }
 
     /// Appends a line to the run's log; `false` when that failed, which is said.
-    async fn log(&self, history: &History, line: Json) -> bool {
-        let (path, since) = self.log_of(history);
+    async fn append_line(&self, history: &History, line: Json) -> bool {
+        let (path, since) = self.log_target(history);
         let dir = self.store.dir().to_owned();
         let appended = {
             let path = path.clone();
@@ -455,15 +460,15 @@ impl Desk {
         match appended.map_err(std::io::Error::other).and_then(|appended| appended) {
             Ok(appended) => {
                 if let Some(piece) = appended.set_aside {
-                    self.torn(&path, &piece);
+                    self.warn_torn_line(&path, &piece);
                 }
                 true
             }
             Err(error) => {
                 let body = Body::new(format!(
                     "cannot append to {}: {}",
-                    shown(&self.environment, &path),
-                    chain(&error)
+                    display_path(&self.environment, &path),
+                    error_chain(&error)
                 ));
                 self.warn(
                     codes::LOG_BEHIND,
@@ -474,8 +479,9 @@ impl Desk {
         }
     }
 
-    fn torn(&self, log: &Path, piece: &aside::Piece) {
-        let (log, piece) = (shown(&self.environment, log), shown(&self.environment, &piece.path));
+    fn warn_torn_line(&self, log: &Path, piece: &aside::Piece) {
+        let (log, piece) =
+            (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
         self.warn(
             codes::LOG_TORN,
             Body::new(format!("the last line of {log} was torn and was set aside as {piece}")),

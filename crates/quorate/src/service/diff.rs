@@ -5,13 +5,13 @@ use std::time::Duration;
 use similar::TextDiff;
 
 /// How many lines of a diff are shown.
-const LINES: usize = 300;
+const MAX_SHOWN_LINES: usize = 300;
 
 /// How long a diff may be sought; after that it is a longer one than need be.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many bytes a text may have that is compared line by line.
-const BYTES: usize = 1 << 20;
+const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// The way from one content of a file to another; nothing is a file that is not there. Empty where they are the same.
 pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
@@ -27,7 +27,7 @@ pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
         let bytes = bytes.unwrap_or_default();
         std::str::from_utf8(bytes)
             .ok()
-            .filter(|text| text.len() <= BYTES && !text.contains('\0'))
+            .filter(|text| text.len() <= MAX_DIFF_BYTES && !text.contains('\0'))
             .map(str::to_owned)
     };
     let (Some(old_text), Some(new_text)) = (text(old), text(new)) else {
@@ -42,18 +42,18 @@ pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
             size(new)
         );
     };
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(&old_text, &new_text);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(&old_text, &new_text);
     let shown = diff.unified_diff().context_radius(3).header(&heads.0, &heads.1).to_string();
     // An empty file has no lines that could differ.
     if shown.is_empty() {
         return format!("--- {}\n+++ {}\n", heads.0, heads.1);
     }
     let all = shown.lines().count();
-    if all <= LINES {
+    if all <= MAX_SHOWN_LINES {
         return shown;
     }
-    let head: String = shown.lines().take(LINES).flat_map(|line| [line, "\n"]).collect();
-    format!("{head}and {} more lines\n", all - LINES)
+    let head: String = shown.lines().take(MAX_SHOWN_LINES).flat_map(|line| [line, "\n"]).collect();
+    format!("{head}and {} more lines\n", all - MAX_SHOWN_LINES)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub fn canonical(path: &Path) -> Option<PathBuf> {
 }
 
 /// How many links of a path that is not there yet are followed.
-const LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// An absolute path without links and `..`, also where it is not there yet: writing would make the directories that are
 /// missing, and follow a link that leads nowhere yet.
@@ -48,7 +48,7 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
         }
         there
     }
-    canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { LINKS }))
+    canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
 /// The links in a directory; none where it cannot be read.
@@ -62,7 +62,7 @@ pub fn links_in(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether every user can write to a file or a directory.
-pub fn others_write(path: &Path) -> bool {
+pub fn is_world_writable(path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
@@ -94,7 +94,7 @@ pub fn owner(path: &Path) -> Option<u32> {
 ///
 /// # Errors
 /// When the directory or the lock cannot be had.
-pub fn lock_beside(path: &Path) -> std::io::Result<std::fs::File> {
+pub fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
     let directory = path.parent().unwrap_or(Path::new("."));
     private_directory(directory)?;
     let lock = std::fs::OpenOptions::new()
@@ -123,7 +123,7 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 /// # Errors
 /// When it cannot be written.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
-pub fn put_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     // A temporary file is for its owner alone.
     let mut new = tempfile::NamedTempFile::new_in(directory)?;
@@ -135,24 +135,24 @@ pub fn put_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// At most `limit + 1` bytes of a file, so that the caller sees that it is too large.
 /// The longest file that is read whole where nothing else bounds it.
-const LONGEST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// All bytes of a regular file.
 ///
 /// # Errors
 /// When it cannot be read, is something else, such as a pipe, or is too large.
 pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let bytes = taken(open(path)?, LONGEST)?;
-    match bytes.len() as u64 > LONGEST {
+    let bytes = read_limited(open(path)?, MAX_BYTES)?;
+    match bytes.len() as u64 > MAX_BYTES {
         true => Err(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
-            format!("it is larger than {} MiB", LONGEST >> 20),
+            format!("it is larger than {} MiB", MAX_BYTES >> 20),
         )),
         false => Ok(bytes),
     }
 }
 
-fn taken(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
+fn read_limited(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -166,7 +166,7 @@ fn taken(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
 #[expect(clippy::disallowed_methods, reason = "this module reads files")]
 pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     let handed = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == "/dev/stdin";
-    taken(if handed { std::fs::File::open(path)? } else { open(path)? }, limit)
+    read_limited(if handed { std::fs::File::open(path)? } else { open(path)? }, limit)
 }
 
 /// Opens a file for reading.
@@ -191,7 +191,7 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(dir)?;
     }
     let mut file = std::fs::File::create_new(path)?;
-    std::io::Write::write_all(&mut file, text.as_bytes())
+    std::io::Write::write_all(&mut file, read_text.as_bytes())
 }
 
 /// Puts new bytes in a file's place, all at once: whoever reads it sees the old or the new. Its permissions stay, and a
@@ -210,7 +210,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
     /// What it holds.
-    There(String),
+    Present(String),
     /// There is none.
     Missing,
 }
@@ -219,10 +219,10 @@ pub enum Text {
 ///
 /// # Errors
 /// When it cannot be read, or is not UTF-8.
-pub fn text(path: &Path) -> std::io::Result<Text> {
+pub fn read_text(path: &Path) -> std::io::Result<Text> {
     let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     match read(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
-        Ok(text) => Ok(Text::There(text)),
+        Ok(text) => Ok(Text::Present(read_text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
         Err(error) => Err(error),
     }
@@ -232,7 +232,7 @@ pub fn text(path: &Path) -> std::io::Result<Text> {
 ///
 /// # Errors
 /// Why not.
-pub fn can_put_below(folder: &Path, path: &Path) -> std::io::Result<()> {
+pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     let there = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
     if !std::fs::canonicalize(there)?.starts_with(std::fs::canonicalize(folder)?) {
         return Err(std::io::Error::new(
@@ -257,8 +257,8 @@ pub fn can_put_below(folder: &Path, path: &Path) -> std::io::Result<()> {
 /// # Errors
 /// When it cannot be written, or would lie elsewhere.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
-pub fn put_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    can_put_below(folder, path)?;
+pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    can_write_below(folder, path)?;
     let dir = path.parent().unwrap_or(folder);
     std::fs::create_dir_all(dir)?;
     let dir = std::fs::canonicalize(dir)?;
@@ -270,7 +270,7 @@ pub fn put_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()
     }
     let file = dir.join(path.file_name().unwrap_or_default());
     let permissions = std::fs::symlink_metadata(&file).ok().map(|there| there.permissions());
-    put(&dir, &file, bytes, permissions)
+    write_atomically(&dir, &file, bytes, permissions)
 }
 
 /// Appends bytes to a file below a folder, to stay; one that is not there is made.
@@ -279,7 +279,7 @@ pub fn put_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()
 /// As [`put_below`].
 pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if !path.exists() {
-        return put_below(folder, path, bytes);
+        return write_below(folder, path, bytes);
     }
     let file = std::fs::canonicalize(path)?;
     if !file.starts_with(std::fs::canonicalize(folder)?) {
@@ -300,16 +300,16 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => replace(path, bytes),
         Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file")),
-        Err(_) => put(path.parent().unwrap_or(Path::new(".")), path, bytes, None),
+        Err(_) => write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, None),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
-fn put(
+fn write_atomically(
     dir: &Path,
     file: &Path,
     bytes: &[u8],
@@ -353,11 +353,11 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
 
 /// A file found by walking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FileEntry {
     /// Where it is.
     pub path: PathBuf,
     /// When it was last changed, in milliseconds since the Unix epoch.
-    pub changed_ms: i64,
+    pub modified_ms: i64,
 }
 
 /// All regular files at or below a path, sorted, hidden directories passed over; links are followed for files and
@@ -365,45 +365,45 @@ pub struct Found {
 ///
 /// # Errors
 /// When the path itself is not there or cannot be read. What cannot be read below it is passed over.
-pub fn walk(path: &Path) -> std::io::Result<Vec<Found>> {
-    walk_to(path, usize::MAX)
+pub fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
+    walk_to_depth(path, usize::MAX)
 }
 
 /// As [`walk`], down to a depth: 1 is what lies in the directory itself.
 ///
 /// # Errors
 /// As [`walk`].
-pub fn walk_to(path: &Path, depth: usize) -> std::io::Result<Vec<Found>> {
+pub fn walk_to_depth(path: &Path, depth: usize) -> std::io::Result<Vec<FileEntry>> {
     let mut found = Vec::new();
     let metadata = std::fs::metadata(path)?;
     if metadata.is_file() {
-        found.push(Found { path: path.to_owned(), changed_ms: changed_ms(&metadata) });
+        found.push(FileEntry { path: path.to_owned(), modified_ms: modified_mss(&metadata) });
     } else {
-        below(path, depth, &mut found)?;
+        walk_below(path, depth, &mut found)?;
         found.sort_by(|a, b| a.path.cmp(&b.path));
     }
     Ok(found)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module reads directories")]
-fn below(dir: &Path, depth: usize, found: &mut Vec<Found>) -> std::io::Result<()> {
+fn walk_below(dir: &Path, depth: usize, found: &mut Vec<FileEntry>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)?.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
             if depth > 1 && !name.to_string_lossy().starts_with('.') {
-                let _ = below(&path, depth - 1, found);
+                let _ = walk_below(&path, depth - 1, found);
             }
         } else if let Ok(metadata) = std::fs::metadata(&path)
             && metadata.is_file()
         {
-            found.push(Found { changed_ms: changed_ms(&metadata), path });
+            found.push(FileEntry { modified_ms: modified_mss(&metadata), path });
         }
     }
     Ok(())
 }
 
-fn changed_ms(metadata: &std::fs::Metadata) -> i64 {
+fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
     let since = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

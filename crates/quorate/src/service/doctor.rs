@@ -10,14 +10,14 @@ use quorate_ledger::stats::Stats;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::environment::Environment;
-use super::executor::{self, By, Chosen};
+use super::executor::{self, SelectedBy, SelectedExecutor};
 use super::ledger::stats;
 use super::sitting::Options;
-use super::stop::Stop;
-use super::trust::Admitted;
-use super::workspace::{self, Places, Workspace, shown, shown_ledger};
+use super::stop::ServiceError;
+use super::trust::Permit;
+use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
 use super::{reach, runs};
 
 /// One thing that was looked at.
@@ -26,20 +26,20 @@ pub struct Check {
     /// What.
     pub name: String,
     /// How it is.
-    pub state: State,
+    pub status: Status,
     /// In one line.
     pub detail: String,
 }
 
 /// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Status {
     /// As it should be.
-    Good,
+    Passed,
     /// It works, and somebody should know something.
-    Noted,
+    Warning,
     /// It does not work.
-    Bad,
+    Failed,
 }
 
 /// Looks at everything. `timeout` is each executor's deadline.
@@ -48,67 +48,69 @@ pub enum State {
 /// When the configuration is refused; everything else is a check.
 pub async fn doctor(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     timeout: Duration,
-) -> Result<Vec<Check>, Stop> {
+) -> Result<Vec<Check>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    reach::keep_from_members(&workspace);
+    reach::deny_to_members(&workspace);
     let mut checks = configuration(environment, &workspace);
     checks.extend(executors(environment, &workspace, timeout).await);
     checks.push(processes());
     checks.push(sandbox(&workspace));
-    match runs::desk(environment, places).await {
+    match runs::open(environment, places).await {
         Ok(desk) => {
             checks.extend(ledger(environment, &desk).await);
-            let log = shown(environment, &desk.workspace.log);
-            checks.push(match desk.index().await {
+            let log = display_path(environment, &desk.workspace.log);
+            checks.push(match desk.sync_log_index().await {
                 Ok(indexed) if indexed.corrupt > 0 => Check {
                     name: "log".into(),
-                    state: State::Noted,
+                    status: Status::Warning,
                     detail: format!("{log}: {} lines cannot be read", indexed.corrupt),
                 },
-                Ok(indexed) => good("log", format!("{log}: {} bytes, every line can be read", indexed.bytes)),
-                Err(stop) => bad("log", said(&stop)),
+                Ok(indexed) => {
+                    passed("log", format!("{log}: {} bytes, every line can be read", indexed.bytes))
+                }
+                Err(stop) => failed("log", error_line(&stop)),
             });
             desk.close().await;
         }
-        Err(stop) => checks.push(bad("ledger", said(&stop))),
+        Err(stop) => checks.push(failed("ledger", error_line(&stop))),
     }
     Ok(checks)
 }
 
 /// What the ledger holds, and how it is sealed and signed.
-async fn ledger(environment: &Environment, desk: &Desk) -> Vec<Check> {
-    let path = shown_ledger(environment, desk.store.address());
+async fn ledger(environment: &Environment, desk: &LedgerSession) -> Vec<Check> {
+    let path = display_ledger(environment, desk.store.address());
     let mut checks = vec![match desk.store.closed_to_writers() {
-        Some(why) => bad("ledger", format!("{path} cannot be written: {why}")),
-        None => good("ledger", format!("{path} can be written")),
+        Some(why) => failed("ledger", format!("{path} cannot be written: {why}")),
+        None => passed("ledger", format!("{path} can be written")),
     }];
     let counted = match stats::stats(desk).await {
         Ok(counted) => counted,
-        Err(stop) => return vec![bad("ledger", said(&stop))],
+        Err(stop) => return vec![failed("ledger", error_line(&stop))],
     };
     let Stats { records, runs, open, conversations, signed, recent, sealed, unsealed, .. } = &counted.stats;
-    checks.push(good(
+    checks.push(passed(
         "ledger's size",
         format!(
             "{records} records of {runs} runs ({open} open) and {conversations} {} in {} KiB; {} records in the last {} days",
             if *conversations == 1 { "conversation" } else { "conversations" },
             counted.file_bytes.div_ceil(1024),
             recent.records,
-            stats::DAYS
+            stats::RECENT_DAYS
         ),
     ));
-    let noted = |detail: String| Check { name: "seal".into(), state: State::Noted, detail };
+    let noted = |detail: String| Check { name: "seal".into(), status: Status::Warning, detail };
     checks.push(match sealed {
-        None if *records == 0 => good("seal", "there is nothing to seal yet".into()),
+        None if *records == 0 => passed("seal", "there is nothing to seal yet".into()),
         None => {
             noted(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one"))
         }
         Some((last, _)) if last.note.is_none() => {
             noted(format!("the last checkpoint, over {} records, is unsigned", last.tree.size))
         }
-        Some((last, at_ms)) => good(
+        Some((last, at_ms)) => passed(
             "seal",
             format!(
                 "the last checkpoint is over {} records, of {}; {unsealed} came since",
@@ -117,24 +119,24 @@ async fn ledger(environment: &Environment, desk: &Desk) -> Vec<Check> {
             ),
         ),
     });
-    checks.push(good("signatures", format!("the records of {signed} runs are signed")));
+    checks.push(passed("signatures", format!("the records of {signed} runs are signed")));
     checks
 }
 
 fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check> {
     let host = match &workspace.host_path {
-        Some(path) => shown(environment, path),
+        Some(path) => display_path(environment, path),
         None => "no quorate.toml here or above".to_owned(),
     };
     let council = match &workspace.council_path {
-        Some(path) => shown(environment, path),
+        Some(path) => display_path(environment, path),
         None => "no council.yaml here or above; the built-in council sits".to_owned(),
     };
-    let mut checks = vec![good("host", host), good("council", council)];
+    let mut checks = vec![passed("host", host), passed("council", council)];
     for warning in &workspace.report.warnings {
         checks.push(Check {
             name: "warning".into(),
-            state: State::Noted,
+            status: Status::Warning,
             detail: warning.body.message.clone(),
         });
     }
@@ -144,12 +146,15 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 /// Calls the executor that a review would use, and every one that quorate.toml names.
 async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
     let registry = executor::registry();
-    let mut chosen = vec![("the council's".to_owned(), executor::choose(workspace, &Options::default()))];
+    let mut chosen = vec![("the council's".to_owned(), executor::select(workspace, &Options::default()))];
     for name in workspace.host.executors.keys() {
-        chosen.push((name.clone(), executor::by_name(&registry, &workspace.host, name, None, By::Person)));
+        chosen.push((
+            name.clone(),
+            executor::by_name(&registry, &workspace.host, name, None, SelectedBy::Person),
+        ));
     }
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
-    let asked = environment.trust.admit(environment, all.flat_map(Chosen::needs).collect());
+    let asked = environment.trust.admit(environment, all.flat_map(SelectedExecutor::needs).collect());
     let mut checks: Vec<Check> = Vec::new();
     for (name, built) in chosen {
         let check = match built {
@@ -162,19 +167,19 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                 let admitted = match asked.as_ref().ok().copied().map_or_else(own, Ok) {
                     Ok(admitted) => admitted,
                     Err(stop) => {
-                        checks.push(bad(&title, said(&stop)));
+                        checks.push(failed(&title, error_line(&stop)));
                         continue;
                     }
                 };
-                let program = inspected(&chosen, admitted, timeout).await;
-                let callable = program.as_ref().is_none_or(|check| check.state != State::Bad);
+                let program = inspect(&chosen, admitted, timeout).await;
+                let callable = program.as_ref().is_none_or(|check| check.status != Status::Failed);
                 checks.extend(program);
                 match callable {
                     true => call(title, &chosen, admitted, timeout).await,
-                    false => bad(&title, "not asked: its program cannot be called as a judge".to_owned()),
+                    false => failed(&title, "not asked: its program cannot be called as a judge".to_owned()),
                 }
             }
-            Err(stop) => bad(&format!("executor {name}"), said(&stop)),
+            Err(stop) => failed(&format!("executor {name}"), error_line(&stop)),
         };
         checks.push(check);
     }
@@ -182,18 +187,18 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
 }
 
 /// What the program behind an executor lets a judge do, held against what is needed of it.
-async fn inspected(chosen: &Chosen, admitted: Admitted, timeout: Duration) -> Option<Check> {
+async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Option<Check> {
     let deadline = tokio::time::Instant::now() + timeout;
     let name = format!("judges of {}", chosen.name);
     Some(match chosen.executor(admitted).inspect(deadline).await? {
-        Ok(inspected) if inspected.tried => good(&name, inspected.detail),
-        Ok(inspected) => Check { name, state: State::Noted, detail: inspected.detail },
-        Err(Failure::TimedOut) => bad(&name, format!("no version within {} s", timeout.as_secs())),
-        Err(Failure::Failed { message }) => bad(&name, message),
+        Ok(inspected) if inspected.tried => passed(&name, inspected.detail),
+        Ok(inspected) => Check { name, status: Status::Warning, detail: inspected.detail },
+        Err(Failure::TimedOut) => failed(&name, format!("no version within {} s", timeout.as_secs())),
+        Err(Failure::Failed { message }) => failed(&name, message),
     })
 }
 
-async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Duration) -> Check {
+async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Check {
     let started = tokio::time::Instant::now();
     let question = probe::question(timeout);
     let notes = question.notes.clone();
@@ -204,18 +209,20 @@ async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Durat
         if about.asks_a_model { about.kind.to_owned() } else { format!("{}, asks no model", about.kind) };
     match replied {
         Ok(reply) => match answer::extract(probe::SCHEMA, &reply.text, &[]) {
-            Ok(_) => {
-                Check { name: title, state: State::Good, detail: format!("answered in {took} ms ({kind})") }
-            }
+            Ok(_) => Check {
+                name: title,
+                status: Status::Passed,
+                detail: format!("answered in {took} ms ({kind})"),
+            },
             Err(why) => Check {
                 name: title,
-                state: State::Noted,
+                status: Status::Warning,
                 detail: format!("called in {took} ms, but its answer does not fit: {}", why.join("; ")),
             },
         },
         Err(Failure::TimedOut) => Check {
             name: title,
-            state: State::Bad,
+            status: Status::Failed,
             detail: match notes.read().last_words {
                 Some(words) => {
                     format!("no answer within {} s; its last lines on stderr: {words}", timeout.as_secs())
@@ -223,16 +230,16 @@ async fn call(title: String, chosen: &Chosen, admitted: Admitted, timeout: Durat
                 None => format!("no answer within {} s", timeout.as_secs()),
             },
         },
-        Err(Failure::Failed { message }) => Check { name: title, state: State::Bad, detail: message },
+        Err(Failure::Failed { message }) => Check { name: title, status: Status::Failed, detail: message },
     }
 }
 
 fn processes() -> Check {
     match quorate_adapters::process::adopt_orphans() {
-        true => good("processes", "members and everything they start are ended whole".into()),
+        true => passed("processes", "members and everything they start are ended whole".into()),
         false => Check {
             name: "processes".into(),
-            state: State::Noted,
+            status: Status::Warning,
             detail: "this system ends a member's process group; what left it is not found".into(),
         },
     }
@@ -240,7 +247,7 @@ fn processes() -> Check {
 
 /// Which members can reach the keys.
 fn sandbox(workspace: &Workspace) -> Check {
-    let noted = |detail: String| Check { name: "sandbox".into(), state: State::Noted, detail };
+    let noted = |detail: String| Check { name: "sandbox".into(), status: Status::Warning, detail };
     if let Err(why) = quorate_adapters::process::can_confine() {
         return noted(format!("{why}: a command that is asked can read the signing keys"));
     }
@@ -254,7 +261,7 @@ fn sandbox(workspace: &Workspace) -> Check {
     });
     let names: Vec<String> = reaches.map(|(name, _)| format!("`{name}`")).collect();
     match names.is_empty() {
-        true => good("sandbox", "presets are kept from keys, ledger and log by Landlock".into()),
+        true => passed("sandbox", "presets are kept from keys, ledger and log by Landlock".into()),
         false => noted(format!(
             "{} can read the signing keys; `sandbox = true` in its table keeps it from them",
             names.join(", ")
@@ -262,15 +269,15 @@ fn sandbox(workspace: &Workspace) -> Check {
     }
 }
 
-fn good(name: &str, detail: String) -> Check {
-    Check { name: name.to_owned(), state: State::Good, detail }
+fn passed(name: &str, detail: String) -> Check {
+    Check { name: name.to_owned(), status: Status::Passed, detail }
 }
 
-fn bad(name: &str, detail: String) -> Check {
-    Check { name: name.to_owned(), state: State::Bad, detail }
+fn failed(name: &str, detail: String) -> Check {
+    Check { name: name.to_owned(), status: Status::Failed, detail }
 }
 
-fn said(stop: &Stop) -> String {
+fn error_line(stop: &ServiceError) -> String {
     stop.report
         .refusals
         .iter()

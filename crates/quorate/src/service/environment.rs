@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorate_kernel::clock::{Clock, System};
 use quorate_kernel::redact::{names_a_secret, worth};
 
-use super::redaction::InForce;
+use super::redaction::CurrentRedactor;
 use super::trust::Trust;
 
 /// The surroundings of a use case.
@@ -19,7 +19,7 @@ pub struct Environment {
     pub ledger: Option<PathBuf>,
     /// Where this user's programs keep what outlives a workspace: `quorate` below `XDG_STATE_HOME`, else below
     /// `~/.local/state`. `None` where neither is set.
-    pub state: Option<PathBuf>,
+    pub state_dir: Option<PathBuf>,
     /// The users whose files may configure us: the one that we run as, and who called `sudo`.
     pub users: Vec<u32>,
     /// What may be done that a file of a workspace names.
@@ -29,39 +29,39 @@ pub struct Environment {
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// What is redacted.
-    pub redacted: InForce,
+    pub redactor: CurrentRedactor,
 }
 
 impl Environment {
     /// The surroundings of this process.
     #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let name = std::env::var("USER")
             .or_else(|_| std::env::var("LOGNAME"))
             .or_else(|_| std::env::var("USERNAME"));
         Environment {
             directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             ledger: std::env::var_os("QUORATE_LEDGER").filter(|path| !path.is_empty()).map(PathBuf::from),
-            state: state(),
+            state_dir: state_dir(),
             users: users(),
             trust: Trust::default(),
             user: name.unwrap_or_else(|_| "unknown".to_owned()),
             clock: Arc::new(System),
-            redacted: InForce::default(),
+            redactor: CurrentRedactor::default(),
         }
     }
 }
 
 impl Environment {
     /// Whether files of this user may configure us.
-    pub fn owns(&self, user: u32) -> bool {
+    pub fn trusts_owner(&self, user: u32) -> bool {
         self.users.contains(&user)
     }
 }
 
 /// A relative path in `XDG_STATE_HOME` counts as unset, as its specification has it.
 #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-fn state() -> Option<PathBuf> {
+fn state_dir() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     state.map(|state| state.join("quorate"))

@@ -15,16 +15,16 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::sitting::Options;
-use super::stop::{Class, Stop};
-use super::trust::{Admitted, Need};
+use super::stop::{ExitClass, ServiceError};
+use super::trust::{Permit, TrustRequest};
 use super::workspace::Workspace;
 
 /// The deadline of an invocation where nobody says another.
-pub const TIMEOUT: Duration = Duration::from_secs(180);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Who chose an executor by its name.
 #[derive(Debug, Clone, Copy)]
-pub enum By<'a> {
+pub enum SelectedBy<'a> {
     /// A person, on the command line or through a client.
     Person,
     /// A file of the workspace.
@@ -33,12 +33,12 @@ pub enum By<'a> {
 
 /// An executor that was chosen. It can be asked once it is admitted.
 #[derive(Clone)]
-pub struct Chosen {
+pub struct SelectedExecutor {
     /// The name that it goes by.
     pub name: Arc<str>,
     executor: Arc<dyn Executor>,
     /// The files that have to be trusted before it is asked.
-    needs: Vec<Need>,
+    needs: Vec<TrustRequest>,
     /// The deadline of an invocation.
     pub timeout: Duration,
     /// How many failures are tried again.
@@ -47,10 +47,10 @@ pub struct Chosen {
     pub settings: Json,
 }
 
-impl Chosen {
+impl SelectedExecutor {
     /// An executor that was built with these settings; `recorded` is what the fingerprint is over.
     pub fn of(executor: Arc<dyn Executor>, settings: &Settings, origin: Origin<'_>, recorded: Json) -> Self {
-        Chosen {
+        SelectedExecutor {
             name: settings.name.as_str().into(),
             needs: origin.needs(&*executor, settings),
             executor,
@@ -71,12 +71,12 @@ impl Chosen {
     }
 
     /// The files that have to be trusted before it is asked.
-    pub fn needs(&self) -> Vec<Need> {
+    pub fn needs(&self) -> Vec<TrustRequest> {
         self.needs.clone()
     }
 
     /// It, to be asked.
-    pub fn executor(&self, _: Admitted) -> Arc<dyn Executor> {
+    pub fn executor(&self, _: Permit) -> Arc<dyn Executor> {
         Arc::clone(&self.executor)
     }
 
@@ -84,22 +84,22 @@ impl Chosen {
     ///
     /// # Errors
     /// [`codes::COMMAND_MISSING`], with the way to install it.
-    pub fn installed(&self) -> Result<(), Stop> {
+    pub fn ensure_installed(&self) -> Result<(), ServiceError> {
         installed(&self.name, &*self.executor)
     }
 
     /// A seat for it, without a role.
-    pub fn seat(self, admitted: Admitted) -> Seat {
-        self.held(admitted)
+    pub fn into_member_config(self, admitted: Permit) -> Seat {
+        self.member_config(admitted)
     }
 
     /// A seat for a runtime, with what it needs: `Ready::swarm` has it admitted before anybody is asked.
-    pub(super) fn unadmitted(self) -> (Seat, Vec<Need>) {
+    pub(super) fn into_unadmitted_config(self) -> (Seat, Vec<TrustRequest>) {
         let needs = self.needs();
-        (self.held(Admitted::LATER), needs)
+        (self.member_config(Permit::DEFERRED), needs)
     }
 
-    fn held(self, admitted: Admitted) -> Seat {
+    fn member_config(self, admitted: Permit) -> Seat {
         Seat {
             executor: self.executor(admitted),
             executor_name: self.name,
@@ -146,21 +146,22 @@ pub fn acts_of_tables(host: &Configuration) -> Vec<Act> {
     let chosen = host.chosen().map(|(name, place)| (name, Some(place)));
     let built = tables
         .chain(chosen)
-        .filter_map(|(name, place)| by_name(&registry, host, name, place, By::File(&file)).ok());
-    built.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
+        .filter_map(|(name, place)| by_name(&registry, host, name, place, SelectedBy::File(&file)).ok());
+    build_errors.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
 }
 
 /// What a council's executor needs.
-pub fn needs_of_council(council: &Council, file: &Path) -> Vec<Need> {
+pub fn trust_requests_of_council(council: &Council, file: &Path) -> Vec<TrustRequest> {
     let built = council.runtime.as_ref().map(|table| by_runtime(&registry(), table, &council.dir, file));
-    built.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
+    build_errors.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
 }
 
 /// What executors need that a manifest chooses by name.
-pub fn named_by(host: &Configuration, names: &[String], manifest: &Path) -> Vec<Need> {
+pub fn trust_requests_of_names(host: &Configuration, names: &[String], manifest: &Path) -> Vec<TrustRequest> {
     let registry = registry();
-    let built = names.iter().filter_map(|name| by_name(&registry, host, name, None, By::File(manifest)).ok());
-    built.flat_map(|chosen| chosen.needs).collect()
+    let built =
+        names.iter().filter_map(|name| by_name(&registry, host, name, None, SelectedBy::File(manifest)).ok());
+    build_errors.flat_map(|chosen| chosen.needs).collect()
 }
 
 /// All adapters that ship.
@@ -175,7 +176,7 @@ pub fn registry() -> Registry {
 ///
 /// # Errors
 /// When the name or kind is unknown, or the adapter refuses its settings.
-pub fn choose(workspace: &Workspace, options: &Options) -> Result<Chosen, Stop> {
+pub fn select(workspace: &Workspace, options: &Options) -> Result<SelectedExecutor, ServiceError> {
     let registry = registry();
     let host = &workspace.host;
     let file = host.file();
@@ -185,14 +186,14 @@ pub fn choose(workspace: &Workspace, options: &Options) -> Result<Chosen, Stop> 
         &workspace.council.runtime,
         &host.default_executor,
     ) {
-        (Some(name), ..) => by_name_with(&registry, host, name, None, By::Person, extra),
+        (Some(name), ..) => by_name_with(&registry, host, name, None, SelectedBy::Person, extra),
         (None, Some(table), _) => {
             let mut table = table.clone();
             table.block.json.extend(extra);
             by_runtime(&registry, &table, &workspace.council.dir, council)
         }
         (None, None, Some((name, place))) => {
-            by_name_with(&registry, host, name, Some(place), By::File(&file), extra)
+            by_name_with(&registry, host, name, Some(place), SelectedBy::File(&file), extra)
         }
         (None, None, None) => fallback_with(&registry, host, extra),
     };
@@ -207,17 +208,17 @@ pub fn choose(workspace: &Workspace, options: &Options) -> Result<Chosen, Stop> 
 /// As `build`, and when the executor asks no model.
 pub fn with_model(
     model: Option<&str>,
-    build: impl Fn(Map<String, Json>) -> Result<Chosen, Stop>,
-) -> Result<Chosen, Stop> {
+    build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, ServiceError>,
+) -> Result<SelectedExecutor, ServiceError> {
     let Some(model) = model else { return build(Map::new()) };
     let built = build(Map::from_iter([("model".to_owned(), json!(model))]));
-    match built.is_err().then(|| build(Map::new())) {
+    match build_errors.is_err().then(|| build(Map::new())) {
         Some(Ok(without)) if !without.about().asks_a_model => {
             let body = Body::new(format!("cannot ask the model `{model}`: `{}` asks no model", without.name));
             let help = "name an executor that does: `--executor claude`, codex, gemini, ollama, or a table of quorate.toml";
-            Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
-        _ => built,
+        _ => build_errors,
     }
 }
 
@@ -225,10 +226,10 @@ pub fn with_model(
 ///
 /// # Errors
 /// [`codes::COMMAND_MISSING`].
-pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), Stop> {
+pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
     executor.installed().map_err(|refused| {
         let body = Body::new(format!("executor `{name}`: {}", refused.message));
-        Stop::configuration(codes::COMMAND_MISSING, help(body, refused.help))
+        ServiceError::configuration(codes::COMMAND_MISSING, with_help(body, refused.help))
     })
 }
 
@@ -236,7 +237,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), Stop> {
 ///
 /// # Errors
 /// As [`choose`].
-pub fn fallback(registry: &Registry, host: &Configuration) -> Result<Chosen, Stop> {
+pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExecutor, ServiceError> {
     fallback_with(registry, host, Map::new())
 }
 
@@ -248,12 +249,19 @@ pub fn fallback_with(
     registry: &Registry,
     host: &Configuration,
     extra: Map<String, Json>,
-) -> Result<Chosen, Stop> {
-    by_name_with(registry, host, registry.fallback_kind().unwrap_or_default(), None, By::Person, extra)
+) -> Result<SelectedExecutor, ServiceError> {
+    by_name_with(
+        registry,
+        host,
+        registry.fallback_kind().unwrap_or_default(),
+        None,
+        SelectedBy::Person,
+        extra,
+    )
 }
 
 /// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.
-pub fn built(configuration: Option<&Configuration>, council: Option<&Council>) -> Vec<Stop> {
+pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Council>) -> Vec<ServiceError> {
     let registry = registry();
     let mut stops = Vec::new();
     if let Some(configuration) = configuration {
@@ -263,7 +271,7 @@ pub fn built(configuration: Option<&Configuration>, council: Option<&Council>) -
         let named =
             configuration.default_executor.iter().chain(named).map(|(name, place)| (name, Some(place)));
         let build = |(name, place): (&String, Option<&Place>)| {
-            by_name(&registry, configuration, name, place, By::Person)
+            by_name(&registry, configuration, name, place, SelectedBy::Person)
         };
         stops.extend(tables.chain(named).map(build).filter_map(Result::err));
     }
@@ -282,8 +290,8 @@ pub fn by_name(
     host: &Configuration,
     name: &str,
     place: Option<&Place>,
-    by: By<'_>,
-) -> Result<Chosen, Stop> {
+    by: SelectedBy<'_>,
+) -> Result<SelectedExecutor, ServiceError> {
     by_name_with(registry, host, name, place, by, Map::new())
 }
 
@@ -296,9 +304,9 @@ pub fn by_name_with(
     host: &Configuration,
     name: &str,
     place: Option<&Place>,
-    by: By<'_>,
+    by: SelectedBy<'_>,
     extra: Map<String, Json>,
-) -> Result<Chosen, Stop> {
+) -> Result<SelectedExecutor, ServiceError> {
     if let Some(table) = host.executors.get(name) {
         let mut table = table.clone();
         table.block.json.extend(extra);
@@ -310,31 +318,31 @@ pub fn by_name_with(
         None => (name, Map::new()),
     };
     let Some(new) = registry.executor_kind(kind) else {
-        let body = Body::new(format!("there is no executor `{name}`")).help(known(registry, host));
+        let body = Body::new(format!("there is no executor `{name}`")).help(known_executors(registry, host));
         let body = match place {
             Some(place) => body.at(place.clone()),
             None => body,
         };
-        return Err(Stop::configuration(codes::KIND_UNKNOWN, body));
+        return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body));
     };
     block.extend(extra);
     let settings = Settings {
         name: name.to_owned(),
-        timeout: TIMEOUT,
+        timeout: DEFAULT_TIMEOUT,
         retries: 0,
         dir: host.dir.clone(),
         block,
         servers: servers(host),
     };
     let file = match by {
-        By::Person => None,
-        By::File(file) => Some(file),
+        SelectedBy::Person => None,
+        SelectedBy::File(file) => Some(file),
     };
     let origin = Origin { file, servers: &servers_file };
     let build = Build { new, kind: kind.to_owned(), settings, origin };
     build.finish(|refused| {
         let mut report = Report::new();
-        report.refuse(codes::EXECUTOR_INVALID, help(Body::new(refused.message), refused.help));
+        report.refuse(codes::EXECUTOR_INVALID, with_help(Body::new(refused.message), refused.help));
         report
     })
 }
@@ -344,7 +352,7 @@ fn by_table(
     table: &ExecutorTable,
     name: &str,
     host: &Configuration,
-) -> Result<Chosen, Stop> {
+) -> Result<SelectedExecutor, ServiceError> {
     let block = &table.block.json;
     let preset = block.get("preset").and_then(Json::as_str).and_then(|preset| registry.preset_kind(preset));
     let implied = preset.or_else(|| registry.command_kind().filter(|_| block.contains_key("command")));
@@ -369,7 +377,12 @@ fn by_table(
     build((new, kind), name, table, (&host.dir, servers(host)), origin, codes::EXECUTOR_INVALID)
 }
 
-fn by_runtime(registry: &Registry, table: &ExecutorTable, dir: &Path, file: &Path) -> Result<Chosen, Stop> {
+fn by_runtime(
+    registry: &Registry,
+    table: &ExecutorTable,
+    dir: &Path,
+    file: &Path,
+) -> Result<SelectedExecutor, ServiceError> {
     let Some((kind, place)) = &table.kind else {
         return Err(refuse(codes::COUNCIL_INVALID, table.block.say(None, "`runtime` has no `type`"), table));
     };
@@ -390,10 +403,10 @@ fn build(
     (dir, servers): (&Path, Servers),
     origin: Origin<'_>,
     code: RefusalCode,
-) -> Result<Chosen, Stop> {
+) -> Result<SelectedExecutor, ServiceError> {
     let settings = Settings {
         name: name.to_owned(),
-        timeout: table.timeout.unwrap_or(TIMEOUT),
+        timeout: table.timeout.unwrap_or(DEFAULT_TIMEOUT),
         retries: table.retries.unwrap_or(0),
         dir: dir.to_owned(),
         block: table.block.json.clone(),
@@ -404,7 +417,7 @@ fn build(
             None | Some("type") => code,
             Some(_) => codes::EXECUTOR_INVALID,
         };
-        let body = help(table.block.say(refused.key.as_deref(), refused.message), refused.help);
+        let body = with_help(table.block.say(refused.key.as_deref(), refused.message), refused.help);
         *refuse(code, body, table).report
     })
 }
@@ -420,14 +433,14 @@ pub struct Origin<'a> {
 
 impl Origin<'_> {
     /// What has to be trusted before an executor with these settings is asked.
-    pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<Need> {
+    pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
         let own = self.file.map(|file| {
             let name = &settings.name;
             let named = |act: Act| Act { what: format!("{} (executor `{name}`)", act.what), ..act };
-            Need { file: file.to_owned(), acts: executor.acts().into_iter().map(named).collect() }
+            TrustRequest { file: file.to_owned(), acts: executor.acts().into_iter().map(named).collect() }
         });
         let servers = acts_of_servers(&settings.dir, &settings.servers.used());
-        own.into_iter().chain([Need { file: self.servers.to_owned(), acts: servers }]).collect()
+        own.into_iter().chain([TrustRequest { file: self.servers.to_owned(), acts: servers }]).collect()
     }
 }
 
@@ -439,9 +452,9 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn finish(self, refused: impl FnOnce(Refused) -> Report) -> Result<Chosen, Stop> {
-        let executor =
-            (self.new)(&self.settings).map_err(|error| Stop::report(Class::Configuration, refused(error)))?;
+    fn finish(self, refused: impl FnOnce(Refused) -> Report) -> Result<SelectedExecutor, ServiceError> {
+        let executor = (self.new)(&self.settings)
+            .map_err(|error| ServiceError::from_report(ExitClass::Configuration, refused(error)))?;
         // Deadline, retries and the number of processes are left out: a resume with more time asks the same executor.
         let mut block = self.settings.block.clone();
         block.remove("max_processes");
@@ -451,26 +464,26 @@ impl Build<'_> {
             "block": block,
             "executor": executor.fingerprint(),
         });
-        Ok(Chosen::of(executor, &self.settings, self.origin, settings))
+        Ok(SelectedExecutor::of(executor, &self.settings, self.origin, settings))
     }
 }
 
-fn refuse(code: RefusalCode, body: Body, table: &ExecutorTable) -> Stop {
+fn refuse(code: RefusalCode, body: Body, table: &ExecutorTable) -> ServiceError {
     let mut report = Report::new();
     report.source(table.block.place.file.clone(), table.block.source.clone());
     report.refuse(code, body);
-    Stop::report(Class::Configuration, report)
+    ServiceError::from_report(ExitClass::Configuration, report)
 }
 
 /// Adds what to do, where something is said of it.
-pub(super) fn help(body: Body, help: Option<String>) -> Body {
+pub(super) fn with_help(body: Body, help: Option<String>) -> Body {
     match help {
         Some(help) => body.help(help),
         None => body,
     }
 }
 
-fn known(registry: &Registry, host: &Configuration) -> String {
+fn known_executors(registry: &Registry, host: &Configuration) -> String {
     let mut names: Vec<String> = host.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
     names.extend(registry.fallback_kind().map(str::to_owned));

@@ -6,7 +6,7 @@ use quorate_protocol::Json;
 use quorate_protocol::modes::council::{Setup, VERSION};
 use serde_json::json;
 
-use super::executor::Chosen;
+use super::executor::SelectedExecutor;
 use super::workspace::Workspace;
 
 /// The component that is left out of the hash over all others.
@@ -25,7 +25,7 @@ impl Fingerprint {
     pub fn of_council(
         workspace: &Workspace,
         setup: &Setup,
-        executor: &Chosen,
+        executor: &SelectedExecutor,
         artifact_sha256: &str,
     ) -> Self {
         let council = &workspace.council;
@@ -63,7 +63,7 @@ impl Fingerprint {
     }
 
     /// The hash over everything but the input.
-    pub fn whole(&self) -> String {
+    pub fn combined(&self) -> String {
         let parts: Vec<_> = self.components.iter().filter(|(name, _)| *name != INPUT).collect();
         hash(&json!(parts))
     }
@@ -71,12 +71,12 @@ impl Fingerprint {
     /// As it stands in `run.opened`.
     pub fn json(&self) -> Json {
         let named = self.components.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
-        let whole = (self.whole.to_owned(), json!(self.whole()));
+        let whole = (self.whole.to_owned(), json!(self.combined()));
         Json::Object(named.chain([whole]).collect())
     }
 
     /// The components that differ from a recorded fingerprint.
-    pub fn differs_from(&self, recorded: &Json) -> Vec<&'static str> {
+    pub fn changed_components(&self, recorded: &Json) -> Vec<&'static str> {
         let differs = |(name, value): &&(&'static str, String)| {
             recorded.get(*name).and_then(Json::as_str) != Some(value.as_str())
         };

@@ -10,11 +10,11 @@ use quorate_manifest::layer::Holding;
 use quorate_manifest::tree::{Problem, yaml};
 use quorate_manifest::{decode, frontmatter as parts};
 
-use super::check::{Request, gather};
+use super::check::{Request, collect_files};
 use super::disk;
 use super::environment::Environment;
-use super::stop::{Class, Stop};
-use super::workspace::{reach, shown};
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{display_path, reach};
 
 /// Whether files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,38 +40,38 @@ pub struct Outcome {
 ///
 /// # Errors
 /// When a path is not there, or a file cannot be written.
-pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<Outcome, Stop> {
+pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<Outcome, ServiceError> {
     let mut outcome = Outcome::default();
-    for work in gather(environment, request)? {
+    for work in collect_files(environment, request)? {
         for (spot, named) in &work.files {
             let path = work.root.join(spot.in_workspace());
-            one(environment, (&work.root, &path), *named, mode, &mut outcome)?;
+            format_file(environment, (&work.root, &path), *named, mode, &mut outcome)?;
         }
     }
     Ok(outcome)
 }
 
-fn one(
+fn format_file(
     environment: &Environment,
     (root, path): (&Path, &Path),
     named: Named,
     mode: Mode,
     outcome: &mut Outcome,
-) -> Result<(), Stop> {
-    let file = shown(environment, path);
+) -> Result<(), ServiceError> {
+    let file = display_path(environment, path);
     let limit = quorate_manifest::tree::BYTES as u64;
     let bytes = disk::read_up_to(path, limit).map_err(|error| {
-        Stop::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}")))
+        ServiceError::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}")))
     })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    match formatted(&name, bytes.clone()) {
-        Formatted::Text(text) => {
+    match format_bytes(&name, bytes.clone()) {
+        FormatResult::Text(text) => {
             outcome.files += 1;
             if text.as_bytes() == bytes {
                 return Ok(());
             }
             if mode == Mode::Write {
-                if !reach::is_below(root, path) {
+                if !reach::is_inside(root, path) {
                     let body =
                         Body::new(format!("{file} leads out of the workspace by a link; it was not written"));
                     outcome
@@ -80,7 +80,7 @@ fn one(
                     return Ok(());
                 }
                 disk::replace(path, text.as_bytes()).map_err(|error| {
-                    Stop::configuration(
+                    ServiceError::configuration(
                         codes::FILE_UNREADABLE,
                         Body::new(format!("cannot write {file}: {error}")),
                     )
@@ -88,14 +88,14 @@ fn one(
             }
             outcome.changed.push(file);
         }
-        Formatted::Other if named == Named::ByDirectory => {}
-        Formatted::Other => {
+        FormatResult::NotFormattable if named == Named::ByDirectory => {}
+        FormatResult::NotFormattable => {
             let body = Body::new(format!("{file} is of no doctype that is formatted"));
             outcome
                 .report
                 .refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
         }
-        Formatted::Broken(text, problems) => {
+        FormatResult::Broken(text, problems) => {
             outcome.report.source(file.as_str(), text);
             for problem in problems {
                 let place = Place { file: file.as_str().into(), span: problem.span, path: String::new() };
@@ -112,35 +112,35 @@ fn one(
 ///
 /// # Errors
 /// When it is no manifest, or cannot be read as one.
-pub fn fmt_text(bytes: Vec<u8>) -> Result<String, Stop> {
-    match formatted("-", bytes) {
-        Formatted::Text(text) => Ok(text),
-        Formatted::Other => Err(Stop::new(
-            Class::Refused,
+pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
+    match format_bytes("-", bytes) {
+        FormatResult::Text(text) => Ok(text),
+        FormatResult::NotFormattable => Err(ServiceError::new(
+            ExitClass::Refused,
             codes::DOCTYPE_UNKNOWN,
             Body::new("nothing says what this text is"),
         )),
-        Formatted::Broken(text, problems) => {
+        FormatResult::Broken(text, problems) => {
             let mut report = Report::new();
             report.source("-", text);
             for problem in problems {
                 let place = Place { file: "-".into(), span: problem.span, path: String::new() };
                 report.refuse(codes::SYNTAX, Body::new(problem.message).at(place));
             }
-            Err(Stop::report(Class::Refused, report))
+            Err(ServiceError::from_report(ExitClass::Refused, report))
         }
     }
 }
 
-enum Formatted {
+enum FormatResult {
     Text(String),
     /// It is no manifest, or of a doctype that is not formatted.
-    Other,
+    NotFormattable,
     Broken(String, Vec<Problem>),
 }
 
-fn formatted(name: &str, bytes: Vec<u8>) -> Formatted {
-    let Ok(text) = decode::decode(bytes) else { return Formatted::Other };
+fn format_bytes(name: &str, bytes: Vec<u8>) -> FormatResult {
+    let Ok(text) = decode::decode(bytes) else { return FormatResult::NotFormattable };
     let mut holding = Holding::of(name);
     if name == "-" && parts::split(&text).is_err() {
         holding = Holding::Plain;
@@ -149,32 +149,32 @@ fn formatted(name: &str, bytes: Vec<u8>) -> Formatted {
         Holding::Plain => (text.as_str(), 0),
         Holding::Frontmatter => match parts::split(&text) {
             Ok(parts) => (&text[parts.yaml.clone()], parts.yaml.start),
-            Err(_) => return Formatted::Other,
+            Err(_) => return FormatResult::NotFormattable,
         },
     };
     let (root, problems) = yaml::parse(yaml_text);
     let Some(doctype) = root.as_ref().and_then(|root| doctype::detect(name, root)) else {
-        return Formatted::Other;
+        return FormatResult::NotFormattable;
     };
     if !problems.is_empty() {
         let moved = |mut problem: Problem| {
             problem.span = problem.span.start + from..problem.span.end + from;
             problem
         };
-        return Formatted::Broken(text.clone(), problems.into_iter().map(moved).collect());
+        return FormatResult::Broken(text.clone(), problems.into_iter().map(moved).collect());
     }
-    let Some(order) = order(doctype) else { return Formatted::Other };
+    let Some(order) = key_order(doctype) else { return FormatResult::NotFormattable };
     let done = match holding {
         Holding::Plain => format(&text, order),
         Holding::Frontmatter => frontmatter(&text, order),
     };
     match done {
-        Ok(text) => Formatted::Text(text),
-        Err(problems) => Formatted::Broken(text, problems),
+        Ok(text) => FormatResult::Text(text),
+        Err(problems) => FormatResult::Broken(text, problems),
     }
 }
 
-fn order(doctype: Doctype) -> Option<&'static Order> {
+fn key_order(doctype: Doctype) -> Option<&'static Order> {
     match doctype {
         Doctype::Assembly => Some(&orders::ASSEMBLY),
         Doctype::Persona => Some(&orders::PERSONA),

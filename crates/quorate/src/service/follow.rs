@@ -6,16 +6,16 @@ use quorate_ledger::Store;
 use quorate_ledger::store::Seen;
 use quorate_protocol::Name;
 
-use super::stop::Stop;
+use super::stop::ServiceError;
 
 /// What follows from a stream as far as it was read.
 #[derive(Debug, Clone, Default)]
-pub struct Followed<T> {
+pub struct Projection<T> {
     seen: Seen,
     value: T,
 }
 
-impl<T: Default> Followed<T> {
+impl<T: Default> Projection<T> {
     /// Reads what came since, and gives what follows from all of it. Where what was read is not there any more, all of
     /// it is read again.
     ///
@@ -25,8 +25,8 @@ impl<T: Default> Followed<T> {
         &mut self,
         store: &Store,
         stream: &Name,
-        take: impl Fn(&mut T, &Record) -> Result<(), Stop>,
-    ) -> Result<&T, Stop> {
+        take: impl Fn(&mut T, &Record) -> Result<(), ServiceError>,
+    ) -> Result<&T, ServiceError> {
         let before = std::mem::take(self);
         let (mut value, behind) = match store.records_behind(stream, &before.seen).await? {
             Some(behind) => (before.value, Some(behind)),
@@ -36,12 +36,12 @@ impl<T: Default> Followed<T> {
         for record in &records {
             take(&mut value, record)?;
         }
-        *self = Followed { seen, value };
+        *self = Projection { seen, value };
         Ok(&self.value)
     }
 
     /// The number of the stream's next record, as far as it was read.
-    pub fn next(&self) -> u64 {
+    pub fn next_n(&self) -> u64 {
         self.seen.next()
     }
 }

@@ -24,7 +24,7 @@ use regex::RegexBuilder;
 use super::executor;
 
 /// How large a compiled trait may get, in bytes.
-const PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// What this program knows and can do.
 #[derive(Debug, Clone, Default)]
@@ -172,7 +172,7 @@ impl Host {
     }
 
     /// What only the host can do for a run.
-    pub fn hosted(&self) -> Hosted {
+    pub fn extensions(&self) -> Hosted {
         self.hosted.clone()
     }
 }
@@ -199,7 +199,7 @@ impl quorate_manifest::Host for Host {
     }
 
     fn pattern(&self, pattern: &str) -> Result<(), String> {
-        let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES).build();
+        let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build();
         built.map(|_| ()).map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
             error => {

@@ -11,13 +11,13 @@ use quorate_diagnostics::unseen::{first_unseen, is_unseen};
 use quorate_diagnostics::{Body, codes};
 
 use super::environment::Environment;
-use super::stop::{Class, Stop};
+use super::stop::{ExitClass, ServiceError};
 
 /// How many characters a name has at most.
-const LONGEST: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// How long Git may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where Git is asked, the nearest first. A person's own configuration may include files, as it does for identities by
 /// directory.
@@ -28,27 +28,28 @@ const SCOPES: [[&str; 2]; 3] =
 ///
 /// # Errors
 /// When there is neither, or `by` is no name.
-pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, Stop> {
-    let refused =
-        |message: &str, help: &str| Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)));
+pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, ServiceError> {
+    let refused = |message: &str, help: &str| {
+        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
+    };
     match by.map(str::trim) {
         Some("") => {
             refused("`--by` is empty", "name who decides, for example `--by \"Ada <ada@example.org>\"`")
         }
         Some(by)
-            if by.chars().count() > LONGEST
+            if by.chars().count() > MAX_NAME_CHARS
                 || by.chars().any(char::is_control)
                 || first_unseen(by).is_some() =>
         {
             refused(
                 &format!(
-                    "`--by` is no name: it has line breaks, characters that are not seen, or more than {LONGEST}"
+                    "`--by` is no name: it has line breaks, characters that are not seen, or more than {MAX_NAME_CHARS}"
                 ),
                 "name who decides on one line",
             )
         }
         Some(by) => Ok(by.to_owned()),
-        None => match of_git(&environment.directory).await {
+        None => match git_identity(&environment.directory).await {
             Some(name) => Ok(name),
             None => refused(
                 "nothing says who decides: there is no `--by`, and Git knows no `user.name` here",
@@ -59,19 +60,19 @@ pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<Stri
 }
 
 /// `user.name <user.email>` as Git knows it in a directory.
-async fn of_git(directory: &Path) -> Option<String> {
+async fn git_identity(directory: &Path) -> Option<String> {
     let (mut name, mut email) = (None, None);
     for scope in SCOPES {
         let command =
             ["git", "config", scope[0], scope[1], "--null", "--get-regexp", "^user\\.(name|email)$"];
         let command: Vec<String> = command.map(str::to_owned).into();
         // No repository, no such file, no Git: then another scope knows, or none.
-        let Ok(said) = process::ask(&command, directory, String::new(), PATIENCE).await else { continue };
+        let Ok(said) = process::ask(&command, directory, String::new(), GIT_TIMEOUT).await else { continue };
         let last = |key: &str| {
             said.split('\0')
                 .rev()
                 .find_map(|entry| entry.strip_prefix(key)?.strip_prefix('\n'))
-                .and_then(cleaned)
+                .and_then(sanitize)
         };
         name = name.or_else(|| last("user.name"));
         email = email.or_else(|| last("user.email"));
@@ -85,10 +86,10 @@ async fn of_git(directory: &Path) -> Option<String> {
 
 /// A value of a configuration as one line in which everything is seen; `None` where nothing is left. Angle brackets
 /// delimit the address, and stand in neither part.
-fn cleaned(value: &str) -> Option<String> {
+fn sanitize(value: &str) -> Option<String> {
     let kept: String = value.chars().filter(|c| !is_unseen(*c) && !matches!(c, '<' | '>')).collect();
     let words: Vec<&str> = kept.split_whitespace().collect();
-    let line: String = words.join(" ").chars().take(LONGEST / 2).collect();
+    let line: String = words.join(" ").chars().take(MAX_NAME_CHARS / 2).collect();
     (!line.is_empty()).then_some(line)
 }
 
@@ -98,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_value_of_a_checkout_becomes_one_line_that_is_seen() {
-        assert_eq!(cleaned("Ada\u{200b} \u{1b}[2JLovelace\n<x>"), Some("Ada [2JLovelace x".to_owned()));
-        assert_eq!(cleaned("\u{e0041}\u{202e} \t"), None);
-        assert_eq!(cleaned(&"a".repeat(1000)).map(|line| line.len()), Some(LONGEST / 2));
+        assert_eq!(sanitize("Ada\u{200b} \u{1b}[2JLovelace\n<x>"), Some("Ada [2JLovelace x".to_owned()));
+        assert_eq!(sanitize("\u{e0041}\u{202e} \t"), None);
+        assert_eq!(sanitize(&"a".repeat(1000)).map(|line| line.len()), Some(MAX_NAME_CHARS / 2));
     }
 }

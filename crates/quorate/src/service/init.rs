@@ -11,9 +11,9 @@ use quorate_manifest::doctype::COUNCILS;
 
 use super::disk;
 use super::environment::Environment;
-use super::manifests::root_of;
-use super::stop::{Class, Stop};
-use super::workspace::{absolute, outermost, reach};
+use super::manifests::find_root;
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{absolute, find_outermost, reach};
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
@@ -24,14 +24,14 @@ const RUNTIME: &str = include_str!("init/runtime.yaml");
 const HOST: &str = include_str!("init/quorate.toml");
 
 /// The operator that advice goes to.
-pub const ADVISED: &str = "assistant";
+pub const ADVISED_OPERATOR: &str = "assistant";
 
 /// The longest name.
-const LONGEST: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// What is written besides a council.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Template {
     /// An ASSEMBLY.md and a persona for each member; of one that advises, also the operator that it advises.
     Assembly(Mode),
     /// A PERSONA.md.
@@ -44,11 +44,11 @@ pub enum What {
 
 /// What was written, and what was there already and is used as it is.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct InitResult {
     /// New files; the manifest that was asked for is the first.
     pub files: Vec<PathBuf>,
     /// Files that were there.
-    pub kept: Vec<PathBuf>,
+    pub existing: Vec<PathBuf>,
 }
 
 /// Writes a council and says which files. If one of them is there, none is written. A directory outside of any workspace
@@ -56,7 +56,7 @@ pub struct Written {
 ///
 /// # Errors
 /// When a file is there already or cannot be written.
-pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
+pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
     let mut files = vec![
         (dir.join("council.yaml"), COUNCIL.to_owned()),
         (dir.join("drafts/example_blog_post.md"), DRAFT.to_owned()),
@@ -66,9 +66,9 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
     let councils = COUNCILS.map(|name| dir.join(name));
     let taken = files.iter().map(|(path, _)| path).chain(&councils).find(|path| path.exists());
     if let Some(path) = taken {
-        return Err(there(path, "name an empty directory: `quorate init council DIR`"));
+        return Err(already_exists(path, "name an empty directory: `quorate init council DIR`"));
     }
-    if outermost(dir, "quorate.toml").is_none() {
+    if find_outermost(dir, "quorate.toml").is_none() {
         files.push((dir.join("quorate.toml"), HOST.to_owned()));
     }
     write(dir, &files)?;
@@ -80,35 +80,44 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, Stop> {
 ///
 /// # Errors
 /// When the name is none, the manifest is there already, or a file cannot be written.
-pub fn manifest(environment: &Environment, dir: &Path, what: What, name: &str) -> Result<Written, Stop> {
+pub fn manifest(
+    environment: &Environment,
+    dir: &Path,
+    what: Template,
+    name: &str,
+) -> Result<InitResult, ServiceError> {
     check_name(name)?;
-    let root = root_of(environment, None, &absolute(&environment.directory, dir));
+    let root = find_root(environment, None, &absolute(&environment.directory, dir));
     let now = rfc3339(environment.clock.now_ms());
     let fill = |text: &str, name: &str| {
         text.replace("{name}", name).replace("{title}", &title(name)).replace("{now}", &now)
     };
     let persona = |slug: &str| (root.join(format!("personas/{slug}/PERSONA.md")), fill(PERSONA, slug));
     let (main, others) = match what {
-        What::Assembly(mode) => {
+        Template::Assembly(mode) => {
             let (text, members) = assembly(mode);
             let path = root.join(format!("assemblies/{name}/ASSEMBLY.md"));
-            let advised = (mode == Mode::Advisory)
-                .then(|| (root.join(format!("operators/{ADVISED}/OPERATOR.md")), fill(OPERATOR, ADVISED)));
+            let advised = (mode == Mode::Advisory).then(|| {
+                (
+                    root.join(format!("operators/{ADVISED_OPERATOR}/OPERATOR.md")),
+                    fill(OPERATOR, ADVISED_OPERATOR),
+                )
+            });
             ((path, fill(text, name)), members.iter().map(|slug| persona(slug)).chain(advised).collect())
         }
-        What::Persona => (persona(name), Vec::new()),
-        What::Playbook => ((root.join(format!("playbooks/{name}.md")), fill(PLAYBOOK, name)), Vec::new()),
-        What::Runtime => ((root.join(format!("runtimes/{name}.yaml")), fill(RUNTIME, name)), Vec::new()),
+        Template::Persona => (persona(name), Vec::new()),
+        Template::Playbook => ((root.join(format!("playbooks/{name}.md")), fill(PLAYBOOK, name)), Vec::new()),
+        Template::Runtime => ((root.join(format!("runtimes/{name}.yaml")), fill(RUNTIME, name)), Vec::new()),
     };
     if main.0.exists() {
-        return Err(there(&main.0, "choose another --name"));
+        return Err(already_exists(&main.0, "choose another --name"));
     }
     let (kept, new): (Vec<_>, Vec<_>) = others.into_iter().partition(|(path, _)| path.exists());
     let host = Some((root.join("quorate.toml"), HOST.to_owned())).filter(|(path, _)| !path.exists());
     let files: Vec<_> = [main].into_iter().chain(new).chain(host).collect();
     write(&root, &files)?;
     let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
-    Ok(Written { files: paths(files), kept: paths(kept) })
+    Ok(InitResult { files: paths(files), existing: paths(kept) })
 }
 
 /// The template of a mode, and the personas that it names.
@@ -121,10 +130,10 @@ fn assembly(mode: Mode) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Stop> {
+fn check_name(name: &str) -> Result<(), ServiceError> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let kebab = name.len() >= 2
-        && name.len() <= LONGEST
+        && name.len() <= MAX_NAME_CHARS
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')
         && name.chars().all(inner);
@@ -133,9 +142,9 @@ fn check_name(name: &str) -> Result<(), Stop> {
     }
     let body = Body::new(format!("`{name}` cannot be a name"));
     let help = format!(
-        "use 2 to {LONGEST} lower-case letters, digits and dashes, beginning with a letter: release-board"
+        "use 2 to {MAX_NAME_CHARS} lower-case letters, digits and dashes, beginning with a letter: release-board"
     );
-    Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)))
+    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
 }
 
 /// `release-board` as `Release Board`.
@@ -147,20 +156,20 @@ fn title(name: &str) -> String {
     name.split('-').filter(|part| !part.is_empty()).map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn there(path: &Path, help: &str) -> Stop {
+fn already_exists(path: &Path, help: &str) -> ServiceError {
     let body = Body::new(format!("{} is there already; nothing was written", path.display()));
-    Stop::configuration(codes::FILE_EXISTS, body.help(help))
+    ServiceError::configuration(codes::FILE_EXISTS, body.help(help))
 }
 
-fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), Stop> {
-    if let Some((path, _)) = files.iter().find(|(path, _)| !reach::is_below(root, path)) {
+fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
+    if let Some((path, _)) = files.iter().find(|(path, _)| !reach::is_inside(root, path)) {
         let there = disk::canonical_or_new(path);
         let body = Body::new(format!(
             "{} leads out of the directory by a link, to {}",
             path.display(),
             there.display()
         ));
-        return Err(Stop::configuration(
+        return Err(ServiceError::configuration(
             codes::PATH_OUTSIDE,
             body.help("remove the link; nothing was written"),
         ));
@@ -168,7 +177,7 @@ fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), Stop> {
     for (path, text) in files {
         disk::write_new(path, text).map_err(|error| {
             let body = Body::new(format!("cannot write {}: {error}", path.display()));
-            Stop::configuration(codes::FILE_EXISTS, body)
+            ServiceError::configuration(codes::FILE_EXISTS, body)
         })?;
     }
     Ok(())

@@ -19,8 +19,8 @@ use tokio::sync::OnceCell;
 use super::disk::{self, Disk, Text};
 use super::environment::Environment;
 use super::host::Host;
-use super::stop::{Class, Stop, chain};
-use super::workspace::{Workspace, absolute, shown};
+use super::stop::{ExitClass, ServiceError, error_chain};
+use super::workspace::{Workspace, absolute, display_path};
 
 /// The keyring's file, where quorate.toml does not name another.
 const KEYRING: &str = "keyring.toml";
@@ -35,12 +35,12 @@ pub struct Keys {
     /// The ledger's own directory.
     ledger_dir: PathBuf,
     /// The key that signs records, once it was fetched: a command that prints it may ask a person something.
-    found: Arc<OnceCell<Secret>>,
+    signing_key: Arc<OnceCell<SigningKey>>,
 }
 
 /// The workspace's keyring, as its file has it.
 #[derive(Debug, Clone, Default)]
-pub struct Ring {
+pub struct KeyringFile {
     /// Its text; `None` where there is no file.
     pub text: Option<Arc<str>>,
     /// Its keys, in the order of the file.
@@ -49,9 +49,9 @@ pub struct Ring {
 
 /// A secret key, or why there is none.
 #[derive(Debug, Clone)]
-pub enum Secret {
+pub enum SigningKey {
     /// A key, and what it comes from, for people.
-    There(Arc<SecretKey>, String),
+    Available(Arc<SecretKey>, String),
     /// None; why.
     Missing(String),
 }
@@ -65,12 +65,12 @@ impl Keys {
             settings: workspace.host.keys.clone(),
             root: absolute(&environment.directory, root),
             ledger_dir: workspace.ledger.dir().to_owned(),
-            found: Arc::default(),
+            signing_key: Arc::default(),
         }
     }
 
     /// What `[keys] sign` asks for.
-    pub fn sign(&self) -> quorate_manifest::assembly::audit::Signing {
+    pub fn signing_mode(&self) -> quorate_manifest::assembly::audit::Signing {
         self.settings.sign
     }
 
@@ -85,18 +85,18 @@ impl Keys {
     }
 
     /// The file that has the settings.
-    fn configuration(&self) -> PathBuf {
+    fn config_path(&self) -> PathBuf {
         self.root.join("quorate.toml")
     }
 
     /// The keyring's file.
-    pub fn ring_path(&self) -> PathBuf {
+    pub fn keyring_path(&self) -> PathBuf {
         self.root.join(self.settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
     }
 
     /// What the user calls a file.
-    pub fn shown(&self, path: &Path) -> String {
-        shown(&self.environment, path)
+    pub fn display_path(&self, path: &Path) -> String {
+        display_path(&self.environment, path)
     }
 
     /// What time it is.
@@ -108,17 +108,20 @@ impl Keys {
     ///
     /// # Errors
     /// When it is refused.
-    pub fn ring(&self) -> Result<Ring, Stop> {
-        let path = self.ring_path();
-        let text = disk::text(&path).map_err(|error| {
-            let body = Body::new(format!("the keyring {} cannot be read: {error}", self.shown(&path)));
-            Stop::configuration(codes::KEYRING_INVALID, body.help("it is a text file; put it back as it was"))
+    pub fn load_keyring(&self) -> Result<KeyringFile, ServiceError> {
+        let path = self.keyring_path();
+        let text = disk::read_text(&path).map_err(|error| {
+            let body = Body::new(format!("the keyring {} cannot be read: {error}", self.display_path(&path)));
+            ServiceError::configuration(
+                codes::KEYRING_INVALID,
+                body.help("it is a text file; put it back as it was"),
+            )
         })?;
-        let Text::There(text) = text else { return Ok(Ring::default()) };
-        let loaded = keyring::load(&path, &self.shown(&path), &Disk, &Host::new());
+        let Text::Present(text) = text else { return Ok(KeyringFile::default()) };
+        let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &Host::new());
         match loaded.value {
-            Some(keys) => Ok(Ring { text: Some(text.into()), keys }),
-            None => Err(Stop::report(Class::Configuration, loaded.report)),
+            Some(keys) => Ok(KeyringFile { text: Some(text.into()), keys }),
+            None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
         }
     }
 
@@ -126,13 +129,13 @@ impl Keys {
     ///
     /// # Errors
     /// When there is one that cannot be used: it is no key, or others can read it.
-    pub async fn secret(&self) -> Result<Secret, Stop> {
-        self.found.get_or_try_init(|| secret::find(self)).await.cloned()
+    pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
+        self.signing_key.get_or_try_init(|| secret::find(self)).await.cloned()
     }
 
     /// A refusal of what the key files say.
-    fn stop(&self, error: &Error) -> Stop {
-        let text = |path: &Path| self.shown(path);
+    fn to_error(&self, error: &Error) -> ServiceError {
+        let text = |path: &Path| self.display_path(path);
         let (code, body) = match error {
             Error::Exposed { path, mode } => (
                 codes::KEY_EXPOSED,
@@ -161,10 +164,10 @@ impl Keys {
             ),
             Error::Io { .. } => (
                 codes::KEY_UNUSABLE,
-                Body::new(chain(error)).help("keys lie in `keys/` beside the ledger, for their owner alone"),
+                Body::new(error_chain(error)).help("keys lie in `keys/` beside the ledger, for their owner alone"),
             ),
         };
-        Stop::configuration(code, body)
+        ServiceError::configuration(code, body)
     }
 }
 
@@ -173,12 +176,12 @@ impl Keys {
     ///
     /// # Errors
     /// When the keyring is refused.
-    pub fn outside(&self) -> Result<Outside, Stop> {
-        let ring = self.ring()?.keys;
+    pub fn trusted_keys(&self) -> Result<Outside, ServiceError> {
+        let ring = self.load_keyring()?.keys;
         let directory = self.directory();
         let signing = directory.load(Purpose::Signing).ok().flatten().map(|key| key.public());
         Ok(Outside {
-            keyring: (!ring.is_empty()).then(|| judge(&ring)),
+            keyring: (!ring.is_empty()).then(|| to_keyring(&ring)),
             signers: signing
                 .into_iter()
                 .chain(directory.retired(Purpose::Signing).unwrap_or_default())
@@ -189,7 +192,7 @@ impl Keys {
 
 /// The vouchers of a keyring that was read, as far as the keys that gave them might at the time.
 pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
-    let judge = judge(keys);
+    let judge = to_keyring(keys);
     let all = keys.iter().flat_map(|key| key.vouched.iter().map(|one| Voucher::read(&key.public, one)));
     let might = |one: &Voucher| {
         let (Ok(by), Some(at_ms)) = (KeyId::from_text(&one.by), quorate_manifest::timestamp::read(&one.at))
@@ -202,15 +205,15 @@ pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
 }
 
 /// A public key of a keyring that was read.
-pub(super) fn public(key: &Key) -> Option<PublicKey> {
+pub(super) fn public_key(key: &Key) -> Option<PublicKey> {
     PublicKey::from_text(&key.public).ok()
 }
 
 /// The keys as signatures are judged by.
-pub(super) fn judge(keys: &[Key]) -> Keyring {
+pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
     let mut ring = Keyring::new();
     for key in keys {
-        let Some(public) = public(key) else { continue };
+        let Some(public) = public_key(key) else { continue };
         // One that would end before it begins, for two keyrings bound it, counts for nothing, and so does one that is
         // not in the ring.
         let _ = ring.insert(signing::Key {
@@ -224,7 +227,7 @@ pub(super) fn judge(keys: &[Key]) -> Keyring {
 }
 
 /// Why a key may not sign, for people.
-pub(super) fn unusable(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
+pub(super) fn unusable_reason(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
     use quorate_ledger::signing::Uncounted as Why;
     use quorate_manifest::timestamp::write;
     Some(match ring.may_sign(id, at_ms).err()? {

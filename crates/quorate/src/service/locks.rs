@@ -17,11 +17,11 @@ use super::artifact::{self, Subject};
 use super::environment::Environment;
 use super::manifests::Manifests;
 use super::playbook::exceptions::Exceptions;
-use super::playbook::library::Known as Operator;
+use super::playbook::library::KnownOperator as Operator;
 use super::resolve;
-use super::stop::{Class, Stop};
+use super::stop::{ExitClass, ServiceError};
 use super::weave;
-use super::workspace::{self, Places};
+use super::workspace::{self, PathOverrides};
 
 /// What is to be tested.
 #[derive(Debug, Clone)]
@@ -31,12 +31,12 @@ pub struct Request {
     /// The workspace's root, where it is not to be found by itself.
     pub root: Option<PathBuf>,
     /// The text.
-    pub material: Material,
+    pub material: TextSource,
 }
 
 /// The text that the traits are held against.
 #[derive(Debug, Clone)]
-pub enum Material {
+pub enum TextSource {
     /// As it was given.
     Text(String),
     /// Read from a file or standard input.
@@ -45,13 +45,13 @@ pub enum Material {
 
 /// What the traits see in a text.
 #[derive(Debug)]
-pub struct Tested {
+pub struct LockTest {
     /// The assembly's id.
     pub assembly: String,
     /// The merged mode of matching.
     pub match_mode: MatchMode,
     /// The traits, in the order of the merged manifest.
-    pub traits: Vec<Locked>,
+    pub traits: Vec<TraitHits>,
     /// What the user calls the text; `None` where it was given on the command line.
     pub file: Option<String>,
     /// The text.
@@ -62,7 +62,7 @@ pub struct Tested {
 
 /// A trait, and what it sees.
 #[derive(Debug, Clone)]
-pub struct Locked {
+pub struct TraitHits {
     /// The trait as written.
     pub text: String,
     /// The mode that it was declared under.
@@ -74,12 +74,12 @@ pub struct Locked {
     /// Whether its meaning would have to be compared too, for which there is no embedder here.
     pub by_meaning: bool,
     /// Where it hits, by place.
-    pub hits: Vec<Seen>,
+    pub hits: Vec<HitPosition>,
 }
 
 /// A place in the text.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct HitPosition {
     /// The hit.
     pub hit: Hit,
     /// Its line, from 1.
@@ -92,10 +92,14 @@ pub struct Seen {
 ///
 /// # Errors
 /// When the assembly or the text is not there, or cannot be used.
-pub fn test(environment: &Environment, request: &Request, host: &dyn Known) -> Result<Tested, Stop> {
+pub fn test(
+    environment: &Environment,
+    request: &Request,
+    host: &dyn Known,
+) -> Result<LockTest, ServiceError> {
     let asked =
         resolve::Request { path: request.path.clone(), root: request.root.clone(), refs: Refs::ShapeOnly };
-    let view = resolve::resolve(environment, &asked, host).map_err(unusable)?;
+    let view = resolve::resolve(environment, &asked, host).map_err(refused_as_configuration)?;
     let resolved = &view.resolved;
     let recorded: Vec<Trait> = resolved
         .locked_traits
@@ -105,25 +109,25 @@ pub fn test(environment: &Environment, request: &Request, host: &dyn Known) -> R
     let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
         let body =
             Body::new(format!("`{}` cannot be looked for: {}", recorded[invalid.at].text, invalid.why));
-        Stop::configuration(codes::PATTERN_INVALID, body)
+        ServiceError::configuration(codes::PATTERN_INVALID, body)
     })?;
     let (file, text) = match &request.material {
-        Material::Text(text) => (None, Arc::from(text.as_str())),
-        Material::Subject(subject) => {
+        TextSource::Text(text) => (None, Arc::from(text.as_str())),
+        TextSource::Subject(subject) => {
             let artifact = artifact::read(subject, &environment.directory)?;
-            (Some(artifact.shown), artifact.text)
+            (Some(artifact.display_name), artifact.text)
         }
     };
-    let mut traits = declared(resolved);
+    let mut traits = trait_declarations(resolved);
     if !host.embeds() {
         locks.by_meaning().into_iter().for_each(|at| traits[at].by_meaning = true);
     }
     let lines = LineIndex::new(&text);
     for hit in locks.everything(&text) {
         let place = lines.position(hit.span.start);
-        traits[hit.at].hits.push(Seen { line: place.line, column: place.column, hit });
+        traits[hit.at].hits.push(HitPosition { line: place.line, column: place.column, hit });
     }
-    Ok(Tested {
+    Ok(LockTest {
         assembly: resolved.name.clone(),
         match_mode: resolved.match_mode,
         traits,
@@ -137,31 +141,31 @@ pub fn test(environment: &Environment, request: &Request, host: &dyn Known) -> R
 ///
 /// # Errors
 /// When there is no such operator, or it is refused.
-pub fn of_operator(
+pub fn operator_traits(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     root: Option<&Path>,
     operator: &str,
     host: &dyn Known,
-) -> Result<Vec<playbook::Trait>, Stop> {
-    let (root, scope) = weave::place(environment, root);
+) -> Result<Vec<playbook::Trait>, ServiceError> {
+    let (root, scope) = weave::root_and_scope(environment, root);
     let workspace = workspace::load(environment, places, &root)?;
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.round(host);
-    let operating = weave::operating(&round, &scope, &weave::full(operator, "operators"))?;
+    let round = manifests.loader(host);
+    let operating = weave::load_operator(&round, &scope, &weave::full_ref(operator, "operators"))?;
     Ok(Operator::new(operating, &workspace.host, &Exceptions::default()).traits)
 }
 
 /// Whatever keeps an assembly from being resolved makes it unusable here: 1 would look like an answer about the text.
-fn unusable(stop: Stop) -> Stop {
+fn refused_as_configuration(stop: ServiceError) -> ServiceError {
     match stop.class {
-        Class::Refused => Stop { class: Class::Configuration, ..stop },
+        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..stop },
         _ => stop,
     }
 }
 
 /// The traits, with the places that declare them.
-fn declared(resolved: &Resolved) -> Vec<Locked> {
+fn trait_declarations(resolved: &Resolved) -> Vec<TraitHits> {
     let chain = &resolved.chain;
     let nodes = chain.merged.key("lockedTraits").map_or(&[][..], Node::items);
     let line = |text: &str, layer: usize| {
@@ -172,7 +176,7 @@ fn declared(resolved: &Resolved) -> Vec<Locked> {
     resolved
         .locked_traits
         .iter()
-        .map(|one| Locked {
+        .map(|one| TraitHits {
             text: one.text.clone(),
             declared: one.declared,
             file: chain.layers[one.layer].shown.to_string(),

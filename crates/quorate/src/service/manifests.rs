@@ -10,8 +10,8 @@ use quorate_manifest::workspace::Spot;
 use super::confined::Confined;
 use super::disk::Disk;
 use super::environment::Environment;
-use super::stop::{Class, Stop};
-use super::workspace::{absolute, is_there, outermost, shown};
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{absolute, display_path, entry_exists, find_outermost};
 
 /// A workspace of manifests.
 pub struct Manifests {
@@ -24,8 +24,9 @@ pub struct Manifests {
 }
 
 /// The workspace's root (M10): what was said, else the outermost directory with a `quorate.toml`, else `start`.
-pub fn root_of(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
-    let found = || outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf));
+pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
+    let found =
+        || find_outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf));
     match said {
         Some(root) => absolute(&environment.directory, root),
         None => found().unwrap_or_else(|| start.to_owned()),
@@ -34,10 +35,10 @@ pub fn root_of(environment: &Environment, said: Option<&Path>, start: &Path) -> 
 
 /// Where the workspace of a file that was named begins to be looked for: its own directory, if there is a `quorate.toml`
 /// there or above; for want of one the working directory, if the file lies below it.
-pub fn directory_of(environment: &Environment, file: &Path) -> PathBuf {
+pub fn search_start(environment: &Environment, file: &Path) -> PathBuf {
     let own = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
     let below = file.starts_with(&environment.directory);
-    if below && outermost(&own, "quorate.toml").is_none() { environment.directory.clone() } else { own }
+    if below && find_outermost(&own, "quorate.toml").is_none() { environment.directory.clone() } else { own }
 }
 
 impl Manifests {
@@ -45,22 +46,23 @@ impl Manifests {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, Stop> {
+    pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, ServiceError> {
         let confined = Confined::open(root).map_err(|error| {
-            let body = Body::new(format!("cannot open the workspace {}: {error}", shown(environment, root)));
-            Stop::not_found(codes::FILE_UNREADABLE, body)
+            let body =
+                Body::new(format!("cannot open the workspace {}: {error}", display_path(environment, root)));
+            ServiceError::not_found(codes::FILE_UNREADABLE, body)
         })?;
-        let prefix = match shown(environment, root) {
+        let prefix = match display_path(environment, root) {
             here if here.is_empty() || here.ends_with('/') => here,
             there => format!("{there}/"),
         };
-        let Said { strict_chain, governance, report } = said(environment, root);
+        let WorkspaceSettings { strict_chain, governance, report } = workspace_settings(environment, root);
         let options = Options { prefix, strict_chain, refs, governance };
         Ok(Manifests { root: root.to_owned(), report, confined, options })
     }
 
     /// A round on it.
-    pub fn round<'m>(&'m self, host: &'m dyn quorate_manifest::Host) -> Round<'m> {
+    pub fn loader<'m>(&'m self, host: &'m dyn quorate_manifest::Host) -> Round<'m> {
         Round::new(&self.confined, host, self.options.clone())
     }
 
@@ -68,7 +70,7 @@ impl Manifests {
     ///
     /// # Errors
     /// When it is not below the root.
-    pub fn spot(&self, file: &Path) -> Result<Spot, Stop> {
+    pub fn spot(&self, file: &Path) -> Result<Spot, ServiceError> {
         spot(&self.root, file)
     }
 }
@@ -77,7 +79,7 @@ impl Manifests {
 ///
 /// # Errors
 /// When it is not.
-pub fn spot(root: &Path, file: &Path) -> Result<Spot, Stop> {
+pub fn spot(root: &Path, file: &Path) -> Result<Spot, ServiceError> {
     let below = |root: &Path, file: &Path| Spot::new(file.strip_prefix(root).ok()?.to_str()?).ok();
     // The root may be written with `..`, or be reached by a link; the file itself may be a link that is to be seen as one.
     let really = || {
@@ -86,32 +88,32 @@ pub fn spot(root: &Path, file: &Path) -> Result<Spot, Stop> {
     };
     below(root, file).or_else(really).ok_or_else(|| {
         let message = format!("{} is not in the workspace {}", file.display(), root.display());
-        Stop::new(Class::Usage, codes::USAGE, Body::new(message).help("say another --root"))
+        ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help("say another --root"))
     })
 }
 
 /// There is no such file.
-pub fn missing(path: &str) -> Stop {
-    Stop::not_found(
+pub fn file_not_found(path: &str) -> ServiceError {
+    ServiceError::not_found(
         codes::FILE_UNREADABLE,
         Body::new(format!("there is no file `{path}`")).help("check the path"),
     )
 }
 
 /// What the workspace's `quorate.toml` says of its manifests.
-struct Said {
+struct WorkspaceSettings {
     strict_chain: bool,
     governance: Option<Spot>,
     report: Report,
 }
 
 /// One that is refused is taken to be strict.
-fn said(environment: &Environment, root: &Path) -> Said {
+fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettings {
     let path = root.join("quorate.toml");
-    if !is_there(&path) {
-        return Said { strict_chain: false, governance: None, report: Report::new() };
+    if !entry_exists(&path) {
+        return WorkspaceSettings { strict_chain: false, governance: None, report: Report::new() };
     }
-    let loaded = host::load(&path, &shown(environment, &path), &Disk);
+    let loaded = host::load(&path, &display_path(environment, &path), &Disk);
     let mut report = loaded.report;
     let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
     let written = loaded.value.and_then(|configuration| configuration.governance);
@@ -124,5 +126,5 @@ fn said(environment: &Environment, root: &Path) -> Said {
         }
         spot
     });
-    Said { strict_chain, governance, report }
+    WorkspaceSettings { strict_chain, governance, report }
 }

@@ -11,11 +11,11 @@ use quorate_manifest::playbook::shelf::{FOLDER, HISTORY};
 use regex::Regex;
 
 use super::disk;
-use super::stop::Stop;
+use super::stop::ServiceError;
 
 /// What was scanned and what was found.
 #[derive(Debug)]
-pub struct Scanned {
+pub struct ScanResult {
     /// How many files tell an agent what to do.
     pub files: usize,
     /// The places that name the council; refuses if there are any.
@@ -26,31 +26,31 @@ pub struct Scanned {
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
+pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
     let found = disk::walk(dir).map_err(|error| {
         let body = Body::new(format!("cannot read {}: {error}", shown.display()));
         match error.kind() {
-            std::io::ErrorKind::NotFound => Stop::not_found(codes::ARTIFACT_MISSING, body),
-            _ => Stop::configuration(codes::ARTIFACT_UNREADABLE, body),
+            std::io::ErrorKind::NotFound => ServiceError::not_found(codes::ARTIFACT_MISSING, body),
+            _ => ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body),
         }
     })?;
-    let mut scanned = Scanned { files: 0, report: Report::new() };
+    let mut scanned = ScanResult { files: 0, report: Report::new() };
     for one in found {
         let relative = one.path.strip_prefix(dir).unwrap_or(&one.path);
-        if !tells_an_agent(relative) {
+        if !is_agent_prompt(relative) {
             continue;
         }
         scanned.files += 1;
-        let bytes = disk::read_up_to(&one.path, super::artifact::LIMIT).unwrap_or_default();
+        let bytes = disk::read_up_to(&one.path, super::artifact::MAX_BYTES).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.join(relative).display().to_string();
         // Of a playbook only the body is told to anybody; of others, everything but `metadata`.
         let untold = match frontmatter::split(&text) {
             Ok(parts) if is_playbook(relative) => 0..parts.body.start,
-            Ok(parts) => metadata(&text[..parts.body.start]),
+            Ok(parts) => metadata_span(&text[..parts.body.start]),
             Err(_) => 0..0,
         };
-        for (hit, start) in named(&text).filter(|(_, start)| !untold.contains(start)) {
+        for (hit, start) in council_mentions(&text).filter(|(_, start)| !untold.contains(start)) {
             let span = start..start + hit.len();
             let place = Place { file: file.as_str().into(), span, path: String::new() };
             let body = Body::new(format!("what produces artifacts names what reviews them: `{hit}`"));
@@ -65,7 +65,7 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<Scanned, Stop> {
 }
 
 /// Where the metadata of a frontmatter stands: from its key to the next one.
-fn metadata(frontmatter: &str) -> Range<usize> {
+fn metadata_span(frontmatter: &str) -> Range<usize> {
     let mut at = 0;
     let mut found: Option<Range<usize>> = None;
     for line in frontmatter.split_inclusive('\n') {
@@ -82,7 +82,7 @@ fn metadata(frontmatter: &str) -> Range<usize> {
 }
 
 /// The words of a text that name the council, and where they begin.
-pub fn named(text: &str) -> impl Iterator<Item = (&str, usize)> {
+pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| {
         let names = r"(?i)\b(agent[ _-]council|council(_log|\.yaml|_review|_sweep)?|quorate|adjudicator)\b";
         Regex::new(names).expect("the pattern is ours")
@@ -91,7 +91,7 @@ pub fn named(text: &str) -> impl Iterator<Item = (&str, usize)> {
 }
 
 /// `agents/*/prompt.md`, OPERATOR.md, PERSONA.md, and playbooks.
-fn tells_an_agent(relative: &Path) -> bool {
+fn is_agent_prompt(relative: &Path) -> bool {
     let parts: Vec<_> = relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     let Some(name) = parts.last() else { return false };
     match &**name {

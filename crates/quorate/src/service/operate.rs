@@ -20,14 +20,14 @@ use quorate_kernel::turn::{Begin, Cycled, Flags, Policy, Runner, Swarm};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use super::runtime::Ready;
-use super::stop::Stop;
+use super::runtime::OpenRuntime;
+use super::stop::ServiceError;
 
 /// How the runtime of a stamp begins whose turn no running runtime has taken. No manifest's id has a colon.
-pub const ELSEWHERE: &str = "mcp:";
+pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
 
 /// How long hooks and records may take at the end.
-const ENDING: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Who is to speak, where.
 pub struct Request {
@@ -40,21 +40,21 @@ pub struct Request {
     /// The newest turn, which is answered.
     pub newest: Name,
     /// Whether what is said is appended.
-    pub reply: Reply,
+    pub reply: ReplyMode,
 }
 
 /// What becomes of what is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum ReplyMode {
     /// It is given back alone, and the participant remembers nothing of it.
-    Given,
+    ReturnOnly,
     /// It is appended, once for the key; without one, once for the turn that is answered.
-    Posted(Option<Name>),
+    Post(Option<Name>),
 }
 
 /// What was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Response {
     /// The text.
     pub text: String,
     /// The turn that it is, where it was appended.
@@ -65,12 +65,16 @@ pub struct Said {
 ///
 /// # Errors
 /// When it does not, or substrate or ledger fail.
-pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemetry>) -> Result<Said, Stop> {
-    ready.may_write()?;
+pub async fn operate(
+    ready: &OpenRuntime,
+    request: Request,
+    telemetry: Arc<dyn Telemetry>,
+) -> Result<Response, ServiceError> {
+    ready.ensure_writable()?;
     let Request { participant, substrate, state, newest, reply } = request;
     let swarm = ready.swarm(telemetry)?;
     let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
-    let excerpt = Arc::new(Excerpt {
+    let excerpt = Arc::new(WindowSubstrate {
         place: format!("{}#{}", substrate.about().place, entropy::run_id()),
         // Whose turns they are is of no consequence: the last one is answered.
         window: window.into_iter().map(|turn| Turn { stamp: None, ..turn }).collect(),
@@ -78,10 +82,10 @@ pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemet
         said: Mutex::new(None),
         substrate,
     });
-    let only = Only { participant: participant.clone(), answers: newest.clone() };
+    let only = FixedSpeaker { participant: participant.clone(), answers: newest.clone() };
     let state: Arc<dyn State> = match reply {
-        Reply::Posted(_) => state,
-        Reply::Given => Arc::new(Unchanged(state)),
+        ReplyMode::Post(_) => state,
+        ReplyMode::ReturnOnly => Arc::new(ReadOnlyState(state)),
     };
     let none = Flags { on_turn_end: false, on_mention: false, on_idle: false };
     let policy = Policy { reentry: true, max_agent_turns: usize::MAX, ..swarm.policy };
@@ -97,10 +101,10 @@ pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemet
     let not = |why: &str| {
         let body = Body::new(format!("`{participant}` has not answered: {why}"));
         let help = "`quorate doctor` says whether its executor can be called";
-        Stop::configuration(codes::OPERATOR_FAILED, body.help(help))
+        ServiceError::configuration(codes::OPERATOR_FAILED, body.help(help))
     };
     let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
-    let mut asked = async || -> Result<_, Stop> {
+    let mut asked = async || -> Result<_, ServiceError> {
         loop {
             match runner.cycle().await? {
                 Cycled::Asked { failed, .. } => break Ok(failed),
@@ -117,28 +121,28 @@ pub async fn operate(ready: &Ready, request: Request, telemetry: Arc<dyn Telemet
             tokio::time::timeout(wall, asked()).await.map_err(spent)??
         }
     };
-    runner.close(ENDING).await?;
+    runner.close(SHUTDOWN_TIMEOUT).await?;
     if let Some((_, why)) = failed.first() {
         return Err(not(why));
     }
-    match excerpt.said() {
+    match excerpt.take_response() {
         Some(said) => Ok(said),
         // Its executor appends what it says itself, or there was nothing to answer.
-        None => match excerpt.posted(&participant, &newest).await? {
-            Some(turn) => Ok(Said { text: turn.content.to_string(), turn: Some(turn.id) }),
+        None => match excerpt.find_posted(&participant, &newest).await? {
+            Some(turn) => Ok(Response { text: turn.content.to_string(), turn: Some(turn.id) }),
             None => Err(not("what it says is not in the conversation")),
         },
     }
 }
 
 /// Selects one participant, for one turn.
-struct Only {
+struct FixedSpeaker {
     participant: Name,
     answers: Name,
 }
 
 #[async_trait]
-impl Dispatcher for Only {
+impl Dispatcher for FixedSpeaker {
     fn kind(&self) -> &'static str {
         "operate"
     }
@@ -150,21 +154,21 @@ impl Dispatcher for Only {
 }
 
 /// The window of a conversation, and where what is said goes.
-struct Excerpt {
+struct WindowSubstrate {
     substrate: Arc<dyn Substrate>,
     place: String,
     window: Vec<Turn>,
-    reply: Reply,
-    said: Mutex<Option<Said>>,
+    reply: ReplyMode,
+    said: Mutex<Option<Response>>,
 }
 
-impl Excerpt {
-    fn said(&self) -> Option<Said> {
+impl WindowSubstrate {
+    fn take_response(&self) -> Option<Response> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The first turn of a participant's after one.
-    async fn posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
+    async fn find_posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
         const PAGE: usize = 128;
         let page = self.substrate.read(Some(after), PAGE).await?;
         // Where the turn is gone, what is given is from the beginning.
@@ -173,14 +177,14 @@ impl Excerpt {
 }
 
 #[async_trait]
-impl Substrate for Excerpt {
+impl Substrate for WindowSubstrate {
     fn about(&self) -> About {
         About { keeps: Keeps::Stamps, place: self.place.clone(), ..self.substrate.about() }
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
         let (appended, id) = match &self.reply {
-            Reply::Given => {
+            ReplyMode::ReturnOnly => {
                 let turn = Turn {
                     id: "given".into(),
                     participant: turn.participant,
@@ -191,10 +195,10 @@ impl Substrate for Excerpt {
                 };
                 (Appended { turn, fresh: true }, None)
             }
-            Reply::Posted(key) => {
+            ReplyMode::Post(key) => {
                 let stamp = turn.stamp.map(|stamp| Stamp {
                     key: key.clone().unwrap_or(stamp.key),
-                    runtime: format!("{ELSEWHERE}{}", stamp.runtime).into(),
+                    runtime: format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime).into(),
                     state: None,
                     ..stamp
                 });
@@ -203,7 +207,7 @@ impl Substrate for Excerpt {
                 (appended, Some(id))
             }
         };
-        let said = Said { text: appended.turn.content.to_string(), turn: id };
+        let said = Response { text: appended.turn.content.to_string(), turn: id };
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
         Ok(appended)
     }
@@ -229,10 +233,10 @@ impl Substrate for Excerpt {
 }
 
 /// A store that is read, and keeps what it has.
-struct Unchanged(Arc<dyn State>);
+struct ReadOnlyState(Arc<dyn State>);
 
 #[async_trait]
-impl State for Unchanged {
+impl State for ReadOnlyState {
     fn kind(&self) -> &'static str {
         self.0.kind()
     }

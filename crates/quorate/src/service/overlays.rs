@@ -18,52 +18,52 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::environment::Environment;
-use super::follow::Followed;
-use super::stop::Stop;
+use super::follow::Projection;
+use super::stop::ServiceError;
 use super::weave;
 
 /// What stands before an assembly's name in the name of its stream.
-const STREAMS: &str = "overlays/";
+const STREAM_PREFIX: &str = "overlays/";
 /// How often an append is tried again when somebody else was faster.
-const TRIES: usize = 50;
+const MAX_ATTEMPTS: usize = 50;
 
 /// The stream of an assembly.
-fn stream(assembly: &str) -> Name {
-    format!("{STREAMS}{assembly}").into()
+fn stream_of(assembly: &str) -> Name {
+    format!("{STREAM_PREFIX}{assembly}").into()
 }
 
 /// What stands in an assembly's stream.
 ///
 /// # Errors
 /// When the ledger does not answer, or a record is not as it should be.
-pub async fn standing(store: &Store, assembly: &str) -> Result<Standing, Stop> {
-    Ok(read(store, &stream(assembly)).await?.0)
+pub async fn load(store: &Store, assembly: &str) -> Result<Standing, ServiceError> {
+    Ok(load_stream(store, &stream_of(assembly)).await?.0)
 }
 
-async fn read(store: &Store, stream: &Name) -> Result<(Standing, u64), Stop> {
-    let mut followed = Followed::default();
-    let standing = read_on(store, stream, &mut followed).await?.clone();
-    Ok((standing, followed.next()))
+async fn load_stream(store: &Store, stream: &Name) -> Result<(Standing, u64), ServiceError> {
+    let mut followed = Projection::default();
+    let standing = catch_up(store, stream, &mut followed).await?.clone();
+    Ok((load, followed.next_n()))
 }
 
 /// Reads what came to a stream since it was last read.
-async fn read_on<'f>(
+async fn catch_up<'f>(
     store: &Store,
     stream: &Name,
-    followed: &'f mut Followed<Standing>,
-) -> Result<&'f Standing, Stop> {
+    followed: &'f mut Projection<Standing>,
+) -> Result<&'f Standing, ServiceError> {
     let take = |standing: &mut Standing, record: &Record| {
         let Some(data) = record.data.clone().map(Json::Object) else { return Ok(()) };
         let unreadable = || {
             let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
-            Stop::configuration(codes::LEDGER_CORRUPT, body)
+            ServiceError::configuration(codes::LEDGER_CORRUPT, body)
         };
         if record.is(Kind::OverlayAdded) {
-            standing.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
+            load.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
         } else if record.is(Kind::OverlayEvicted) {
-            standing.evict(&serde_json::from_value::<Evicted>(data).map_err(|_| unreadable())?.overlay);
+            load.evict(&serde_json::from_value::<Evicted>(data).map_err(|_| unreadable())?.overlay);
         }
         Ok(())
     };
@@ -71,23 +71,23 @@ async fn read_on<'f>(
 }
 
 /// The texts that are active for a setup's operators, the weightiest first, each once.
-pub fn texts(standing: &Standing, setup: &Setup, now_ms: i64) -> Vec<Json> {
+pub fn active_texts(standing: &Standing, setup: &Setup, now_ms: i64) -> Vec<Json> {
     let mut texts: Vec<Json> = Vec::new();
-    let active = standing.active(now_ms);
+    let active = load.active(now_ms);
     for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
         let text = json!(one.text);
-        if !texts.contains(&text) {
-            texts.push(text);
+        if !active_texts.contains(&text) {
+            active_texts.push(text);
         }
     }
-    texts
+    active_texts
 }
 
 /// Makes overlays of a run's fragments, and lets go of what has to go. Doing it again does nothing.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn add(desk: &Desk, history: &History) -> Result<(), Stop> {
+pub async fn add_from_run(desk: &LedgerSession, history: &History) -> Result<(), ServiceError> {
     let Some((setup, outcome)) = setup(history).zip(history.outcome()) else { return Ok(()) };
     let fragments = outcome.get("fragments").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
     let at_ms = history.decided_ms.unwrap_or_else(|| desk.environment.clock.now_ms());
@@ -99,10 +99,10 @@ pub async fn add(desk: &Desk, history: &History) -> Result<(), Stop> {
         return Ok(());
     }
     let cap = usize::from(setup.overlays.max_active);
-    desk.sign_beside(&stream(&setup.assembly), Some(&history.run)).await?;
-    write(desk, &stream(&setup.assembly), |standing, now_ms| {
-        let new: Vec<Overlay> = coming.iter().filter(|one| !standing.knows(&one.overlay)).cloned().collect();
-        let evicted = if new.is_empty() { Vec::new() } else { standing.leaving(&new, cap, now_ms) };
+    desk.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
+    append_with_retry(desk, &stream_of(&setup.assembly), |standing, now_ms| {
+        let new: Vec<Overlay> = coming.iter().filter(|one| !load.knows(&one.overlay)).cloned().collect();
+        let evicted = if new.is_empty() { Vec::new() } else { load.leaving(&new, cap, now_ms) };
         (new, evicted)
     })
     .await
@@ -130,7 +130,7 @@ fn overlay(
         operator: operator.to_owned(),
         run: history.run.to_string(),
         rule: text("rule")?,
-        text: plain(&text("text")?),
+        text: sanitize_text(&text("text")?),
         severity: small("severity")?,
         priority: small("priority")?,
         added_ms,
@@ -140,7 +140,7 @@ fn overlay(
 }
 
 /// A text as an agent can be told it: nothing in it that is not seen, and line breaks as `\n` alone.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn sanitize_text(text: &str) -> String {
     let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
     for (at, c) in unseen(text) {
         plain.push_str(&text[from..at]);
@@ -152,18 +152,18 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Appends to a stream what `decide` says of it, again when somebody else was faster.
-async fn write(
-    desk: &Desk,
+async fn append_with_retry(
+    desk: &LedgerSession,
     stream: &Name,
     decide: impl Fn(&Standing, i64) -> (Vec<Overlay>, Vec<Evicted>),
-) -> Result<Vec<Evicted>, Stop> {
+) -> Result<Vec<Evicted>, ServiceError> {
     let mut tries = 0;
-    desk.may_write()?;
-    desk.sign_beside(stream, None).await?;
+    desk.ensure_writable()?;
+    desk.sign_stream(stream, None).await?;
     loop {
-        let (standing, next) = read(&desk.store, stream).await?;
+        let (standing, next) = load_stream(&desk.store, stream).await?;
         let now_ms = desk.environment.clock.now_ms();
-        let (added, evicted) = decide(&standing, now_ms);
+        let (added, evicted) = decide(&load, now_ms);
         if added.is_empty() && evicted.is_empty() {
             return Ok(evicted);
         }
@@ -179,7 +179,7 @@ async fn write(
         };
         match desk.store.append(append).await {
             Ok(_) => return Ok(evicted),
-            Err(Error::Moved { .. }) if tries < TRIES => tries += 1,
+            Err(Error::Moved { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -187,38 +187,38 @@ async fn write(
 
 /// Whose overlays are meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Whose {
+pub struct OverlayFilter {
     /// Those of this tenant's assemblies alone; a workspace sees all.
     pub tenant: Option<String>,
     /// Those of this assembly alone, by its name in its scope.
     pub assembly: Option<String>,
 }
 
-impl Whose {
+impl OverlayFilter {
     /// Whose are meant where somebody works (M10).
-    pub fn here(environment: &Environment, assembly: Option<&str>) -> Self {
-        let (_, scope) = weave::place(environment, None);
-        Whose { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
+    pub fn for_directory(environment: &Environment, assembly: Option<&str>) -> Self {
+        let (_, scope) = weave::root_and_scope(environment, None);
+        OverlayFilter { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
     }
 
-    async fn streams(&self, store: &Store) -> Result<Vec<Name>, Stop> {
+    async fn streams(&self, store: &Store) -> Result<Vec<Name>, ServiceError> {
         let before = self.tenant.as_ref().map_or_else(String::new, |tenant| format!("{tenant}/"));
         match &self.assembly {
             // Somebody may write the name as listings have it.
-            Some(assembly) if assembly.starts_with(&before) => Ok(vec![stream(assembly)]),
-            Some(assembly) => Ok(vec![stream(&format!("{before}{assembly}"))]),
-            None => Ok(store.streams(&format!("{STREAMS}{before}")).await?),
+            Some(assembly) if assembly.starts_with(&before) => Ok(vec![stream_of(assembly)]),
+            Some(assembly) => Ok(vec![stream_of(&format!("{before}{assembly}"))]),
+            None => Ok(store.streams(&format!("{STREAM_PREFIX}{before}")).await?),
         }
     }
 }
 
 /// An overlay as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct OverlayEntry {
     /// The overlay.
     pub overlay: Overlay,
     /// Whether it holds now.
-    pub holds: bool,
+    pub active: bool,
 }
 
 /// The overlays that are meant; those that hold, the weightiest first, then those whose time is over and that
@@ -226,23 +226,23 @@ pub struct Listed {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn list(desk: &Desk, whose: &Whose) -> Result<Vec<Listed>, Stop> {
+pub async fn list(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<OverlayEntry>, ServiceError> {
     let now_ms = desk.environment.clock.now_ms();
     let mut listed = Vec::new();
     for stream in whose.streams(&desk.store).await? {
-        let (standing, _) = read(&desk.store, &stream).await?;
-        let active = standing.active(now_ms).into_iter().cloned();
-        listed.extend(active.map(|overlay| Listed { overlay, holds: true }));
-        let over = standing.all().iter().filter(|one| !one.holds(now_ms)).cloned();
-        listed.extend(over.map(|overlay| Listed { overlay, holds: false }));
+        let (standing, _) = load_stream(&desk.store, &stream).await?;
+        let active = load.active(now_ms).into_iter().cloned();
+        listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
+        let over = load.all().iter().filter(|one| !one.holds(now_ms)).cloned();
+        listed.extend(over.map(|overlay| OverlayEntry { overlay, active: false }));
     }
     Ok(listed)
 }
 
-async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Stop> {
+async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, ServiceError> {
     match assembly {
-        Some(assembly) => Ok(vec![stream(assembly)]),
-        None => Ok(store.streams(STREAMS).await?),
+        Some(assembly) => Ok(vec![stream_of(assembly)]),
+        None => Ok(store.streams(STREAM_PREFIX).await?),
     }
 }
 
@@ -250,20 +250,24 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Sto
 ///
 /// # Errors
 /// When there is none, or several.
-pub async fn find(desk: &Desk, whose: &Whose, prefix: &str) -> Result<Listed, Stop> {
+pub async fn find(
+    desk: &LedgerSession,
+    whose: &OverlayFilter,
+    prefix: &str,
+) -> Result<OverlayEntry, ServiceError> {
     let all = list(desk, whose).await?;
-    let mut found: Vec<Listed> =
+    let mut found: Vec<OverlayEntry> =
         all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {
             let body = Body::new(format!("there is no overlay `{prefix}`"));
             let help = "`quorate overlays list` shows those that there are";
-            Err(Stop::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
+            Err(ServiceError::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
         }
         _ => {
             let body = Body::new(format!("`{prefix}` begins the ids of {} overlays", found.len()));
-            Err(Stop::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
+            Err(ServiceError::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
         }
     }
 }
@@ -272,15 +276,19 @@ pub async fn find(desk: &Desk, whose: &Whose, prefix: &str) -> Result<Listed, St
 ///
 /// # Errors
 /// As [`find`], and when the ledger does not answer.
-pub async fn expire(desk: &Desk, whose: &Whose, prefix: &str) -> Result<Overlay, Stop> {
+pub async fn expire(
+    desk: &LedgerSession,
+    whose: &OverlayFilter,
+    prefix: &str,
+) -> Result<Overlay, ServiceError> {
     let overlay = find(desk, whose, prefix).await?.overlay;
     let gone = Evicted {
         overlay: overlay.overlay.clone(),
         why: Why::Person,
         by: Some(desk.environment.user.clone()),
     };
-    write(desk, &stream(&overlay.assembly), |standing, _| {
-        let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
+    append_with_retry(desk, &stream_of(&overlay.assembly), |standing, _| {
+        let there = load.all().iter().any(|one| one.overlay == gone.overlay);
         (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
     })
     .await?;
@@ -291,11 +299,11 @@ pub async fn expire(desk: &Desk, whose: &Whose, prefix: &str) -> Result<Overlay,
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn sweep(desk: &Desk, whose: &Whose) -> Result<Vec<Evicted>, Stop> {
+pub async fn sweep(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Evicted>, ServiceError> {
     let mut evicted = Vec::new();
     for stream in whose.streams(&desk.store).await? {
-        let leaving = |standing: &Standing, now_ms| (Vec::new(), standing.leaving(&[], usize::MAX, now_ms));
-        evicted.extend(write(desk, &stream, leaving).await?);
+        let leaving = |standing: &Standing, now_ms| (Vec::new(), load.leaving(&[], usize::MAX, now_ms));
+        evicted.extend(append_with_retry(desk, &stream, leaving).await?);
     }
     Ok(evicted)
 }
@@ -304,25 +312,25 @@ pub async fn sweep(desk: &Desk, whose: &Whose) -> Result<Vec<Evicted>, Stop> {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn holding(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Stop> {
-    Watched::default().holding(store, assembly).await
+pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
+    OverlayCache::default().holding(store, assembly).await
 }
 
 /// The streams of assemblies as they were last read: what asks for them again and again reads what is new.
 #[derive(Debug, Default)]
-pub struct Watched(Mutex<BTreeMap<Name, Followed<Standing>>>);
+pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<Standing>>>);
 
-impl Watched {
+impl OverlayCache {
     /// As [`holding`].
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Stop> {
+    pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();
         for stream in streams(store, assembly).await? {
-            let standing = read_on(store, &stream, known.entry(stream.clone()).or_default()).await?;
-            all.extend(standing.all().iter().cloned());
+            let standing = catch_up(store, &stream, known.entry(stream.clone()).or_default()).await?;
+            all.extend(load.all().iter().cloned());
         }
         Ok(all)
     }
@@ -351,10 +359,10 @@ mod tests {
     async fn add(store: &Store, n: u64) {
         let data = object(json!(overlay(n)));
         let entry = Entry { kind: Kind::OverlayAdded, at_ms: 1_000, data };
-        store.append(Append::one(&stream("a"), n, entry, Durability::Written)).await.expect("appended");
+        store.append(Append::one(&stream_of("a"), n, entry, Durability::Written)).await.expect("appended");
     }
 
-    async fn ids(watched: &Watched, store: &Store) -> Result<Vec<String>, Stop> {
+    async fn ids(watched: &OverlayCache, store: &Store) -> Result<Vec<String>, ServiceError> {
         Ok(watched.holding(store, None).await?.into_iter().map(|one| one.overlay).collect())
     }
 
@@ -363,7 +371,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("ledger.db");
         let store = Store::open(&path).await.expect("it opens").store;
-        let watched = Watched::default();
+        let watched = OverlayCache::default();
         assert!(ids(&watched, &store).await.expect("none yet").is_empty());
         for n in 0..3 {
             add(&store, n).await;
@@ -377,7 +385,7 @@ mod tests {
             .await
             .expect("changed");
         add(&store, 3).await;
-        assert!(holding(&store, None).await.is_err());
+        assert!(unevicted(&store, None).await.is_err());
         assert_eq!(ids(&watched, &store).await.expect("four"), ["o0", "o1", "o2", "o3"]);
         // Where the ledger is another one, what was read of it does not hold.
         sqlx::raw_sql("DELETE FROM record").execute(&mut sqlite).await.expect("emptied");

@@ -7,14 +7,14 @@ use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
 use super::convene;
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::identity;
 use super::report::Report;
-use super::signer::Whose;
-use super::stop::{Class, Stop};
+use super::signer::KeySource;
+use super::stop::{ExitClass, ServiceError};
 
 /// How often it is tried.
-const TRIES: usize = 50;
+const MAX_ATTEMPTS: usize = 50;
 
 /// A person's decision.
 #[derive(Debug, Clone, Copy)]
@@ -31,22 +31,26 @@ pub struct Decision<'a> {
 ///
 /// # Errors
 /// When nothing is decided yet, the reason is empty, nothing says who decides, or the ledger fails.
-pub async fn override_run(desk: &Desk, run: &Name, decision: Decision<'_>) -> Result<Report, Stop> {
+pub async fn override_run(
+    desk: &LedgerSession,
+    run: &Name,
+    decision: Decision<'_>,
+) -> Result<Report, ServiceError> {
     let Decision { verdict, reason, by } = decision;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("say why with `--reason`: the next review learns from it");
-        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let by = identity::decider(&desk.environment, by).await?;
-    desk.may_write()?;
+    desk.ensure_writable()?;
     // Somebody else who decides at the same time may be faster.
-    for _ in 0..TRIES {
-        match decide(desk, run, verdict, reason, &by).await {
-            Err(Undecided::Moved) => {}
-            Err(Undecided::Stopped(stop)) => return Err(stop),
+    for _ in 0..MAX_ATTEMPTS {
+        match try_record(desk, run, verdict, reason, &by).await {
+            Err(RecordError::Conflict) => {}
+            Err(RecordError::Failed(stop)) => return Err(stop),
             Ok(()) => {
-                desk.conclude(run).await?;
+                desk.finalize(run).await?;
                 return desk.report(run).await;
             }
         }
@@ -55,33 +59,39 @@ pub async fn override_run(desk: &Desk, run: &Name, decision: Decision<'_>) -> Re
 }
 
 /// Why a decision was not recorded.
-enum Undecided {
+enum RecordError {
     /// Somebody else recorded something meanwhile.
-    Moved,
-    Stopped(Stop),
+    Conflict,
+    Failed(ServiceError),
 }
 
-impl<E: Into<Stop>> From<E> for Undecided {
+impl<E: Into<ServiceError>> From<E> for RecordError {
     fn from(error: E) -> Self {
-        Undecided::Stopped(error.into())
+        RecordError::Failed(error.into())
     }
 }
 
-async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str, by: &str) -> Result<(), Undecided> {
-    let mut history = desk.history_left(run).await?;
+async fn try_record(
+    desk: &LedgerSession,
+    run: &Name,
+    verdict: Verdict,
+    reason: &str,
+    by: &str,
+) -> Result<(), RecordError> {
+    let mut history = desk.partial_history(run).await?;
     if convene::is_assembly(&history) {
         let body =
             Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
                 .help("convene it again, or decide otherwise where its outcome is used");
-        return Err(Stop::new(Class::Usage, codes::USAGE, body).into());
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));
-        return Err(Stop::configuration(codes::RUN_OPEN, body).into());
+        return Err(ServiceError::configuration(codes::RUN_OPEN, body).into());
     };
-    if !desk.sign_again(&mut history, Whose::Recorded).await? {
-        return Err(Undecided::Moved);
+    if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
+        return Err(RecordError::Conflict);
     }
     let redactor = &desk.workspace.redaction.redactor;
     let data = quorate_kernel::consultation::object(json!({
@@ -93,7 +103,7 @@ async fn decide(desk: &Desk, run: &Name, verdict: Verdict, reason: &str, by: &st
     }));
     let entry = Entry { kind: Kind::Override, at_ms: desk.environment.clock.now_ms(), data };
     match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Err(Error::Moved { .. }) => Err(Undecided::Moved),
+        Err(Error::Moved { .. }) => Err(RecordError::Conflict),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),
     }

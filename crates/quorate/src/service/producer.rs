@@ -16,7 +16,7 @@ use serde_json::json;
 use super::environment::Environment;
 use super::host::Host;
 use super::manifests::Manifests;
-use super::stop::{Class, Stop};
+use super::stop::{ExitClass, ServiceError};
 use super::weave;
 
 /// An operator that has made something.
@@ -30,7 +30,7 @@ pub struct Producer {
 
 impl Producer {
     /// Who made it, as somebody says it: a slug or a ref. Nobody where nothing is said.
-    pub fn of(made_by: Option<&str>, trying: &[String]) -> Option<Self> {
+    pub fn from_flags(made_by: Option<&str>, trying: &[String]) -> Option<Self> {
         let operator = made_by?;
         let slug = operator.rsplit('/').next().unwrap_or(operator);
         Some(Producer { operator: slug.to_owned(), trying: trying.to_vec() })
@@ -41,10 +41,15 @@ impl Producer {
     ///
     /// # Errors
     /// A usage error, with what was most probably meant.
-    pub fn check(&self, environment: &Environment, root: &Path, scopes: &[Scope]) -> Result<(), Stop> {
+    pub fn check(
+        &self,
+        environment: &Environment,
+        root: &Path,
+        scopes: &[Scope],
+    ) -> Result<(), ServiceError> {
         let manifests = Manifests::open(environment, root, Refs::Followed)?;
         let host = Host::new();
-        let round = manifests.round(&host);
+        let round = manifests.loader(&host);
         let operators = |scope: &Scope| {
             let folder = in_scope(scope, OPERATORS);
             Spot::new(&folder).map_or_else(|_| Vec::new(), |folder| round.names(&folder))
@@ -63,7 +68,7 @@ impl Producer {
         if self.trying.is_empty() {
             return Ok(());
         }
-        let operating = weave::operating(&round, scope, &format!("ws://operators/{}", self.operator))?;
+        let operating = weave::load_operator(&round, scope, &format!("ws://operators/{}", self.operator))?;
         let subject = Subject::of(&operating.operator);
         let shelf = shelf::open(&round, scope);
         let known: Vec<String> = shelf.books.iter().map(|book| book.playbook.slug.clone()).collect();
@@ -75,7 +80,7 @@ impl Producer {
             if Binding::of(&book.playbook).binds(&subject).is_none() {
                 let body = Body::new(format!("the playbook `{slug}` is not for `{}`", self.operator));
                 let help = format!("`quorate playbook show {slug}` says whom it is for");
-                return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
+                return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
             }
         }
         Ok(())
@@ -97,11 +102,11 @@ fn in_scope(scope: &Scope, folder: &str) -> String {
     }
 }
 
-fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> Stop {
+fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> ServiceError {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let help = match nearest(written, &known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise.to_owned(),
     };
-    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help))
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
 }

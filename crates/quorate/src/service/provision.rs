@@ -29,21 +29,21 @@ use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 use super::diff;
 use super::environment::Environment;
 use super::host::Host;
-use super::manifests::root_of;
+use super::manifests::find_root;
 use super::runtime;
-use super::stop::{self, Class, Stop};
-use super::workspace::{Places, absolute, shown};
+use super::stop::{self, ExitClass, ServiceError};
+use super::workspace::{PathOverrides, absolute, display_path};
 use change::{Action, Cannot, Change};
 use files::{Beneath, Trouble};
 use setup::Error;
 
 /// Whether anything is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Run {
+pub enum WriteMode {
     /// It is.
-    Real,
+    Apply,
     /// It is only said.
-    Dry,
+    DryRun,
 }
 
 /// Whether what was edited since may be replaced.
@@ -57,9 +57,9 @@ pub enum Force {
 
 /// How a use case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct How {
+pub struct Options {
     /// Whether anything is written.
-    pub run: Run,
+    pub run: WriteMode,
     /// Whether what was edited since may be replaced.
     pub force: Force,
 }
@@ -78,18 +78,18 @@ pub struct Outcome {
     /// Where it went, as the user would name it.
     pub target: String,
     /// Whether anything was written.
-    pub run: Run,
+    pub run: WriteMode,
     /// Whether there was nothing to do, not even to remember.
     pub idle: bool,
     /// What became of each file, or would.
-    pub files: Vec<Told>,
+    pub files: Vec<FileReport>,
     /// Refusals and warnings. With a refusal, nothing was written.
     pub report: Report,
 }
 
 /// What became of a file, or would.
 #[derive(Debug)]
-pub struct Told {
+pub struct FileReport {
     /// Which.
     pub dest: String,
     /// How it goes together with what was there.
@@ -103,15 +103,15 @@ pub struct Told {
     pub diff: String,
 }
 
-impl Told {
-    fn of(change: &Change, run: Run) -> Told {
+impl FileReport {
+    fn of(change: &Change, run: WriteMode) -> FileReport {
         let found = change.found.as_ref().map(|found| &*found.bytes);
         let diff = match (&change.expected, run) {
             (Some(expected), _) => diff::unified(&change.dest, Some(expected), found),
-            (None, Run::Dry) => diff::unified(&change.dest, found, change.result()),
-            (None, Run::Real) => String::new(),
+            (None, WriteMode::DryRun) => diff::unified(&change.dest, found, change.result()),
+            (None, WriteMode::Apply) => String::new(),
         };
-        Told {
+        FileReport {
             dest: change.dest.clone(),
             strategy: change.strategy.word(),
             action: change.action,
@@ -132,33 +132,33 @@ impl Target {
     ///
     /// # Errors
     /// When it is not there, or is no folder.
-    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<Target, Stop> {
+    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<Target, ServiceError> {
         let path: PathBuf = match into {
             Some(into) => absolute(&environment.directory, into),
-            None => root_of(environment, None, &environment.directory),
+            None => find_root(environment, None, &environment.directory),
         };
-        let named = match shown(environment, &path) {
+        let named = match display_path(environment, &path) {
             here if here.is_empty() => ".".to_owned(),
             there => there,
         };
         let files = Beneath::open(&path).map_err(|error| {
             let class = match error.kind() {
-                std::io::ErrorKind::NotFound => Class::NotFound,
-                _ => Class::Configuration,
+                std::io::ErrorKind::NotFound => ExitClass::NotFound,
+                _ => ExitClass::Configuration,
             };
             let body = Body::new(format!("cannot open the folder {named}: {error}"));
-            Stop::new(class, codes::PROFILE_TARGET, body.help("install into a folder that is there"))
+            ServiceError::new(class, codes::PROFILE_TARGET, body.help("install into a folder that is there"))
         })?;
         Ok(Target { files, shown: named })
     }
 
     /// Keeps other processes out while something is written.
-    fn lock(&self, run: Run) -> Result<Option<std::fs::File>, Stop> {
+    fn lock(&self, run: WriteMode) -> Result<Option<std::fs::File>, ServiceError> {
         match run {
-            Run::Dry => Ok(None),
-            Run::Real => self.files.lock().map(Some).map_err(|error| {
+            WriteMode::DryRun => Ok(None),
+            WriteMode::Apply => self.files.lock().map(Some).map_err(|error| {
                 let body = Body::new(format!("cannot lock the folder {}: {error}", self.shown));
-                Stop::configuration(codes::PROFILE_TARGET, body)
+                ServiceError::configuration(codes::PROFILE_TARGET, body)
             }),
         }
     }
@@ -168,17 +168,24 @@ impl Target {
 ///
 /// # Errors
 /// When it is a manifest that is refused, or that says nothing of provisioning.
-pub fn source(environment: &Environment, path: &Path, host: &Host) -> Result<Arc<dyn Provisioning>, Stop> {
+pub fn source(
+    environment: &Environment,
+    path: &Path,
+    host: &Host,
+) -> Result<Arc<dyn Provisioning>, ServiceError> {
     let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|one| end == *one));
     if !is_manifest {
         let named = path.display().to_string();
         return Ok(Arc::new(profile::at(absolute(&environment.directory, path), named)));
     }
     let request = runtime::Request { path: path.to_owned(), ..runtime::Request::default() };
-    let opened = runtime::open(environment, &Places::default(), &request, host)?;
+    let opened = runtime::open(environment, &PathOverrides::default(), &request, host)?;
     opened.provisioning.ok_or_else(|| {
         let body = Body::new(format!("`{}` says nothing of provisioning", path.display()));
-        Stop::configuration(codes::PROFILE_UNKNOWN, body.help("add `provisioning: {kind: profile, path: …}`"))
+        ServiceError::configuration(
+            codes::PROFILE_UNKNOWN,
+            body.help("add `provisioning: {kind: profile, path: …}`"),
+        )
     })
 }
 
@@ -193,9 +200,9 @@ pub async fn install(
     environment: &Environment,
     provisioning: &dyn Provisioning,
     target: &Target,
-    how: How,
-) -> Result<Outcome, Stop> {
-    let package = provisioning.package().await.map_err(no_package)?;
+    how: Options,
+) -> Result<Outcome, ServiceError> {
+    let package = provisioning.package().await.map_err(package_error)?;
     let _lock = target.lock(how.run)?;
     let about = provisioning.about();
     let at = quorate_kernel::clock::rfc3339(environment.clock.now_ms());
@@ -206,7 +213,7 @@ pub async fn install(
 ///
 /// # Errors
 /// When nothing of that name is installed, or the folder or what is kept in it cannot be used.
-pub fn uninstall(target: &Target, slug: &str, how: How) -> Result<Outcome, Stop> {
+pub fn uninstall(target: &Target, slug: &str, how: Options) -> Result<Outcome, ServiceError> {
     let _lock = target.lock(how.run)?;
     uninstall::uninstall(&target.files, &target.shown, slug, how)
 }
@@ -215,54 +222,54 @@ pub fn uninstall(target: &Target, slug: &str, how: How) -> Result<Outcome, Stop>
 ///
 /// # Errors
 /// When the one that was named is not installed, or what is kept cannot be read.
-pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::Standing>, Stop> {
+pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::Standing>, ServiceError> {
     status::status(&target.files, &target.shown, slug)
 }
 
-fn no_package(failure: Failure) -> Stop {
+fn package_error(failure: Failure) -> ServiceError {
     match failure {
         Failure::Missing { message } => {
             let help = "name a folder with a profile.json, or an archive of one";
-            Stop::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
+            ServiceError::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
         }
-        Failure::Refused(report) => Stop::report(Class::Configuration, *report),
+        Failure::Refused(report) => ServiceError::from_report(ExitClass::Configuration, *report),
         unavailable @ Failure::Unavailable { .. } => {
-            Stop::configuration(codes::PROFILE_INVALID, Body::new(stop::chain(&unavailable)))
+            ServiceError::configuration(codes::PROFILE_INVALID, Body::new(stop::error_chain(&unavailable)))
         }
     }
 }
 
 /// Nothing of that name is installed.
-fn not_installed(slug: &str, target: &str, installed: &[String]) -> Stop {
+fn not_installed(slug: &str, target: &str, installed: &[String]) -> ServiceError {
     let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
     let body = Body::new(format!("no profile `{slug}` is installed {place}"));
     let help = match installed {
         [] => "none is; `--into` names another folder".to_owned(),
         some => format!("installed are: {}", some.join(", ")),
     };
-    Stop::not_found(codes::PROFILE_UNKNOWN, body.help(help))
+    ServiceError::not_found(codes::PROFILE_UNKNOWN, body.help(help))
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
+impl From<Error> for ServiceError {
+    fn from(error: Error) -> ServiceError {
         match &error {
             Error::Corrupt { .. } => {
                 let help =
                     "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
-                Stop::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
+                ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
             }
             Error::Trouble { trouble: Trouble::Place(_), .. } => {
-                Stop::new(Class::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
+                ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
             }
             Error::Trouble { .. } => {
-                Stop::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
+                ServiceError::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
             }
         }
     }
 }
 
 /// Takes what is refused into a report; what cannot be read at all stops.
-fn refuse(report: &mut Report, cannot: Cannot) -> Result<(), Stop> {
+fn refuse(report: &mut Report, cannot: Cannot) -> Result<(), ServiceError> {
     match cannot {
         Cannot::Refused { code, body, text } => {
             if let (Some(text), Some(place)) = (text, &body.place) {

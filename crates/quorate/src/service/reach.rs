@@ -8,15 +8,17 @@ use quorate_adapters::process::{self, Kept};
 use super::workspace::Workspace;
 
 /// What SQLite puts beside its file.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Keeps keys, ledger and log of a workspace from the members that are started from now on.
-pub(super) fn keep_from_members(workspace: &Workspace) {
+pub(super) fn deny_to_members(workspace: &Workspace) {
     let dir = workspace.ledger.dir();
     let ledger = match workspace.ledger.file() {
         // A directory of our own is kept whole, with what was set aside in it.
         _ if dir.file_name().is_some_and(|name| name == ".quorate") => vec![dir.to_owned()],
-        Some(file) => BESIDE.iter().map(|ending| beside(file, ending)).chain([file.to_owned()]).collect(),
+        Some(file) => {
+            SQLITE_SUFFIXES.iter().map(|ending| with_suffix(file, ending)).chain([file.to_owned()]).collect()
+        }
         None => vec![dir.to_owned()],
     };
     let council = workspace.council_path.as_deref();
@@ -29,7 +31,7 @@ pub(super) fn keep_from_members(workspace: &Workspace) {
     });
 }
 
-fn beside(file: &Path, ending: &str) -> PathBuf {
+fn with_suffix(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(ending);
     name.into()

@@ -12,7 +12,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::environment;
-use super::stop::Stop;
+use super::stop::ServiceError;
 
 /// What is redacted, and by what settings.
 #[derive(Debug, Clone, Default)]
@@ -27,17 +27,18 @@ impl Redaction {
     ///
     /// # Errors
     /// When the patterns cannot be used together.
-    pub fn of(host: &Configuration, council: &Council) -> Result<Self, Stop> {
+    pub fn of(host: &Configuration, council: &Council) -> Result<Self, ServiceError> {
         let Table { builtin, environment, patterns } = &host.redact;
         let patterns = [&patterns[..], &council.logging.redact_patterns[..]].concat();
-        let passed = || passed_on(host, council);
+        let passed = || forwarded_variables(host, council);
         let values = if *environment { environment::secrets(&passed()) } else { Vec::new() };
         let settings = json!({
             "patterns": patterns, "builtin": builtin.then_some(VERSION), "environment": environment,
         });
         let secrets = Secrets { builtin: *builtin, patterns, values };
-        let redactor = Redactor::of(&secrets)
-            .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
+        let redactor = Redactor::of(&secrets).map_err(|error| {
+            ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string()))
+        })?;
         Ok(Redaction { redactor, settings })
     }
 
@@ -46,13 +47,13 @@ impl Redaction {
     ///
     /// # Errors
     /// When there is one; it does not quote it.
-    pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), Stop> {
+    pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), ServiceError> {
         let redactor = self.redactor.without_patterns();
         match ids.into_iter().position(|id| redactor.redact(id).1 > 0) {
             None => Ok(()),
             Some(at) => {
                 let body = Body::new(format!("cannot seat member {}: its id looks like a secret", at + 1));
-                Err(Stop::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
+                Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
             }
         }
     }
@@ -64,7 +65,7 @@ impl Redaction {
     }
 
     /// Cleans what `run.opened` says of surroundings, and adds to its count of redactions.
-    pub fn clean_opened(&self, mut opened: Map<String, Json>) -> Map<String, Json> {
+    pub fn redact_run_opened(&self, mut opened: Map<String, Json>) -> Map<String, Json> {
         const KEYS: [&str; 11] = [
             "title",
             "producer",
@@ -94,7 +95,7 @@ impl Redaction {
 }
 
 /// The names of the variables that members and servers are given.
-fn passed_on(host: &Configuration, council: &Council) -> BTreeSet<String> {
+fn forwarded_variables(host: &Configuration, council: &Council) -> BTreeSet<String> {
     let executors = host.executors.values().chain(&council.runtime).map(|table| &table.block.json);
     let servers = host.servers.values().map(|block| &block.json);
     let named = |block: &Map<String, Json>| {
@@ -107,16 +108,16 @@ fn passed_on(host: &Configuration, council: &Council) -> BTreeSet<String> {
 
 /// What is redacted in this process, by whatever configuration was read last.
 #[derive(Clone, Default)]
-pub struct InForce(Arc<RwLock<Option<Redactor>>>);
+pub struct CurrentRedactor(Arc<RwLock<Option<Redactor>>>);
 
 /// Without what is redacted.
-impl std::fmt::Debug for InForce {
+impl std::fmt::Debug for CurrentRedactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("InForce").finish_non_exhaustive()
     }
 }
 
-impl InForce {
+impl CurrentRedactor {
     /// From now on this is redacted.
     pub fn set(&self, redactor: Redactor) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
@@ -135,12 +136,12 @@ impl InForce {
 
     /// A text as it may be shown, JSON or not. Patterns of somebody's own have been applied where the text was made: here
     /// they could tear what stands around a match.
-    pub fn shown(&self, text: &str) -> String {
+    pub fn redact_text(&self, text: &str) -> String {
         self.redactor().without_patterns().redact(text).0
     }
 
     /// A value as it may be shown.
-    pub fn shown_json(&self, value: Json) -> Json {
+    pub fn redact_json(&self, value: Json) -> Json {
         self.redactor().without_patterns().redact_json(value).0
     }
 }

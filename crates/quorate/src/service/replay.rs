@@ -10,9 +10,9 @@ use quorate_protocol::modes::council::{Council, Setup, VERSION};
 use quorate_protocol::{Json, Name, Protocol};
 
 use super::convene::{self, sitting};
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::overlays;
-use super::stop::Stop;
+use super::stop::ServiceError;
 
 /// What a replay says.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ pub struct Replay {
 ///
 /// # Errors
 /// When the run's records or texts are not whole, or another version of the mode wrote it.
-pub async fn replay(desk: &Desk, run: &Name) -> Result<Replay, Stop> {
+pub async fn replay(desk: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
     let mut history = desk.history(run).await?;
     // That a draft was changed is said by whoever closed the run; no protocol comes to it.
     history.facts.retain(|(_, data)| data.get("verdict").and_then(Json::as_str) != Some(SUPERSEDED));
-    let inputs = desk.inputs(&history).await?;
+    let inputs = desk.load_inputs(&history).await?;
     let result = derive(&history, inputs, &mut *protocol(&history)?);
     let verdict = |facts: &[(String, serde_json::Map<String, Json>)]| {
         let outcome = facts.iter().rev().find(|(kind, _)| kind == "outcome");
@@ -50,7 +50,7 @@ pub async fn replay(desk: &Desk, run: &Name) -> Result<Replay, Stop> {
 }
 
 /// The protocol that a run was held by, afresh.
-fn protocol(history: &History) -> Result<Box<dyn Protocol>, Stop> {
+fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     let fresh: Option<Box<dyn Protocol>> = match convene::is_assembly(history) {
         true => overlays::setup(history).map(|setup| sitting::protocol(&setup)).transpose()?.map(boxed),
@@ -61,7 +61,7 @@ fn protocol(history: &History) -> Result<Box<dyn Protocol>, Stop> {
             .map(Council::new)
             .map(boxed),
     };
-    fresh.filter(|protocol| protocol.version() == recorded).ok_or_else(|| unknown(history))
+    fresh.filter(|protocol| protocol.version() == recorded).ok_or_else(|| unknown_version(history))
 }
 
 fn boxed(protocol: impl Protocol + 'static) -> Box<dyn Protocol> {
@@ -69,7 +69,7 @@ fn boxed(protocol: impl Protocol + 'static) -> Box<dyn Protocol> {
 }
 
 /// A run was held by another version.
-pub(super) fn unknown(history: &History) -> Stop {
+pub(super) fn unknown_version(history: &History) -> ServiceError {
     let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
     let body = Body::new(format!(
@@ -77,5 +77,5 @@ pub(super) fn unknown(history: &History) -> Stop {
         history.run,
         known.join(", ")
     ));
-    Stop::configuration(codes::FINGERPRINT_CHANGED, body)
+    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
 }

@@ -19,7 +19,7 @@ use super::ledger::gc;
 pub const SCHEMA: &str = "quorate.review/v1";
 
 /// So many blocks the policy `seed` asks for before it holds a text back.
-const SEED_STOPS: usize = 3;
+const SEED_BLOCKS_TO_HOLD: usize = 3;
 
 /// A review, ended or not.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,14 +79,14 @@ pub struct Report {
     /// The council's file as a user would name it; `None` for the built-in one.
     pub council: Option<String>,
     /// The ledger that has the run; `None` where that was not asked.
-    pub kept: Option<Kept>,
+    pub ledger: Option<LedgerLocation>,
     /// What else should be known, besides whether a model was asked.
     pub notes: Vec<String>,
 }
 
 /// Where a run is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct LedgerLocation {
     /// The ledger, as it can be named from anywhere.
     pub ledger: String,
     /// The ledger, as a user in this directory would name it.
@@ -167,7 +167,7 @@ pub enum FailOn {
 }
 
 /// The exit code of a verdict (C5).
-pub fn exit_code(verdict: Verdict) -> u8 {
+pub fn verdict_exit_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Ship => 0,
         Verdict::Revise => 1,
@@ -244,15 +244,15 @@ impl Report {
                 by: string(data, "by"),
             }),
             council: optional(opened, "config"),
-            kept: None,
+            ledger: None,
             notes: Vec::new(),
         };
-        report.note();
+        report.add_notes();
         report.notes.extend(gc::erased_note(history));
         report
     }
 
-    fn note(&mut self) {
+    fn add_notes(&mut self) {
         if !self.missing.is_empty() {
             self.notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
@@ -278,7 +278,7 @@ impl Report {
     }
 
     /// The verdict's word; where there is none, whether it is still to come.
-    pub fn word(&self) -> &'static str {
+    pub fn verdict_word(&self) -> &'static str {
         match self.verdict {
             Some(verdict) => verdict.as_str(),
             None if self.is_superseded() => SUPERSEDED,
@@ -293,9 +293,9 @@ impl Report {
 
     /// The exit code that the verdict gives, 0 where it is milder than what is to fail; that of INCOMPLETE while nothing is
     /// decided. SHIP over blocks, where that is to fail, exits as REVISE does.
-    pub fn exit(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
-        let Some(threshold) = self.fail_on else { return exit_code(verdict) };
+        let Some(threshold) = self.fail_on else { return verdict_exit_code(verdict) };
         let reached = match verdict {
             Verdict::Ship if self.blocks() > 0 => FailOn::ShipWithBlocks,
             Verdict::Ship => return 0,
@@ -304,7 +304,7 @@ impl Report {
             Verdict::Incomplete => FailOn::Incomplete,
         };
         match reached >= threshold {
-            true => exit_code(verdict).max(exit_code(Verdict::Revise)),
+            true => verdict_exit_code(verdict).max(verdict_exit_code(Verdict::Revise)),
             false => 0,
         }
     }
@@ -330,11 +330,14 @@ impl Report {
     }
 
     /// What a SHIP goes over: the blocks that were not enough to stop it, and how many the policy asks for.
-    pub fn over(&self) -> Option<String> {
+    pub fn ship_over_blocks(&self) -> Option<String> {
         let blocks = self.blocks();
         let policy = self.policy.split('/').next().unwrap_or_default();
-        let needed =
-            if policy == Policy::Seed.id().split('/').next().unwrap_or_default() { SEED_STOPS } else { 1 };
+        let needed = if policy == Policy::Seed.id().split('/').next().unwrap_or_default() {
+            SEED_BLOCKS_TO_HOLD
+        } else {
+            1
+        };
         let noun = if blocks == 1 { "block" } else { "blocks" };
         (self.verdict == Some(Verdict::Ship) && blocks > 0)
             .then(|| format!("over {blocks} {noun} (policy {policy}: {needed} are needed)"))
@@ -377,7 +380,7 @@ impl Report {
             "schema": SCHEMA,
             "run": self.run,
             "verdict": self.verdict.map(Verdict::as_str),
-            "exit": self.exit(),
+            "exit": self.exit_code(),
             "artifact": self.artifact,
             "artifact_type": self.artifact_type,
             "tier": self.tier,
@@ -396,7 +399,7 @@ impl Report {
             "model_asked": self.model_asked,
             "spent": spent,
             "council": self.council,
-            "ledger": self.kept.as_ref().map(|kept| &kept.ledger),
+            "ledger": self.ledger.as_ref().map(|kept| &kept.ledger),
             "override": self.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
             "notes": self.all_notes(),
         })

@@ -13,11 +13,11 @@ use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::{Host as Known, tree};
 
 use super::environment::Environment;
-use super::manifests::{Manifests, directory_of, missing, root_of};
-use super::stop::{Class, Stop};
+use super::manifests::{Manifests, file_not_found, find_root, search_start};
+use super::stop::{ExitClass, ServiceError};
 use super::workspace::absolute;
 
-pub use alone::Alone;
+pub use alone::FlatManifest;
 
 /// What is to be resolved.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ pub struct Request {
 
 /// A resolved assembly, and what there is to say about it.
 #[derive(Debug)]
-pub struct View {
+pub struct Resolution {
     /// The assembly.
     pub resolved: Resolved,
     /// Warnings.
@@ -43,7 +43,7 @@ pub struct View {
 
 /// Where a field of the merged manifest comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Origin {
+pub struct FieldOrigin {
     /// The field, for example `members[ciso].weight`.
     pub field: String,
     /// The value.
@@ -53,47 +53,51 @@ pub struct Origin {
     /// The line, from 1.
     pub line: usize,
     /// What ancestors said, the nearest first.
-    pub overridden: Vec<Origin>,
+    pub overridden: Vec<FieldOrigin>,
 }
 
 /// Resolves an assembly.
 ///
 /// # Errors
 /// When it is not there, or refused.
-pub fn resolve(environment: &Environment, request: &Request, host: &dyn Known) -> Result<View, Stop> {
+pub fn resolve(
+    environment: &Environment,
+    request: &Request,
+    host: &dyn Known,
+) -> Result<Resolution, ServiceError> {
     let mut path = absolute(&environment.directory, &request.path);
     if path.is_dir() {
         path.push(Doctype::Assembly.file_name().unwrap_or_default());
     }
-    let start = directory_of(environment, &path);
-    let root = root_of(environment, request.root.as_deref(), &start);
+    let start = search_start(environment, &path);
+    let root = find_root(environment, request.root.as_deref(), &start);
     let manifests = Manifests::open(environment, &root, request.refs)?;
     if manifests.report.refused() {
-        return Err(Stop::report(Class::Configuration, manifests.report));
+        return Err(ServiceError::from_report(ExitClass::Configuration, manifests.report));
     }
-    let round = manifests.round(host);
+    let round = manifests.loader(host);
     let spot = manifests.spot(&path)?;
     let layer = match round.read(&spot, Doctype::Assembly) {
         Read::Layer(layer) => layer,
-        Read::Missing => return Err(missing(&round.shown(&spot))),
+        Read::Missing => return Err(file_not_found(&round.shown(&spot))),
         Read::Outside => {
-            return Err(missing(&format!("{} (it leads out of the workspace)", round.shown(&spot))));
+            return Err(file_not_found(&format!("{} (it leads out of the workspace)", round.shown(&spot))));
         }
         Read::Unreadable(why) => {
             let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
-            return Err(Stop::configuration(codes::FILE_UNREADABLE, body));
+            return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
     let loaded = assembly::load(&round, &layer);
     match loaded.value {
-        Some(resolved) => Ok(View { resolved, report: loaded.report, root }),
-        None => Err(Stop::report(Class::Refused, loaded.report)),
+        Some(resolved) => Ok(Resolution { resolved, report: loaded.report, root }),
+        None => Err(ServiceError::from_report(ExitClass::Refused, loaded.report)),
     }
 }
 
-impl View {
+impl Resolution {
     /// Every field that has a value of its own, with where it comes from.
-    pub fn origins(&self) -> Vec<Origin> {
+    pub fn origins(&self) -> Vec<FieldOrigin> {
         let chain = &self.resolved.chain;
         let mut origins = Vec::new();
         walk(chain, &chain.merged, String::new(), &mut origins);
@@ -101,14 +105,14 @@ impl View {
     }
 
     /// A field, with where it and what it overrides come from; of a mapping or a list all that is in it.
-    pub fn explain(&self, field: &str) -> Vec<Origin> {
+    pub fn explain(&self, field: &str) -> Vec<FieldOrigin> {
         let chain = &self.resolved.chain;
-        let wanted = normal(field, &chain.merged);
-        let below = |origin: &Origin| {
+        let wanted = normalize_field(field, &chain.merged);
+        let below = |origin: &FieldOrigin| {
             origin.field == wanted
                 || origin.field.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with(['.', '[']))
         };
-        let mut origins: Vec<Origin> = self.origins().into_iter().filter(below).collect();
+        let mut origins: Vec<FieldOrigin> = self.origins().into_iter().filter(below).collect();
         for origin in &mut origins {
             origin.overridden = overridden(chain, origin);
         }
@@ -128,7 +132,7 @@ impl View {
 }
 
 /// `members[0].weight` as `members[ciso].weight`.
-fn normal(field: &str, merged: &Node) -> String {
+fn normalize_field(field: &str, merged: &Node) -> String {
     let mut out = String::new();
     let mut at = Some(merged);
     for part in field.split_inclusive(['.', ']']).flat_map(|part| part.split_inclusive('[')) {
@@ -158,7 +162,7 @@ fn normal(field: &str, merged: &Node) -> String {
 }
 
 /// Scalars, empty containers and lists of plain values of one layer are fields; everything else is walked into.
-fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<Origin>) {
+fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin>) {
     match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
             for entry in entries.iter().filter(|entry| entry.value.kind != Kind::Null) {
@@ -178,13 +182,13 @@ fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<Origin>) {
     }
 }
 
-fn origin(layer: &Layer, node: &Node, field: String) -> Origin {
+fn origin(layer: &Layer, node: &Node, field: String) -> FieldOrigin {
     let line = layer.text[..node.span.start.min(layer.text.len())].matches('\n').count() + 1;
-    Origin { field, value: node.to_json(), file: layer.shown.to_string(), line, overridden: Vec::new() }
+    FieldOrigin { field, value: node.to_json(), file: layer.shown.to_string(), line, overridden: Vec::new() }
 }
 
 /// What the layers below the one that won said of the same field.
-fn overridden(chain: &Chain, won: &Origin) -> Vec<Origin> {
+fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
     let mut found = Vec::new();
     for layer in chain.layers.iter().rev() {
         let mut own = Vec::new();
@@ -197,6 +201,6 @@ fn overridden(chain: &Chain, won: &Origin) -> Vec<Origin> {
 }
 
 /// A chain's file, as a path on the disk.
-pub fn path_of(root: &Path, layer: &Layer) -> PathBuf {
+pub fn disk_path(root: &Path, layer: &Layer) -> PathBuf {
     root.join(layer.spot.in_workspace())
 }

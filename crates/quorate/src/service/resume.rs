@@ -13,16 +13,16 @@ use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name};
 
 use super::artifact::{self, Subject};
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::fingerprint::Fingerprint;
 use super::report::Report;
-use super::signer::Whose;
-use super::sitting::{Options, Sitting};
-use super::stop::Stop;
+use super::signer::KeySource;
+use super::sitting::{Options, RunSpec};
+use super::stop::ServiceError;
 
 /// What a resumed run needs to know of how it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
+pub struct StartOptions {
     /// The council's file; `None` for the built-in one.
     pub config: Option<PathBuf>,
     /// `quorate.toml`; `None` where there was none.
@@ -34,12 +34,12 @@ pub struct Start {
 }
 
 /// How a run was started, from its first record.
-pub fn start(history: &History) -> Start {
+pub fn start_options(history: &History) -> StartOptions {
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str);
     let executors = history.opened.get("executors").and_then(Json::as_array);
     let name = executors.and_then(|all| all.first()).and_then(|one| one["name"].as_str());
     let policy = history.opened.get("setup").and_then(|setup| setup.get("policy")).and_then(Json::as_str);
-    Start {
+    StartOptions {
         config: text("config").map(PathBuf::from),
         host: text("host").map(PathBuf::from),
         executor: name.map(str::to_owned),
@@ -54,13 +54,13 @@ pub fn start(history: &History) -> Start {
 /// # Errors
 /// When the run has a verdict, is not as it was, or the ledger fails.
 pub async fn resume(
-    desk: &Desk,
+    desk: &LedgerSession,
     run: &Name,
     options: &Options,
     observer: Arc<dyn Observer>,
-) -> Result<Report, Stop> {
-    let _held = desk.hold(run).await?;
-    let mut history = desk.history_left(run).await?;
+) -> Result<Report, ServiceError> {
+    let _held = desk.acquire_run(run).await?;
+    let mut history = desk.partial_history(run).await?;
     let verdict = history
         .outcome()
         .and_then(|outcome| outcome.get("verdict"))
@@ -69,39 +69,39 @@ pub async fn resume(
     if let Some(verdict) = verdict.filter(|verdict| verdict != "INCOMPLETE") {
         let body = Body::new(format!("run {run} has come to {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
-        return Err(Stop::configuration(codes::RUN_DECIDED, body));
+        return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
     history.whole()?;
-    let sitting = sitting(desk, &history, options)?;
-    same(desk, &history, &sitting)?;
-    if !desk.sign_again(&mut history, Whose::Recorded).await? {
+    let sitting = run_spec(desk, &history, options)?;
+    ensure_same_input(desk, &history, &sitting)?;
+    if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
         return Err(Error::Moved { run: run.clone() }.into());
     }
-    let inputs = desk.inputs(&history).await?;
+    let inputs = desk.load_inputs(&history).await?;
     let seed = seed(&history)?;
     let superseded = match history.outcome() {
         Some(_) => history.reopen(inputs.clone(), &mut Council::new(sitting.setup.clone())),
         None => Vec::new(),
     };
-    let convening = sitting.convening(desk, run.clone(), seed, observer);
+    let convening = sitting.run_config(desk, run.clone(), seed, observer);
     convening.resume(&history, inputs, superseded).await?;
-    desk.conclude(run).await?;
+    desk.finalize(run).await?;
     desk.report(run).await
 }
 
-fn sitting(desk: &Desk, history: &History, options: &Options) -> Result<Sitting, Stop> {
-    let start = start(history);
+fn run_spec(desk: &LedgerSession, history: &History, options: &Options) -> Result<RunSpec, ServiceError> {
+    let start = start_options(history);
     let runtime = desk.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
     // A council's own runtime goes by its type, which names no executor of quorate.toml.
-    let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
+    let named = start_options.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = Options {
         executor: options.executor.clone().or(named),
         model: options.model.clone().or(model(history)),
-        policy: options.policy.or(start.policy),
+        policy: options.policy.or(start_options.policy),
         max_calls: options.max_calls.or(max_calls(history)),
         ..options.clone()
     };
-    Sitting::new(desk, &options)
+    RunSpec::new(desk, &options)
 }
 
 /// The cap on calls that a run was opened with, which holds until another is said (X8).
@@ -118,47 +118,50 @@ pub(super) fn model(history: &History) -> Option<String> {
 ///
 /// # Errors
 /// When its first record has none.
-pub(super) fn seed(history: &History) -> Result<[u8; 32], Stop> {
+pub(super) fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
     let seed = history.opened.get("seed").and_then(Json::as_str).and_then(entropy::unhex);
     seed.ok_or_else(|| {
-        Stop::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {} has no seed", history.run)))
+        ServiceError::configuration(
+            codes::LEDGER_CORRUPT,
+            Body::new(format!("run {} has no seed", history.run)),
+        )
     })
 }
 
-fn same(desk: &Desk, history: &History, sitting: &Sitting) -> Result<(), Stop> {
-    let recorded = recorded(history);
+fn ensure_same_input(desk: &LedgerSession, history: &History, sitting: &RunSpec) -> Result<(), ServiceError> {
+    let recorded = recorded_fingerprint(history);
     let artifact_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &desk.environment.directory)?.sha256
         }
         // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
-        None => input_of(history),
+        None => recorded_input(history),
     };
-    unchanged(&history.run, &sitting.fingerprint(desk, &artifact_sha256), &recorded)
+    ensure_unchanged(&history.run, &sitting.fingerprint(desk, &artifact_sha256), &recorded)
 }
 
 /// The fingerprint that a run was opened with.
-pub(super) fn recorded(history: &History) -> Json {
+pub(super) fn recorded_fingerprint(history: &History) -> Json {
     history.opened.get("fingerprint").cloned().unwrap_or(Json::Null)
 }
 
 /// The hash of what a run was opened on.
-pub(super) fn input_of(history: &History) -> String {
-    recorded(history)["input"].as_str().unwrap_or_default().to_owned()
+pub(super) fn recorded_input(history: &History) -> String {
+    recorded_fingerprint(history)["input"].as_str().unwrap_or_default().to_owned()
 }
 
 /// X7: whoever resumes must ask the same members about the same text.
 ///
 /// # Errors
 /// What has changed since the run was opened.
-pub(super) fn unchanged(run: &Name, now: &Fingerprint, recorded: &Json) -> Result<(), Stop> {
-    let changed = now.differs_from(recorded);
+pub(super) fn ensure_unchanged(run: &Name, now: &Fingerprint, recorded: &Json) -> Result<(), ServiceError> {
+    let changed = now.changed_components(recorded);
     if changed.is_empty() {
         return Ok(());
     }
     let body =
         Body::new(format!("run {run} cannot go on: changed since it was opened: {}", changed.join(", ")));
-    Err(Stop::configuration(
+    Err(ServiceError::configuration(
         codes::FINGERPRINT_CHANGED,
         body.help("put it back as it was, or start a new run"),
     ))

@@ -7,13 +7,13 @@ use quorate_kernel::observe::Observer;
 use quorate_manifest::council::tiers;
 
 use super::artifact::Artifact;
-use super::desk::Desk;
+use super::desk::LedgerSession;
 use super::environment::Environment;
 use super::executor;
 use super::report::Report;
-use super::sitting::{Docket, Options, Sitting};
-use super::stop::Stop;
-use super::workspace::{self, Places, Workspace};
+use super::sitting::{Options, ReviewInput, RunSpec};
+use super::stop::ServiceError;
+use super::workspace::{self, PathOverrides, Workspace};
 
 /// What is to be reviewed, and how.
 #[derive(Debug, Clone)]
@@ -23,23 +23,23 @@ pub struct Request {
     /// `--tier`, in place of what the tier rules say.
     pub tier: Option<tiers::Tier>,
     /// `--tiered`: obey the tier, as a sweep does.
-    pub tiered: Tiered,
+    pub tier_policy: TierPolicy,
     /// How.
     pub options: Options,
 }
 
 /// Whether a review obeys the artifact's tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tiered {
+pub enum TierPolicy {
     /// Tier 2 is skipped, tier 3 is sampled.
-    Obeyed,
+    Obey,
     /// A named file is always reviewed.
-    Shown,
+    Ignore,
 }
 
 /// What a review came to.
 #[derive(Debug)]
-pub enum Reviewed {
+pub enum ReviewOutcome {
     /// A report.
     Judged(Box<Report>),
     /// Skipped because of its tier (C5: never like SHIP).
@@ -55,8 +55,12 @@ pub enum Reviewed {
 ///
 /// # Errors
 /// When configuration or ledger are unusable.
-pub async fn open_for(environment: &Environment, places: &Places, artifact: &Artifact) -> Result<Desk, Stop> {
-    Desk::open_to_work(environment.clone(), load(environment, places, artifact)?).await
+pub async fn open_session(
+    environment: &Environment,
+    places: &PathOverrides,
+    artifact: &Artifact,
+) -> Result<LedgerSession, ServiceError> {
+    LedgerSession::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
 /// Whether an artifact could be reviewed as far as that can be known without a ledger: its configuration holds, and there is
@@ -66,17 +70,21 @@ pub async fn open_for(environment: &Environment, places: &Places, artifact: &Art
 /// When configuration or executor are unusable.
 pub fn check(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     artifact: &Artifact,
     options: &Options,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    let chosen = executor::choose(&workspace, options)?;
+    let chosen = executor::select(&workspace, options)?;
     environment.trust.admit(environment, chosen.needs())?;
-    chosen.installed()
+    chosen.ensure_installed()
 }
 
-fn load(environment: &Environment, places: &Places, artifact: &Artifact) -> Result<Workspace, Stop> {
+fn load(
+    environment: &Environment,
+    places: &PathOverrides,
+    artifact: &Artifact,
+) -> Result<Workspace, ServiceError> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     workspace::load(environment, places, start)
 }
@@ -86,51 +94,51 @@ fn load(environment: &Environment, places: &Places, artifact: &Artifact) -> Resu
 /// # Errors
 /// When the executor is refused, or the ledger fails.
 pub async fn review(
-    desk: &Desk,
+    desk: &LedgerSession,
     artifact: Artifact,
     request: &Request,
     observer: Arc<dyn Observer>,
-) -> Result<Reviewed, Stop> {
-    let sitting = Sitting::new(desk, &request.options)?;
+) -> Result<ReviewOutcome, ServiceError> {
+    let sitting = RunSpec::new(desk, &request.options)?;
     let relative = match &artifact.path {
-        Some(path) => relative(&desk.workspace.council.dir, path),
-        None => artifact.shown.clone(),
+        Some(path) => relative_path(&desk.workspace.council.dir, path),
+        None => artifact.display_name.clone(),
     };
-    let classified = desk.workspace.council.tiers.classify(&relative);
+    let classified = desk.workspace.council.tiers.classify(&relative_path);
     let tier = request.tier.unwrap_or(classified.tier);
     let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
     let artifact_type = desk.workspace.redaction.redactor.redact(&artifact_type).0;
-    if request.tiered == Tiered::Obeyed && !due(tier, &relative, &artifact.sha256) {
-        return Ok(Reviewed::Skipped { tier: tier.number(), artifact_type });
+    if request.tier_policy == TierPolicy::Obey && !is_due(tier, &relative_path, &artifact.sha256) {
+        return Ok(ReviewOutcome::Skipped { tier: tier.number(), artifact_type });
     }
-    let indexed = desk.index().await?;
-    let docket = Docket { artifact, artifact_type, tier: tier.number() };
-    let run = sitting.hold(desk, &docket, indexed, observer).await?.run;
+    let indexed = desk.sync_log_index().await?;
+    let docket = ReviewInput { artifact, artifact_type, tier: tier.number() };
+    let run = sitting.run(desk, &docket, indexed, observer).await?.run;
     let mut report = desk.report(&run).await?;
     report.notes.extend(sitting.unread_prompts(desk));
-    Ok(Reviewed::Judged(Box::new(report)))
+    Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 
 /// Whether an artifact of a tier is reviewed when tiers are obeyed (C6).
-pub fn due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
+pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     match tier {
         tiers::Tier::One => true,
         tiers::Tier::Two => false,
-        tiers::Tier::Three => tiers::sampled(relative, sha256),
+        tiers::Tier::Three => tiers::sampled(relative_path, sha256),
     }
 }
 
 /// A path as tier rules and sampling see it: relative to the council's directory, with `/`, and the same however the
 /// path was written.
-pub fn relative(dir: &Path, path: &Path) -> String {
-    let (path, dir) = (steps(path), steps(dir));
+pub fn relative_path(dir: &Path, path: &Path) -> String {
+    let (path, dir) = (normal_components(path), normal_components(dir));
     let shared = path.iter().zip(&dir).take_while(|(one, other)| one == other).count();
     let up = dir[shared..].iter().map(|_| "..".to_owned());
     up.chain(path[shared..].iter().cloned()).collect::<Vec<_>>().join("/")
 }
 
 /// The names on the way from the root, `.` and `..` taken out.
-fn steps(path: &Path) -> Vec<String> {
+fn normal_components(path: &Path) -> Vec<String> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut steps = Vec::new();
     for part in absolute.components() {

@@ -34,15 +34,15 @@ use super::environment::Environment;
 use super::executor;
 use super::host::Host;
 use super::keys::Keys;
-use super::ledger::checkpoint::{self, Sealing};
+use super::ledger::checkpoint::{self, Sealer};
 use super::overlays;
 use super::signer::Signer;
-use super::stop::{Stop, chain};
-use super::trust::{Need, Trust};
+use super::stop::{ServiceError, error_chain};
+use super::trust::{Trust, TrustRequest};
 use super::witness::Witness;
-use super::workspace::{Places, shown, shown_ledger};
+use super::workspace::{PathOverrides, display_ledger, display_path};
 use build::Ports;
-use prompts::Woven;
+use prompts::ComposedPrompts;
 
 /// Which runtime, and how its participants are asked.
 #[derive(Debug, Clone, Default)]
@@ -94,15 +94,15 @@ pub struct Runtime {
 /// the workspace and that is not trusted: looking at what lies there is showing it, and a database is made by it.
 pub fn open(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     request: &Request,
     host: &Host,
-) -> Result<Runtime, Stop> {
-    let (written, mut workspace) = written::read(environment, places, request, host)?;
+) -> Result<Runtime, ServiceError> {
+    let (written, mut workspace) = written::load(environment, places, request, host)?;
     let mut report = std::mem::take(&mut workspace.report);
     let built = build::build(&written, &workspace, request, host);
-    let mut ports =
-        built.map_err(|stop| whence::say(stop, environment, workspace.host_path.as_deref(), &written.dir))?;
+    let mut ports = built
+        .map_err(|stop| whence::explain(stop, environment, workspace.host_path.as_deref(), &written.dir))?;
     environment.trust.admit(environment, ports.contacts.clone())?;
     report.absorb(written.report);
     ports.cautions.absorb(written.cautions);
@@ -130,9 +130,9 @@ pub fn open(
 /// refuse, names that select each other.
 pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
     // Nothing is connected and nobody asked, so nothing has to be trusted.
-    let environment = &Environment { trust: Trust::default().all(), ..environment.clone() };
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
-    match open(environment, &Places::default(), &request, host) {
+    match open(environment, &PathOverrides::default(), &request, host) {
         Ok(Runtime { mut ports, .. }) => {
             ports.report.absorb(ports.cautions);
             ports.report
@@ -143,13 +143,13 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
 
 impl Runtime {
     /// What running it needs.
-    pub fn needs(&self) -> Vec<Need> {
+    pub fn trust_requests(&self) -> Vec<TrustRequest> {
         [&self.ports.contacts[..], &self.ports.needs[..]].concat()
     }
 }
 
 /// A runtime whose ledger is open.
-pub struct Ready {
+pub struct OpenRuntime {
     /// The runtime.
     pub runtime: Runtime,
     /// The ledger.
@@ -162,20 +162,20 @@ impl Runtime {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub async fn ready(mut self) -> Result<Ready, Stop> {
+    pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
         self.report.absorb(self.ports.cautions.clone());
         let opened = Box::pin(Store::open_at(&self.ledger)).await?;
         if let Some(piece) = opened.set_aside {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
-                shown_ledger(&self.environment, &self.ledger),
-                shown(&self.environment, &piece.path)
+                display_ledger(&self.environment, &self.ledger),
+                display_path(&self.environment, &piece.path)
             ));
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
         let keys = self.keys.clone();
-        opened.store.judge_by(move || keys.outside().map_err(|stop| stop.first()));
-        Ok(Ready { runtime: self, store: Arc::new(opened.store) })
+        opened.store.judge_by(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
+        Ok(OpenRuntime { runtime: self, store: Arc::new(opened.store) })
     }
 }
 
@@ -184,7 +184,7 @@ impl Runtime {
     ///
     /// # Errors
     /// When the ledger cannot be opened or read.
-    pub async fn records(&self) -> Result<Vec<Record>, Stop> {
+    pub async fn records(&self) -> Result<Vec<Record>, ServiceError> {
         if !self.ledger.may_be_there() {
             return Ok(Vec::new());
         }
@@ -195,13 +195,17 @@ impl Runtime {
     }
 }
 
-impl Ready {
+impl OpenRuntime {
     /// Takes the conversation up, alone: another process that runs the same manifest over it keeps us out.
     ///
     /// # Errors
     /// When somebody else runs it, or substrate or ledger fail.
-    pub async fn runner(&self, begin: Begin, telemetry: Arc<dyn Telemetry>) -> Result<(Runner, Held), Stop> {
-        self.may_write()?;
+    pub async fn runner(
+        &self,
+        begin: Begin,
+        telemetry: Arc<dyn Telemetry>,
+    ) -> Result<(Runner, Held), ServiceError> {
+        self.ensure_writable()?;
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
         let stream = Runner::stream(&runtime.id, &place);
@@ -209,7 +213,7 @@ impl Ready {
             Taken::Ours(held) => held,
             Taken::Here => {
                 let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
-                return Err(Stop::configuration(
+                return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,
                     body.help("talk to it with `quorate say`, and watch it with `quorate log --follow`"),
                 ));
@@ -220,13 +224,13 @@ impl Ready {
                     runtime.id,
                     write(until_ms)
                 ));
-                return Err(Stop::configuration(
+                return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,
                     body.help("try again after that: whoever runs it says so again before"),
                 ));
             }
         };
-        Signer::of_stream(&runtime.keys, &self.store, &stream).await?;
+        Signer::sign_stream(&runtime.keys, &self.store, &stream).await?;
         let swarm = Arc::new(self.swarm(telemetry)?);
         Ok((Runner::open(swarm, begin).await?, hold))
     }
@@ -235,27 +239,28 @@ impl Ready {
     ///
     /// # Errors
     /// When it is only read.
-    pub fn may_write(&self) -> Result<(), Stop> {
-        let ledger = || shown_ledger(&self.runtime.environment, &self.runtime.ledger);
-        self.store.closed_to_writers().map_or(Ok(()), |why| Err(Stop::closed(&ledger(), why)))
+    pub fn ensure_writable(&self) -> Result<(), ServiceError> {
+        let ledger = || display_ledger(&self.runtime.environment, &self.runtime.ledger);
+        self.store.closed_to_writers().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
     /// The swarm that a runner drives.
     ///
     /// # Errors
     /// When what the manifest would start or send is not trusted, or a program that is to answer is not there.
-    pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, Stop> {
+    pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
         let environment = &self.runtime.environment;
-        environment.trust.admit(environment, self.runtime.needs())?;
+        environment.trust.admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
             executor::installed(&speaker.seat.executor_name, &*speaker.seat.executor)?;
         }
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
-        let overlays = Arc::<overlays::Watched>::default();
+        let overlays = Arc::<overlays::OverlayCache>::default();
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
-            if let Some(sources) = ports.weaving.get(&speaker.participant.id) {
+            if let Some(sources) = ports.prompt_sources.get(&speaker.participant.id) {
                 let (store, clock) = (self.store.clone(), environment.clock.clone());
-                speaker.prompts = Arc::new(Woven::new(sources.clone(), store, clock, overlays.clone()));
+                speaker.prompts =
+                    Arc::new(ComposedPrompts::new(sources.clone(), store, clock, overlays.clone()));
             }
             speaker
         });
@@ -266,7 +271,7 @@ impl Ready {
             state: ports.state.clone(),
             lifecycles: ports.lifecycles.clone(),
             flags: ports.flags,
-            telemetry: Arc::new(events::Clean { redactor: redactor.clone(), to: telemetry }),
+            telemetry: Arc::new(events::RedactingSink { redactor: redactor.clone(), inner: telemetry }),
             speakers: speakers.collect(),
             policy: ports.policy,
             max_calls: *max_calls,
@@ -282,25 +287,25 @@ impl Ready {
             return Report::new();
         }
         let Runtime { environment, witness, .. } = &self.runtime;
-        let sealing = Sealing { environment, store: &self.store, witness: witness.as_ref() };
-        checkpoint::in_time(&self.store, Box::pin(sealing.seal_or_say())).await.unwrap_or_default()
+        let sealing = Sealer { environment, store: &self.store, witness: witness.as_ref() };
+        checkpoint::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
     }
 
     /// Closes the ledger.
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {
-            Box::pin(checkpoint::close_in_time(store)).await;
+            Box::pin(checkpoint::close_within_deadline(store)).await;
         }
     }
 }
 
-impl From<turn::Error> for Stop {
+impl From<turn::Error> for ServiceError {
     fn from(error: turn::Error) -> Self {
         match error {
             turn::Error::Substrate(error) => error.into(),
             turn::Error::Ledger(error) => error.into(),
-            turn::Error::Lost(message) => Stop::configuration(
+            turn::Error::Lost(message) => ServiceError::configuration(
                 codes::CONVERSATION_LOST,
                 Body::new(message).help("begin anew after what is there with `quorate run --from-now`"),
             ),
@@ -308,13 +313,13 @@ impl From<turn::Error> for Stop {
     }
 }
 
-impl From<substrate::Error> for Stop {
+impl From<substrate::Error> for ServiceError {
     fn from(error: substrate::Error) -> Self {
         let code = match &error {
             substrate::Error::Refused(_) => codes::TURN_REFUSED,
             substrate::Error::Unknown(_) => codes::CONVERSATION_LOST,
             substrate::Error::Unavailable { .. } => codes::SUBSTRATE_UNAVAILABLE,
         };
-        Stop::configuration(code, Body::new(chain(&error)))
+        ServiceError::configuration(code, Body::new(error_chain(&error)))
     }
 }

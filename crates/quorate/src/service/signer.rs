@@ -15,15 +15,15 @@ use quorate_manifest::keyring::Key;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::keys::{self, Keys, Secret};
-use super::stop::{Class, Stop};
+use super::keys::{self, Keys, SigningKey};
+use super::stop::{ExitClass, ServiceError};
 
 /// What stands in the first record of a run whose records are or may be signed.
-const AUDIT: &str = "audit";
+const AUDIT_KEY: &str = "audit";
 
 /// Whose signatures count for a run that is taken up again.
 #[derive(Debug, Clone)]
-pub enum Whose {
+pub enum KeySource {
     /// Those of the keys that its assembly binds now; `None` is the workspace's keyring.
     Resolved(Option<Vec<Key>>),
     /// As its first record has it: the workspace's keyring as it is now, or the keys that governance bound then.
@@ -45,26 +45,28 @@ impl Signer {
     /// # Errors
     /// Where signatures are required: when there is no key, or none that the keyring lets sign now. In any case: when a
     /// key or the keyring are there and cannot be used.
-    pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, Stop> {
+    pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, ServiceError> {
         if signing == Signing::None {
             return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
         }
         let governed = bound.is_some();
         let ring = match bound {
             Some(keys) => keys,
-            None => keys.ring()?.keys,
+            None => keys.load_keyring()?.keys,
         };
-        let judge = keys::judge(&ring);
-        let usable = match keys.secret().await? {
-            Secret::Missing(why) => Err(why),
-            Secret::There(key, from) => match keys::unusable(&judge, key.public().id(), keys.now_ms()) {
-                None => Ok(key),
-                Some(why) => Err(format!("{why}; it comes from {from}")),
-            },
+        let judge = keys::to_keyring(&ring);
+        let usable = match keys.signing_key().await? {
+            SigningKey::Missing(why) => Err(why),
+            SigningKey::Available(key, from) => {
+                match keys::unusable_reason(&judge, key.public().id(), keys.now_ms()) {
+                    None => Ok(key),
+                    Some(why) => Err(format!("{why}; it comes from {from}")),
+                }
+            }
         };
         let key = match (usable, signing) {
             (Ok(key), _) => Some(key),
-            (Err(why), Signing::Required) => return Err(missing(keys, governed, &why)),
+            (Err(why), Signing::Required) => return Err(key_missing(keys, governed, &why)),
             (Err(_), _) => None,
         };
         Ok(Signer { signing, governed, keyring: ring.into_iter().map(|key| key.public).collect(), key })
@@ -74,9 +76,9 @@ impl Signer {
     ///
     /// # Errors
     /// As [`Signer::new`], and when governance asks for approvals, which nobody here can check.
-    pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, Stop> {
-        checkable(resolved)?;
-        supported(resolved)?;
+    pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, ServiceError> {
+        ensure_no_approvals(resolved)?;
+        ensure_supported(resolved)?;
         Signer::new(keys, resolved.audit.signing, resolved.policies.keys()).await
     }
 
@@ -88,13 +90,13 @@ impl Signer {
     }
 
     /// What the first record of an assembly's run says of it.
-    pub fn audit_of(&self, resolved: &Resolved) -> (String, Json) {
+    pub fn assembly_audit(&self, resolved: &Resolved) -> (String, Json) {
         let audit = &resolved.audit;
         self.audit(audit.retention_days, audit.consultations == Kept::Yes)
     }
 
     /// What the first record of another run says of it; `None` where nothing is signed.
-    pub fn audit_unless_none(&self) -> Option<(String, Json)> {
+    pub fn run_audit(&self) -> Option<(String, Json)> {
         (self.signing != Signing::None).then(|| self.audit(None, true))
     }
 
@@ -107,7 +109,7 @@ impl Signer {
             "retention_days": retention_days,
             "keep_consultations": keep_consultations,
         });
-        (AUDIT.to_owned(), says)
+        (AUDIT_KEY.to_owned(), says)
     }
 
     /// Whether signatures are required.
@@ -120,19 +122,19 @@ impl Signer {
     ///
     /// # Errors
     /// When the run is signed, and there is no key that may sign for it.
-    pub async fn again(
+    pub async fn for_existing_run(
         keys: &Keys,
         store: &Store,
         history: &History,
-        whose: Whose,
-    ) -> Result<Option<(Signer, Vec<Voucher>)>, Stop> {
+        whose: KeySource,
+    ) -> Result<Option<(Signer, Vec<Voucher>)>, ServiceError> {
         if !store.is_signed(&history.run).await? {
             return Ok(None);
         }
-        let mut all = keys::vouchers(&keys.ring()?.keys);
+        let mut all = keys::vouchers(&keys.load_keyring()?.keys);
         let bound = match whose {
-            Whose::Resolved(bound) => bound,
-            Whose::Recorded => recorded(history, &keys.ring()?.keys, &all),
+            KeySource::Resolved(bound) => bound,
+            KeySource::Recorded => recorded_keys(history, &keys.load_keyring()?.keys, &all),
         };
         all.extend(keys::vouchers(bound.as_deref().unwrap_or_default()));
         let signer = Signer::new(keys, Signing::Required, bound).await?;
@@ -150,23 +152,23 @@ impl Signer {
     ///
     /// # Errors
     /// As [`Signer::new`]; when the stream is signed and there is no key; and when it is to be signed, and began without.
-    pub async fn of_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), Stop> {
+    pub async fn sign_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
         let signed = store.is_signed(stream).await?;
-        if !signed && keys.sign() == Signing::Required && !store.records(stream).await?.is_empty() {
+        if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {
             let body = Body::new(format!(
                 "`[keys] sign` is required, and what is recorded of {stream} began without signatures"
             ));
             let help = "keep what comes in another ledger with `--ledger`, or write sign = \"optional\"";
-            return Err(Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
+            return Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
         }
-        let signing = if signed { Signing::Required } else { keys.sign() };
+        let signing = if signed { Signing::Required } else { keys.signing_mode() };
         Signer::new(keys, signing, None).await?.sign(store, stream);
         Ok(())
     }
 }
 
 /// A key that came later than the run, and that none of the run's keys vouches for.
-fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> Stop {
+fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
     let names: Vec<String> = counting.iter().map(|key| key.id().to_string()).collect();
     let body = Body::new(format!(
         "cannot sign for run {run}: the key {id} is not in its keyring, and no key that is vouches for it"
@@ -175,25 +177,25 @@ fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> Stop {
         "run `quorate keys vouch {id}` where one of its keys signs ({}), then use the keyring that it writes",
         names.join(", ")
     );
-    Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+    ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }
 
 /// The keys that governance bound a run to when it began, and those that these vouch for; what the workspace's keyring
 /// says of their times holds. `None` where none did.
-fn recorded(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
-    let audit = history.opened.get(AUDIT)?;
+fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
+    let audit = history.opened.get(AUDIT_KEY)?;
     if audit.get("governed") != Some(&Json::Bool(true)) {
         return None;
     }
     let listed = audit.get("keyring").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
     let key = |text: &str| {
         let known = ring.iter().find(|key| &*key.public == text).cloned();
-        known.or_else(|| PublicKey::from_text(text).ok().map(|_| unbounded(text)))
+        known.or_else(|| PublicKey::from_text(text).ok().map(|_| unbounded_key(text)))
     };
     let mut bound: Vec<Key> = listed.iter().filter_map(Json::as_str).filter_map(key).collect();
-    let counting: Vec<PublicKey> = bound.iter().filter_map(keys::public).collect();
+    let counting: Vec<PublicKey> = bound.iter().filter_map(keys::public_key).collect();
     let came_later = ring.iter().filter(|key| {
-        let public = keys::public(key).filter(|public| !counting.contains(public));
+        let public = keys::public_key(key).filter(|public| !counting.contains(public));
         public.is_some_and(|public| {
             Voucher::leading_to(public.id(), counting.iter().copied(), vouchers).is_some()
         })
@@ -202,7 +204,7 @@ fn recorded(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec
     Some(bound)
 }
 
-fn unbounded(text: &str) -> Key {
+fn unbounded_key(text: &str) -> Key {
     let place = quorate_diagnostics::Place { file: "run.opened".into(), span: 0..0, path: String::new() };
     let bound = None;
     Key {
@@ -220,7 +222,7 @@ fn unbounded(text: &str) -> Key {
 ///
 /// # Errors
 /// When one does.
-pub fn checkable(resolved: &Resolved) -> Result<(), Stop> {
+pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let asking = policies.bound.iter().find_map(|one| Some((one, one.says.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
@@ -228,11 +230,11 @@ pub fn checkable(resolved: &Resolved) -> Result<(), Stop> {
         .at(place)
         .related(bound.at.clone(), "bound here")
         .help("have them checked elsewhere, for example by your forge, and leave `approvals` to that policy");
-    Err(quoting(resolved, codes::GOVERNANCE_UNCHECKED, body))
+    Err(error_with_sources(resolved, codes::GOVERNANCE_UNCHECKED, body))
 }
 
 /// Signatures that are required by keys that are all of another kind can be made by nobody here.
-fn supported(resolved: &Resolved) -> Result<(), Stop> {
+fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let foreign = policies.bound.iter().rev().find_map(|one| Some((one, one.says.foreign.first()?)));
     let (Signing::Required, Some((bound, place))) = (resolved.audit.signing, foreign) else { return Ok(()) };
@@ -246,25 +248,26 @@ fn supported(resolved: &Resolved) -> Result<(), Stop> {
     .at(place.clone())
     .related(bound.at.clone(), "bound here")
     .help("put an Ed25519 key beside it, as `quorate keys export` prints it");
-    Err(quoting(resolved, codes::ASSEMBLY_SIGNING_UNSUPPORTED, body))
+    Err(error_with_sources(resolved, codes::ASSEMBLY_SIGNING_UNSUPPORTED, body))
 }
 
 /// A refusal with the texts of the assembly and of what governs it.
-fn quoting(resolved: &Resolved, code: RefusalCode, body: Body) -> Stop {
+fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> ServiceError {
     let mut report = Report::new();
     report.sources.extend(resolved.policies.report.sources.clone());
     for layer in &resolved.chain.layers {
         report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     }
     report.refuse(code, body);
-    Stop::report(Class::Configuration, report)
+    ServiceError::from_report(ExitClass::Configuration, report)
 }
 
-fn missing(keys: &Keys, governed: bool, why: &str) -> Stop {
+fn key_missing(keys: &Keys, governed: bool, why: &str) -> ServiceError {
     let body = Body::new(format!("the records have to be signed, and no key can sign them: {why}"));
-    let ring = if governed { "the governance file".to_owned() } else { keys.shown(&keys.ring_path()) };
+    let ring =
+        if governed { "the governance file".to_owned() } else { keys.display_path(&keys.keyring_path()) };
     let help = format!(
         "`quorate keys init` makes a key, and `quorate keys list` says what is there; its public half has to be in {ring}"
     );
-    Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+    ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }

@@ -20,14 +20,14 @@ use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 
 use super::artifact::Artifact;
-use super::desk::Desk;
-use super::executor::{self, Chosen};
+use super::desk::LedgerSession;
+use super::executor::{self, SelectedExecutor};
 use super::fingerprint::Fingerprint;
 use super::producer::Producer;
 use super::signer::Signer;
-use super::stop::Stop;
+use super::stop::ServiceError;
 use super::superseding;
-use super::trust::Admitted;
+use super::trust::Permit;
 use super::weave;
 
 /// What the user says about a review besides what it is of.
@@ -48,12 +48,12 @@ pub struct Options {
 }
 
 /// A council that can be convened.
-pub struct Sitting {
+pub struct RunSpec {
     /// Who answers.
-    pub executor: Chosen,
+    pub executor: SelectedExecutor,
     /// What the protocol is set up with.
     pub setup: Setup,
-    admitted: Admitted,
+    admitted: Permit,
     redactor: Redactor,
     caps: Caps,
     producer: Option<Producer>,
@@ -62,7 +62,7 @@ pub struct Sitting {
 
 /// An artifact as it is reviewed.
 #[derive(Debug, Clone)]
-pub struct Docket {
+pub struct ReviewInput {
     /// The artifact.
     pub artifact: Artifact,
     /// Its type.
@@ -73,25 +73,25 @@ pub struct Docket {
 
 /// A review that was held.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
+pub struct CompletedRun {
     /// The run.
     pub run: Name,
     /// The body of its outcome.
     pub outcome: Map<String, Json>,
 }
 
-impl Sitting {
+impl RunSpec {
     /// Puts it together.
     ///
     /// # Errors
     /// When the executor is refused.
-    pub fn new(desk: &Desk, options: &Options) -> Result<Sitting, Stop> {
+    pub fn new(desk: &LedgerSession, options: &Options) -> Result<RunSpec, ServiceError> {
         let workspace = &desk.workspace;
         let council = &workspace.council;
         workspace.redaction.check_ids(council.deliberators.iter().map(|one| &*one.id))?;
-        let executor = executor::choose(workspace, options)?;
+        let executor = executor::select(workspace, options)?;
         let admitted = desk.environment.trust.admit(&desk.environment, executor.needs())?;
-        executor.installed()?;
+        executor.ensure_installed()?;
         let policy = options.policy.unwrap_or(match council.policy {
             Some(PolicyName::Strict) => Policy::Strict,
             Some(PolicyName::Seed) | None => Policy::Seed,
@@ -103,21 +103,21 @@ impl Sitting {
         };
         let producer = options.producer.clone();
         if let Some(producer) = &producer {
-            let (root, scope) = weave::place(&desk.environment, None);
+            let (root, scope) = weave::root_and_scope(&desk.environment, None);
             producer.check(&desk.environment, &root, &[scope])?;
         }
         let model = options.model.clone();
-        Ok(Sitting { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer, model })
+        Ok(RunSpec { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer, model })
     }
 
     /// The fingerprint of this council on this artifact.
-    pub fn fingerprint(&self, desk: &Desk, artifact_sha256: &str) -> Fingerprint {
+    pub fn fingerprint(&self, desk: &LedgerSession, artifact_sha256: &str) -> Fingerprint {
         Fingerprint::of_council(&desk.workspace, &self.setup, &self.executor, artifact_sha256)
     }
 
     /// What is said where nobody reads what the council's own prompts say: members whose prompts are not the built-in ones, and
     /// an executor that reads none.
-    pub fn unread_prompts(&self, desk: &Desk) -> Option<String> {
+    pub fn unread_prompts(&self, desk: &LedgerSession) -> Option<String> {
         let about = self.executor.about();
         let ready_made = built_in();
         let is_ready_made = |one: &&Deliberator| {
@@ -141,9 +141,9 @@ impl Sitting {
     }
 
     /// The kernel's side of a run.
-    pub fn convening(
+    pub fn run_config(
         &self,
-        desk: &Desk,
+        desk: &LedgerSession,
         run: Name,
         seed: [u8; 32],
         observer: Arc<dyn Observer>,
@@ -152,7 +152,7 @@ impl Sitting {
             run,
             seed,
             protocol: Box::new(Council::new(self.setup.clone())),
-            seats: self.seats(desk),
+            seats: self.members(desk),
             caps: self.caps,
             redactor: self.redactor.clone(),
             hosted: Hosted::default(),
@@ -162,7 +162,7 @@ impl Sitting {
         }
     }
 
-    fn seats(&self, desk: &Desk) -> BTreeMap<Name, Seat> {
+    fn members(&self, desk: &LedgerSession) -> BTreeMap<Name, Seat> {
         let council = &desk.workspace.council;
         let seat = |role: &Arc<str>, context, weight| Seat {
             executor: self.executor.executor(self.admitted),
@@ -194,18 +194,18 @@ impl Sitting {
     ///
     /// # Errors
     /// When the ledger fails. What was recorded stays, and the run can be resumed.
-    pub async fn hold(
+    pub async fn run(
         &self,
-        desk: &Desk,
-        docket: &Docket,
+        desk: &LedgerSession,
+        docket: &ReviewInput,
         indexed: Indexed,
         observer: Arc<dyn Observer>,
-    ) -> Result<Held, Stop> {
-        let (subject, _) = self.redactor.redact(&docket.artifact.shown);
-        superseding::close(desk, &docket.artifact, &subject).await?;
-        let signer = Signer::new(desk.keys(), desk.keys().sign(), None).await?;
+    ) -> Result<CompletedRun, ServiceError> {
+        let (subject, _) = self.redactor.redact(&docket.artifact.display_name);
+        superseding::close_outdated(desk, &docket.artifact, &subject).await?;
+        let signer = Signer::new(desk.keys(), desk.keys().signing_mode(), None).await?;
         let run = entropy::run_id();
-        let _held = desk.hold(&run).await?;
+        let _held = desk.acquire_run(&run).await?;
         let seed = entropy::bytes();
         let (artifact_type, in_type) = self.redactor.redact(&docket.artifact_type);
         // What no rule knows has nothing in common.
@@ -216,26 +216,26 @@ impl Sitting {
         let text = docket.artifact.text.clone();
         let redacted = self.redactor.apart(text.len(), move |redactor| redactor.redact(&text));
         let (text, mut redactions) = redacted.await;
-        let (shown, in_name) = self.redactor.redact(&docket.artifact.shown);
+        let (shown, in_name) = self.redactor.redact(&docket.artifact.display_name);
         let (priors, in_priors) = self.redactor.redact_json(Json::Array(priors));
         let priors = priors.as_array().cloned().unwrap_or_default();
         redactions += in_name + in_priors + in_type;
         let input = Part::new(PartKind::Artifact, &*shown, text);
-        let mut data = self.opened(desk, docket, &input, &priors, &seed, redactions, indexed);
-        data.extend(signer.audit_unless_none());
-        desk.sign(&run, signer);
+        let mut data = self.run_opened(desk, docket, &input, &priors, &seed, redactions, indexed);
+        data.extend(signer.run_audit());
+        desk.start_signing(&run, signer);
         let opening = Opening { data, inputs: vec![input], priors, overlays: Vec::new() };
-        let concluded = self.convening(desk, run.clone(), seed, observer).open(opening).await?;
-        desk.conclude(&run).await?;
-        Ok(Held { run, outcome: concluded.outcome })
+        let concluded = self.run_config(desk, run.clone(), seed, observer).open(opening).await?;
+        desk.finalize(&run).await?;
+        Ok(CompletedRun { run, outcome: concluded.outcome })
     }
 
     /// The body of `run.opened`.
     #[expect(clippy::too_many_arguments, reason = "one record that names everything a run starts from")]
-    fn opened(
+    fn run_opened(
         &self,
-        desk: &Desk,
-        docket: &Docket,
+        desk: &LedgerSession,
+        docket: &ReviewInput,
         input: &Part,
         priors: &[Json],
         seed: &[u8; 32],
@@ -245,7 +245,7 @@ impl Sitting {
         let artifact = &docket.artifact;
         let about = self.executor.about();
         let path = |path: Option<&std::path::Path>| path.map(|path| path.to_string_lossy().into_owned());
-        desk.workspace.redaction.clean_opened(quorate_kernel::consultation::object(json!({
+        desk.workspace.redaction.redact_run_opened(quorate_kernel::consultation::object(json!({
             "protocol": VERSION,
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,

@@ -7,7 +7,7 @@ use quorate_kernel::ports::ledger;
 
 /// The exit classes that every command shares (INTERFACES).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum ExitClass {
     /// What was named is not there.
     NotFound,
     /// A manifest that was asked for is refused.
@@ -20,88 +20,88 @@ pub enum Class {
     Bug,
 }
 
-impl Class {
+impl ExitClass {
     /// The process's exit code.
     pub fn code(self) -> u8 {
         match self {
-            Class::Refused => 1,
-            Class::NotFound => 4,
-            Class::Configuration => 5,
-            Class::Usage => 64,
-            Class::Bug => 70,
+            ExitClass::Refused => 1,
+            ExitClass::NotFound => 4,
+            ExitClass::Configuration => 5,
+            ExitClass::Usage => 64,
+            ExitClass::Bug => 70,
         }
     }
 }
 
 /// A use case that stopped.
 #[derive(Debug)]
-pub struct Stop {
+pub struct ServiceError {
     /// How the process is to exit.
-    pub class: Class,
+    pub class: ExitClass,
     /// What is to be said; refuses.
     pub report: Box<Report>,
 }
 
-impl Stop {
+impl ServiceError {
     /// One refusal.
-    pub fn new(class: Class, code: RefusalCode, body: Body) -> Self {
+    pub fn new(class: ExitClass, code: RefusalCode, body: Body) -> Self {
         let mut report = Report::new();
         report.refuse(code, body);
-        Stop { class, report: Box::new(report) }
+        ServiceError { class, report: Box::new(report) }
     }
 
     /// A report that refuses.
-    pub fn report(class: Class, report: Report) -> Self {
-        Stop { class, report: Box::new(report) }
+    pub fn from_report(class: ExitClass, report: Report) -> Self {
+        ServiceError { class, report: Box::new(report) }
     }
 
     /// The first thing that is to be said, in one line.
-    pub fn first(&self) -> String {
+    pub fn first_message(&self) -> String {
         self.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone())
     }
 
     /// Whether the ledger does not answer: what it is asked at the end of a command is not waited for, either.
-    pub fn is_ledgers(&self) -> bool {
+    pub fn is_ledger_unavailable(&self) -> bool {
         let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
         self.report.refusals.iter().any(|one| of_ledger.contains(&one.code))
     }
 
     /// Something is unusable.
     pub fn configuration(code: RefusalCode, body: Body) -> Self {
-        Stop::new(Class::Configuration, code, body)
+        ServiceError::new(ExitClass::Configuration, code, body)
     }
 
     /// A ledger that is only read was to be written to.
-    pub fn closed(ledger: &str, why: &str) -> Self {
+    pub fn ledger_closed(ledger: &str, why: &str) -> Self {
         let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
         let help = "make it writable or name another one with `--ledger`; what this one holds can be shown and verified";
-        Stop::configuration(codes::LEDGER_CLOSED, body.help(help))
+        ServiceError::configuration(codes::LEDGER_CLOSED, body.help(help))
     }
 
     /// As it is, but a ledger that is not what it was is an answer to the question (exit 1), and no unusable input.
-    pub fn or_diverges(self) -> Self {
+    pub fn corrupt_as_refused(self) -> Self {
         let corrupt = self.report.refusals.first().is_some_and(|one| one.code == codes::LEDGER_CORRUPT);
-        Stop { class: if corrupt { Class::Refused } else { self.class }, ..self }
+        ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
     }
 
     /// Something is not there.
     pub fn not_found(code: RefusalCode, body: Body) -> Self {
-        Stop::new(Class::NotFound, code, body)
+        ServiceError::new(ExitClass::NotFound, code, body)
     }
 }
 
-impl From<ledger::Error> for Stop {
+impl From<ledger::Error> for ServiceError {
     fn from(error: ledger::Error) -> Self {
         match error {
-            ledger::Error::Moved { run } => Stop::configuration(
+            ledger::Error::Moved { run } => ServiceError::configuration(
                 codes::RUN_MOVED,
                 Body::new(format!("run {run} was moved on by another process"))
                     .help(format!("see what it came to with `quorate show {run}`")),
             ),
             ledger::Error::Corrupt { .. } => {
-                Stop::configuration(codes::LEDGER_CORRUPT, Body::new(chain(&error)))
+                ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
             }
-            ledger::Error::Unsigned { .. } => Stop::configuration(
+            ledger::Error::Unsigned { .. } => ServiceError::configuration(
                 codes::SIGNING_KEY_MISSING,
                 Body::new(error.to_string()).help(
                     "make the key available that signs this run; `quorate keys list` says what is there",
@@ -115,53 +115,59 @@ impl From<ledger::Error> for Stop {
                     true => "repeat the command once the ledger answers: it reads first what was written"
                         .to_owned(),
                 };
-                Stop::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
+                ServiceError::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
             ledger::Error::Unsignable { .. } => {
                 let help = "`quorate keys list` says which keys may sign; nothing was written, so go on with one that may";
-                Stop::configuration(codes::SIGNING_KEY_MISSING, Body::new(error.to_string()).help(help))
+                ServiceError::configuration(
+                    codes::SIGNING_KEY_MISSING,
+                    Body::new(error.to_string()).help(help),
+                )
             }
             ledger::Error::Unavailable { .. } => {
                 let help = "what was acknowledged is kept; once the ledger answers, `quorate resume` goes on with a run";
-                Stop::configuration(codes::LEDGER_UNAVAILABLE, Body::new(chain(&error)).help(help))
+                ServiceError::configuration(
+                    codes::LEDGER_UNAVAILABLE,
+                    Body::new(error_chain(&error)).help(help),
+                )
             }
         }
     }
 }
 
-impl From<history::Error> for Stop {
+impl From<history::Error> for ServiceError {
     fn from(error: history::Error) -> Self {
         match error {
             history::Error::Unknown(run) => {
-                Stop::not_found(codes::RUN_UNKNOWN, Body::new(format!("there is no run {run}")))
+                ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("there is no run {run}")))
             }
             history::Error::Erased { .. } => {
                 let body = Body::new(error.to_string()).help("`quorate show` shows what is left of the run");
-                Stop::configuration(codes::BODY_EVICTED, body)
+                ServiceError::configuration(codes::BODY_EVICTED, body)
             }
             history::Error::Unreadable { .. } => {
-                Stop::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+                ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
             }
         }
     }
 }
 
-impl From<driver::Error> for Stop {
+impl From<driver::Error> for ServiceError {
     fn from(error: driver::Error) -> Self {
         match error {
             driver::Error::Ledger(error) => error.into(),
             driver::Error::Diverged { .. } => {
-                Stop::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
+                ServiceError::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
             }
             driver::Error::Stalled(_) | driver::Error::NoSeat { .. } => {
-                Stop::new(Class::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+                ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
             }
         }
     }
 }
 
 /// An error with what caused it, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -9,16 +9,16 @@ use quorate_diagnostics::{Body, Report, codes};
 use super::artifact::Subject;
 use super::disk;
 use super::environment::Environment;
-use super::stop::{Class, Stop};
-use super::workspace::{is_there, reach};
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{entry_exists, reach};
 
 /// What somebody has named.
 #[derive(Debug)]
-pub struct Named {
+pub struct SubjectList {
     /// Each once, in the order in which they were named; those of a pattern by their paths.
     pub subjects: Vec<Subject>,
     /// Whether it was one name, which is no pattern.
-    pub alone: bool,
+    pub is_single: bool,
     /// What a pattern left out.
     pub report: Report,
 }
@@ -28,8 +28,8 @@ pub struct Named {
 ///
 /// # Errors
 /// When a pattern cannot be read or matches nothing, or standard input is named twice.
-pub fn of(environment: &Environment, names: &[PathBuf]) -> Result<Named, Stop> {
-    let mut named = Named { subjects: Vec::new(), alone: true, report: Report::new() };
+pub fn expand(environment: &Environment, names: &[PathBuf]) -> Result<SubjectList, ServiceError> {
+    let mut named = SubjectList { subjects: Vec::new(), is_single: true, report: Report::new() };
     let mut seen = BTreeSet::new();
     for name in names {
         if name.as_os_str() == "-" {
@@ -41,22 +41,22 @@ pub fn of(environment: &Environment, names: &[PathBuf]) -> Result<Named, Stop> {
         }
         let files = match pattern(name, &environment.directory) {
             Some(written) => {
-                named.alone = false;
-                matches(environment, written, &mut named.report)?
+                named.is_single = false;
+                matching_files(environment, written, &mut named.report)?
             }
             None => vec![name.clone()],
         };
         let new = files.into_iter().filter(|file| seen.insert(environment.directory.join(file)));
         named.subjects.extend(new.map(Subject::File));
     }
-    named.alone &= named.subjects.len() == 1;
+    named.is_single &= named.subjects.len() == 1;
     Ok(named)
 }
 
 /// A name as a pattern, where it is one.
 fn pattern<'n>(name: &'n Path, directory: &Path) -> Option<&'n str> {
     let written = name.to_str()?;
-    (is_pattern(written) && !is_there(&directory.join(name))).then_some(written)
+    (is_pattern(written) && !entry_exists(&directory.join(name))).then_some(written)
 }
 
 fn is_pattern(text: &str) -> bool {
@@ -64,7 +64,11 @@ fn is_pattern(text: &str) -> bool {
 }
 
 /// The files that a pattern matches, as the user would name them.
-fn matches(environment: &Environment, written: &str, report: &mut Report) -> Result<Vec<PathBuf>, Stop> {
+fn matching_files(
+    environment: &Environment,
+    written: &str,
+    report: &mut Report,
+) -> Result<Vec<PathBuf>, ServiceError> {
     let parts: Vec<Component<'_>> = Path::new(written).components().collect();
     let fixed = parts.iter().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy())).count();
     let base: PathBuf = parts[..fixed].iter().collect();
@@ -77,13 +81,13 @@ fn matches(environment: &Environment, written: &str, report: &mut Report) -> Res
     let root = environment.directory.join(&base);
     let wants_hidden = rest.split('/').any(|part| part.starts_with('.'));
     let mut files = Vec::new();
-    for found in disk::walk_to(&root, depth).unwrap_or_default() {
+    for found in disk::walk_to_depth(&root, depth).unwrap_or_default() {
         let below = found.path.strip_prefix(&root).unwrap_or(&found.path).to_owned();
         let hidden = below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
         if !matcher.is_match(&below) || (hidden && !wants_hidden) {
             continue;
         }
-        if reach::is_below(&root, &found.path) {
+        if reach::is_inside(&root, &found.path) {
             files.push(base.join(below));
             continue;
         }
@@ -106,6 +110,6 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
 }
 
-fn usage(message: &str, help: &str) -> Stop {
-    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help))
+fn usage(message: &str, help: &str) -> ServiceError {
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
 }

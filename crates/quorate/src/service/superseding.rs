@@ -10,35 +10,39 @@ use serde_json::json;
 
 use super::artifact::Artifact;
 use super::convene;
-use super::desk::Desk;
-use super::signer::Whose;
-use super::stop::Stop;
+use super::desk::LedgerSession;
+use super::signer::KeySource;
+use super::stop::ServiceError;
 
 /// Closes the open reviews of a file that has changed since. One that another process is at, and one that this ledger cannot
 /// close, stay as they are. `subject` is what runs call the file.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub(super) async fn close(desk: &Desk, artifact: &Artifact, subject: &str) -> Result<(), Stop> {
+pub(super) async fn close_outdated(
+    desk: &LedgerSession,
+    artifact: &Artifact,
+    subject: &str,
+) -> Result<(), ServiceError> {
     let Some(path) = &artifact.path else { return Ok(()) };
     for (run, sha256) in desk.store.open_on(subject).await? {
         if sha256 == artifact.sha256 {
             continue;
         }
-        let Ok(_held) = desk.hold(&run).await else { continue };
-        close_one(desk, &run, path).await?;
+        let Ok(_held) = desk.acquire_run(&run).await else { continue };
+        close_run(desk, &run, path).await?;
     }
     Ok(())
 }
 
-async fn close_one(desk: &Desk, run: &Name, path: &Path) -> Result<(), Stop> {
-    let mut history = desk.history_left(run).await?;
+async fn close_run(desk: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
+    let mut history = desk.partial_history(run).await?;
     // Files of one name lie in several directories.
     let of_this_file = history.opened.get("artifact_path").and_then(Json::as_str) == path.to_str();
     if !of_this_file || convene::is_assembly(&history) || history.outcome().is_some() {
         return Ok(());
     }
-    if !desk.sign_again(&mut history, Whose::Recorded).await? {
+    if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
         return Ok(());
     }
     let because = "The draft was changed before the council came to a verdict, and is reviewed anew.";
@@ -50,7 +54,7 @@ async fn close_one(desk: &Desk, run: &Name, path: &Path) -> Result<(), Stop> {
     }));
     let entry = Entry { kind: Kind::Outcome, at_ms: desk.environment.clock.now_ms(), data };
     match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Ok(_) => desk.conclude(run).await,
+        Ok(_) => desk.finalize(run).await,
         // Another process was faster.
         Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
         Err(error) => Err(error.into()),

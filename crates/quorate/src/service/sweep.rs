@@ -11,15 +11,15 @@ use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use tokio::task::JoinSet;
 
-use super::apart::apart;
+use super::apart::run_on_own_thread;
 use super::artifact::{self, Subject};
-use super::desk::Desk;
-use super::disk::{self, Found};
+use super::desk::LedgerSession;
+use super::disk::{self, FileEntry};
 use super::report::Report;
-use super::sitting::{Docket, Options, Sitting};
-use super::stop::Stop;
-use super::trust::Need;
-use super::workspace::{reach, shown};
+use super::sitting::{Options, ReviewInput, RunSpec};
+use super::stop::ServiceError;
+use super::trust::TrustRequest;
+use super::workspace::{display_path, reach};
 use super::{resume, review};
 
 /// What is to be swept, and how.
@@ -28,11 +28,11 @@ pub struct Request {
     /// Files changed before this time are passed over, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
     /// Whether what was judged already is judged again.
-    pub judged: Judged,
+    pub judged: JudgedPolicy,
     /// Whether anybody is asked.
     pub mode: Mode,
     /// Which of the watched files count.
-    pub only: Only,
+    pub filter: FileFilter,
     /// How many reviews are held at once.
     pub jobs: usize,
     /// How each is held.
@@ -41,45 +41,45 @@ pub struct Request {
 
 /// Which of the watched files count; all of them unless said.
 #[derive(Debug, Clone, Default)]
-pub struct Only {
+pub struct FileFilter {
     /// Those that lie below this directory, symlinks followed.
     pub below: Option<PathBuf>,
     /// Those whose path from the working directory matches.
     pub pattern: Option<GlobMatcher>,
 }
 
-impl Only {
-    fn counts(&self, desk: &Desk, path: &Path) -> bool {
+impl FileFilter {
+    fn matches(&self, desk: &LedgerSession, path: &Path) -> bool {
         let inside = |dir: &PathBuf| {
             let real = |path: &Path| path.canonicalize().ok();
             real(path).zip(real(dir)).is_some_and(|(path, dir)| path.starts_with(dir))
         };
-        let named = |pattern: &GlobMatcher| pattern.is_match(shown(&desk.environment, path));
+        let named = |pattern: &GlobMatcher| pattern.is_match(display_path(&desk.environment, path));
         self.below.as_ref().is_none_or(inside) && self.pattern.as_ref().is_none_or(named)
     }
 }
 
 /// What happens to content that this very council has judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged {
+pub enum JudgedPolicy {
     /// It is skipped.
-    Skipped,
+    Skip,
     /// `--force`.
-    Again,
+    Repeat,
 }
 
 /// Whether anybody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Reviews are held.
-    Hold,
+    Run,
     /// `--dry-run`: only said what would be.
     DryRun,
 }
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweptFile {
     /// The file, as a user in this directory would name it.
     pub path: String,
     /// Its tier; 0 where it was not read.
@@ -87,12 +87,12 @@ pub struct Swept {
     /// Its type.
     pub artifact_type: String,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: Outcome,
 }
 
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// It was reviewed.
     Judged {
         /// The run.
@@ -118,13 +118,13 @@ pub enum Fate {
 }
 
 /// Told of a sweep's course.
-pub trait Watcher: Send + Sync {
+pub trait SweepObserver: Send + Sync {
     /// So many reviews are to be held.
     fn planned(&self, reviews: usize);
     /// A review starts.
     fn started(&self, path: &str);
     /// A review ended.
-    fn ended(&self, swept: &Swept);
+    fn ended(&self, swept: &SweptFile);
 }
 
 /// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many.
@@ -132,33 +132,33 @@ pub trait Watcher: Send + Sync {
 /// # Errors
 /// When there is nothing to sweep, the executor is refused, or the ledger fails.
 pub async fn sweep(
-    desk: &Arc<Desk>,
+    desk: &Arc<LedgerSession>,
     request: &Request,
-    watcher: Arc<dyn Watcher>,
-) -> Result<Vec<Swept>, Stop> {
-    let sitting = Sitting::new(desk, &request.options)?;
+    watcher: Arc<dyn SweepObserver>,
+) -> Result<Vec<SweptFile>, ServiceError> {
+    let sitting = RunSpec::new(desk, &request.options)?;
     let mut all = Vec::new();
     let mut due = Vec::new();
     let judged = match request.judged {
-        Judged::Skipped => desk.store.judged(&sitting.fingerprint(desk, "").whole()).await?,
-        Judged::Again => BTreeSet::new(),
+        JudgedPolicy::Skip => desk.store.judged(&sitting.fingerprint(desk, "").combined()).await?,
+        JudgedPolicy::Repeat => BTreeSet::new(),
     };
-    let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").whole()).await?;
+    let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").combined()).await?;
     let mut planned = BTreeSet::new();
     for found in files(desk, request)? {
         // An interruption is heard here: reading does not wait for anything else.
         tokio::task::yield_now().await;
-        match sort(desk, found, &judged, &mut planned, request.judged) {
-            Sorted::Now(swept) => all.push(swept),
-            Sorted::Due(swept, draft) => match request.mode {
+        match triage(desk, found, &judged, &mut planned, request.judged) {
+            Triage::Now(swept) => all.push(swept),
+            Triage::Due(swept, draft) => match request.mode {
                 Mode::DryRun => all.push(swept),
-                Mode::Hold => due.push((swept, draft)),
+                Mode::Run => due.push((swept, draft)),
             },
         }
     }
     watcher.planned(due.len());
     let (desk, options) = (Arc::clone(desk), request.options.clone());
-    let work = Arc::new(Work { desk, sitting, options, undecided, judged, watcher });
+    let work = Arc::new(SweepRun { session: desk, sitting, options, undecided, judged, observer: watcher });
     let mut due = due.into_iter();
     // A thread each, so that the reviews share the processors and keep nobody else; dropping the set drops them.
     let mut reviews = JoinSet::new();
@@ -167,12 +167,12 @@ pub async fn sweep(
             && let Some((swept, draft)) = due.next()
         {
             let work = Arc::clone(&work);
-            reviews.spawn(apart(async move { work.one(swept, draft).await }));
+            reviews.spawn(run_on_own_thread(async move { work.sweep_file(swept, draft).await }));
         }
         match reviews.join_next().await {
             None => break,
             Some(Ok(swept)) => {
-                work.watcher.ended(&swept);
+                work.observer.ended(&swept);
                 all.push(swept);
             }
             Some(Err(gone)) => match gone.try_into_panic() {
@@ -185,11 +185,11 @@ pub async fn sweep(
     Ok(all)
 }
 
-fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
+fn files(desk: &LedgerSession, request: &Request) -> Result<Vec<FileEntry>, ServiceError> {
     let council = &desk.workspace.council;
     if council.watch.paths.is_empty() {
         let body = Body::new("there is nothing to sweep: no `watch.paths` in council.yaml");
-        return Err(Stop::configuration(
+        return Err(ServiceError::configuration(
             codes::COUNCIL_INVALID,
             body.help("add `watch: {paths: [./drafts/]}`"),
         ));
@@ -198,7 +198,7 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
     let council_path = workspace.council_path.clone().unwrap_or_default();
     let root = workspace.host_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
     let acts = reach::of_watch(council, root.unwrap_or(&council.dir));
-    desk.environment.trust.admit(&desk.environment, vec![Need { file: council_path, acts }])?;
+    desk.environment.trust.admit(&desk.environment, vec![TrustRequest { file: council_path, acts }])?;
     let mut files = Vec::new();
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     for written in &council.watch.paths {
@@ -206,9 +206,9 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
         match disk::walk(&path) {
             Ok(found) => {
                 let (inside, elsewhere): (Vec<_>, Vec<_>) =
-                    found.into_iter().partition(|one| reach::is_below(&path, &one.path));
+                    found.into_iter().partition(|one| reach::is_inside(&path, &one.path));
                 for one in elsewhere {
-                    let led = shown(&desk.environment, &one.path);
+                    let led = display_path(&desk.environment, &one.path);
                     let body =
                         Body::new(format!("{led} leads out of the watched folder {written} by a link"));
                     let help = "it is left out; watch the folder that it leads to, or review it by its name";
@@ -223,20 +223,20 @@ fn files(desk: &Desk, request: &Request) -> Result<Vec<Found>, Stop> {
     }
     let own = [Some(&*desk.workspace.log), desk.workspace.ledger.file()];
     files.retain(|one| {
-        request.since_ms.is_none_or(|since| one.changed_ms >= since)
+        request.since_ms.is_none_or(|since| one.modified_ms >= since)
             && !own.contains(&Some(&one.path))
-            && request.only.counts(desk, &one.path)
+            && request.filter.matches(desk, &one.path)
     });
     Ok(files)
 }
 
-enum Sorted {
-    Now(Swept),
-    Due(Swept, Draft),
+enum Triage {
+    Now(SweptFile),
+    Due(SweptFile, DueFile),
 }
 
 /// A draft that is due. Its text is read again when its review starts: all of them would not fit into memory.
-struct Draft {
+struct DueFile {
     path: PathBuf,
     /// Where it lay when it was found: a link that came since leads out of the watched folder.
     place: Option<PathBuf>,
@@ -244,88 +244,94 @@ struct Draft {
 }
 
 /// What a file's tier, content and history say.
-fn sort(
-    desk: &Desk,
-    found: Found,
+fn triage(
+    desk: &LedgerSession,
+    found: FileEntry,
     judged: &BTreeSet<String>,
     planned: &mut BTreeSet<String>,
-    again: Judged,
-) -> Sorted {
+    again: JudgedPolicy,
+) -> Triage {
     use quorate_manifest::council::tiers::Tier;
-    let path = desk.workspace.redaction.redactor.redact(&shown(&desk.environment, &found.path)).0;
-    let relative = review::relative(&desk.workspace.council.dir, &found.path);
+    let path = desk.workspace.redaction.redactor.redact(&display_path(&desk.environment, &found.path)).0;
+    let relative = review::relative_path(&desk.workspace.council.dir, &found.path);
     let classified = desk.workspace.council.tiers.classify(&relative);
-    let swept = |fate| Swept {
+    let swept = |fate| SweptFile {
         path: path.clone(),
         tier: classified.tier.number(),
         artifact_type: classified.artifact_type.clone(),
         fate,
     };
     if classified.tier == Tier::Two {
-        return Sorted::Now(swept(Fate::TierSkipped));
+        return Triage::Now(swept(Outcome::TierSkipped));
     }
     let sha256 = match artifact::read(&Subject::File(found.path.clone()), &desk.environment.directory) {
         Ok(artifact) => artifact.sha256,
         Err(stop) => {
-            return Sorted::Now(swept(Fate::Failed { why: stop.first() }));
+            return Triage::Now(swept(Outcome::Failed { why: stop.first_message() }));
         }
     };
-    if !review::due(classified.tier, &relative, &sha256) {
-        return Sorted::Now(swept(Fate::NotSampled));
+    if !review::is_due(classified.tier, &relative, &sha256) {
+        return Triage::Now(swept(Outcome::NotSampled));
     }
-    if judged.contains(&sha256) || (!planned.insert(sha256.clone()) && again == Judged::Skipped) {
-        return Sorted::Now(swept(Fate::AlreadyJudged));
+    if judged.contains(&sha256) || (!planned.insert(sha256.clone()) && again == JudgedPolicy::Skip) {
+        return Triage::Now(swept(Outcome::AlreadyJudged));
     }
-    Sorted::Due(swept(Fate::Due), Draft { place: disk::canonical(&found.path), path: found.path, sha256 })
+    Triage::Due(
+        swept(Outcome::Due),
+        DueFile { place: disk::canonical(&found.path), path: found.path, sha256 },
+    )
 }
 
 /// What all reviews of a sweep share.
-struct Work {
-    desk: Arc<Desk>,
-    sitting: Sitting,
+struct SweepRun {
+    session: Arc<LedgerSession>,
+    sitting: RunSpec,
     options: Options,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
     /// What this council has judged; nothing where it is judged again.
     judged: BTreeSet<String>,
-    watcher: Arc<dyn Watcher>,
+    observer: Arc<dyn SweepObserver>,
 }
 
-impl Work {
+impl SweepRun {
     /// Judges one text. What keeps this one from being judged does not keep the others.
-    async fn one(&self, mut swept: Swept, draft: Draft) -> Swept {
-        self.watcher.started(&swept.path);
-        swept.fate = match self.fate(&swept, draft).await {
+    async fn sweep_file(&self, mut swept: SweptFile, draft: DueFile) -> SweptFile {
+        self.observer.started(&swept.path);
+        swept.fate = match self.outcome_of(&swept, draft).await {
             Ok(fate) => fate,
-            Err(stop) => Fate::Failed { why: stop.first() },
+            Err(stop) => Outcome::Failed { why: stop.first_message() },
         };
         swept
     }
 
-    async fn fate(&self, swept: &Swept, draft: Draft) -> Result<Fate, Stop> {
+    async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<Outcome, ServiceError> {
         if disk::canonical(&draft.path) != draft.place {
-            return Ok(Fate::Failed { why: "it was moved while the sweep went on".to_owned() });
+            return Ok(Outcome::Failed { why: "it was moved while the sweep went on".to_owned() });
         }
-        let artifact = artifact::read(&Subject::File(draft.path), &self.desk.environment.directory)?;
+        let artifact = artifact::read(&Subject::File(draft.path), &self.session.environment.directory)?;
         // It may have been edited since it was sorted; what is there now is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
-            return Ok(Fate::AlreadyJudged);
+            return Ok(Outcome::AlreadyJudged);
         }
-        let artifact = artifact::Artifact { shown: swept.path.clone(), ..artifact };
-        let docket = Docket { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
+        let artifact = artifact::Artifact { display_name: swept.path.clone(), ..artifact };
+        let docket = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
         Ok(match self.judge(&docket).await? {
-            (run, Some(verdict), fix) => Fate::Judged { run, verdict, fix },
-            (run, None, _) => Fate::Failed { why: format!("run {run} has no verdict") },
+            (run, Some(verdict), fix) => Outcome::Judged { run, verdict, fix },
+            (run, None, _) => Outcome::Failed { why: format!("run {run} has no verdict") },
         })
     }
 
-    async fn judge(&self, docket: &Docket) -> Result<(String, Option<Verdict>, Option<String>), Stop> {
-        let report = match self.resumed(docket).await {
+    async fn judge(
+        &self,
+        docket: &ReviewInput,
+    ) -> Result<(String, Option<Verdict>, Option<String>), ServiceError> {
+        let report = match self.try_resume(docket).await {
             Some(report) => report,
             None => {
-                let indexed = self.desk.index().await?;
-                let held = self.sitting.hold(&self.desk, docket, indexed, Arc::new(Nobody)).await?;
-                self.desk.report(&held.run).await?
+                let indexed = self.session.sync_log_index().await?;
+                let held = self.sitting.run(&self.session, docket, indexed, Arc::new(Nobody)).await?;
+                self.session.report(&held.run).await?
             }
         };
         let fix = report.first_fix();
@@ -334,24 +340,24 @@ impl Work {
 
     /// Goes on with a run that an interrupted sweep left open on this very text, so that nothing is paid twice. One
     /// that cannot be resumed, or that another process is at, stays as it is.
-    async fn resumed(&self, docket: &Docket) -> Option<Report> {
+    async fn try_resume(&self, docket: &ReviewInput) -> Option<Report> {
         let artifact = &docket.artifact;
-        let run = self.undecided.get(&(artifact.shown.clone(), artifact.sha256.clone()))?;
-        resume::resume(&self.desk, run, &self.options, Arc::new(Nobody)).await.ok()
+        let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
+        resume::resume(&self.session, run, &self.options, Arc::new(Nobody)).await.ok()
     }
 }
 
 /// The worst exit class of a sweep: 0 when everything due was judged, 3 when something is INCOMPLETE or failed.
-pub fn exit_code(all: &[Swept]) -> u8 {
-    let bad = |one: &Swept| match &one.fate {
-        Fate::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
-        Fate::Failed { .. } => true,
+pub fn exit_code(all: &[SweptFile]) -> u8 {
+    let bad = |one: &SweptFile| match &one.fate {
+        Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
+        Outcome::Failed { .. } => true,
         _ => false,
     };
     if all.iter().any(bad) { 3 } else { 0 }
 }
 
 /// Now, less a span.
-pub fn since(desk: &Desk, text: &str) -> Result<Option<i64>, super::since::Error> {
+pub fn since(desk: &LedgerSession, text: &str) -> Result<Option<i64>, super::since::Error> {
     super::since::parse(text, desk.environment.clock.now_ms())
 }

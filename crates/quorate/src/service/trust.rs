@@ -17,18 +17,18 @@ use quorate_kernel::ports::executor::Act;
 
 use super::disk;
 use super::environment::{self, Environment};
-use super::stop::{Class, Stop};
-use super::workspace::shown;
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::display_path;
 
 pub use owner::{check as owned, is_own};
-pub use store::{Store, Trusted};
+pub use store::{Store, TrustRecord};
 
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
 pub const VARIABLE: &str = "QUORATE_TRUST";
 
 /// What a file of a workspace names and would be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+pub struct TrustRequest {
     /// The file, absolute.
     pub file: PathBuf,
     /// What would be done.
@@ -38,16 +38,16 @@ pub struct Need {
 /// That everything which is about to be done may be done. Only [`Trust::admit`] gives one, so that nothing is asked by
 /// a path that forgot the question.
 #[derive(Debug, Clone, Copy)]
-pub struct Admitted(());
+pub struct Permit(());
 
-impl Admitted {
+impl Permit {
     /// For what is set up now and admitted before it is asked.
-    pub(super) const LATER: Admitted = Admitted(());
+    pub(super) const DEFERRED: Permit = Permit(());
 }
 
 /// What a person answers who is shown what would be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ConsentAnswer {
     /// It is trusted until one of the files changes.
     Always,
     /// It is trusted by this process.
@@ -62,7 +62,7 @@ pub trait Consent: Send + Sync {
     ///
     /// # Errors
     /// When there is no answer to be had.
-    fn ask(&self, lines: &[String]) -> std::io::Result<Answer>;
+    fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer>;
 }
 
 /// What this process trusts.
@@ -79,13 +79,13 @@ pub struct Trust {
 impl Trust {
     /// Trusts everything for this process: `--trust`, or a program that embeds the library and vouches for its files.
     #[must_use]
-    pub fn all(self) -> Self {
+    pub fn trusting_all(self) -> Self {
         Trust { all: true, ..self }
     }
 
     /// Has a person asked where something is not trusted.
     #[must_use]
-    pub fn asking(self, consent: Arc<dyn Consent>) -> Self {
+    pub fn with_consent(self, consent: Arc<dyn Consent>) -> Self {
         Trust { consent: Some(consent), ..self }
     }
 
@@ -99,61 +99,61 @@ impl Trust {
     ///
     /// # Errors
     /// [`codes::WORKSPACE_UNTRUSTED`] when a file that needs trust has none, with what it would do.
-    pub fn admit(&self, environment: &Environment, needs: Vec<Need>) -> Result<Admitted, Stop> {
-        let needs = merged(needs);
+    pub fn admit(&self, environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, ServiceError> {
+        let needs = merge_by_file(needs);
         if needs.is_empty() || self.all {
-            return Ok(Admitted(()));
+            return Ok(Permit(()));
         }
-        let files = covered(&needs);
+        let files = file_hashes(&needs);
         let store = Store::of(environment)?;
         let trusted = store.as_ref().map(Store::read).transpose()?.unwrap_or_default();
         let here = self.here.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let known = |(file, hash): &(&PathBuf, &String)| {
-            trusted.has(file, hash) || here.contains(&((*file).clone(), (*hash).clone()))
+            trusted.trusts(file, hash) || here.contains(&((*file).clone(), (*hash).clone()))
         };
         if files.iter().all(|one| known(&one)) {
-            return Ok(Admitted(()));
+            return Ok(Permit(()));
         }
         match environment::variable(VARIABLE).as_deref() {
-            None | Some("" | "0") => self.asked(environment, &needs, &files, store.as_ref()),
-            Some("1") => Ok(Admitted(())),
-            Some(hash) => by_hash(environment, hash, &needs, &files),
+            None | Some("" | "0") => self.ask_person(environment, &needs, &files, store.as_ref()),
+            Some("1") => Ok(Permit(())),
+            Some(hash) => admit_by_hash(environment, hash, &needs, &files),
         }
     }
 
     /// Has a person say it.
-    fn asked(
+    fn ask_person(
         &self,
         environment: &Environment,
-        needs: &[Need],
+        needs: &[TrustRequest],
         files: &BTreeMap<PathBuf, String>,
         store: Option<&Store>,
-    ) -> Result<Admitted, Stop> {
+    ) -> Result<Permit, ServiceError> {
         let Some(consent) = &self.consent else { return Err(untrusted(environment, needs)) };
-        let lines: Vec<String> = needs.iter().flat_map(|need| lines(environment, need)).collect();
+        let lines: Vec<String> = needs.iter().flat_map(|need| act_lines(environment, need)).collect();
         let answer = consent.ask(&lines);
-        if matches!(answer, Ok(Answer::Always | Answer::Once)) && covered(needs) != *files {
+        if matches!(answer, Ok(ConsentAnswer::Always | ConsentAnswer::Once)) && file_hashes(needs) != *files {
             let body = Body::new("a file changed while it was being asked for");
             let help = "nothing was done; run the command again, and look at what is shown then";
-            return Err(Stop::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
+            return Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
         }
         match (answer, store) {
-            (Ok(Answer::Always), Some(store)) => {
+            (Ok(ConsentAnswer::Always), Some(store)) => {
                 store.add(files, environment.clock.now_ms())?;
-                Ok(Admitted(()))
+                Ok(Permit(()))
             }
-            (Ok(Answer::Once | Answer::Always), _) => {
+            (Ok(ConsentAnswer::Once | ConsentAnswer::Always), _) => {
                 let mut here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
                 here.extend(files.iter().map(|(file, hash)| (file.clone(), hash.clone())));
-                Ok(Admitted(()))
+                Ok(Permit(()))
             }
-            (Ok(Answer::No) | Err(_), _) => Err(untrusted(environment, needs)),
+            (Ok(ConsentAnswer::No) | Err(_), _) => Err(untrusted(environment, needs)),
         }
     }
 }
 
 /// One need for each file, in the order of the files.
-fn merged(needs: Vec<Need>) -> Vec<Need> {
+fn merge_by_file(needs: Vec<TrustRequest>) -> Vec<TrustRequest> {
     let mut by_file: BTreeMap<PathBuf, Vec<Act>> = BTreeMap::new();
     for need in needs.into_iter().filter(|need| !need.acts.is_empty()) {
         let acts = by_file.entry(canonical(&need.file)).or_default();
@@ -163,12 +163,12 @@ fn merged(needs: Vec<Need>) -> Vec<Need> {
             }
         }
     }
-    by_file.into_iter().map(|(file, acts)| Need { file, acts }).collect()
+    by_file.into_iter().map(|(file, acts)| TrustRequest { file, acts }).collect()
 }
 
 /// The files that needs cover, each with the hash of its bytes. One that cannot be read has no hash that anybody could
 /// have trusted.
-pub(super) fn covered(needs: &[Need]) -> BTreeMap<PathBuf, String> {
+pub(super) fn file_hashes(needs: &[TrustRequest]) -> BTreeMap<PathBuf, String> {
     let acts = needs.iter().flat_map(|need| &need.acts).flat_map(|act| &act.files);
     let files = needs.iter().map(|need| &need.file).chain(acts);
     files.map(|file| (canonical(file), hash(file))).collect()
@@ -183,17 +183,17 @@ fn canonical(file: &Path) -> PathBuf {
 }
 
 /// Whether `QUORATE_TRUST` names the state that the workspace of these files is in.
-fn by_hash(
+fn admit_by_hash(
     environment: &Environment,
     expected: &str,
-    needs: &[Need],
+    needs: &[TrustRequest],
     files: &BTreeMap<PathBuf, String>,
-) -> Result<Admitted, Stop> {
+) -> Result<Permit, ServiceError> {
     let start = needs.first().and_then(|need| need.file.parent()).unwrap_or(&environment.directory);
-    let inventory = inventory::of(environment, start)?;
+    let inventory = inventory::of_workspace(environment, start)?;
     let covers = files.iter().all(|(file, hash)| inventory.files.get(file) == Some(hash));
     if covers && inventory.hash() == expected {
-        return Ok(Admitted(()));
+        return Ok(Permit(()));
     }
     let mut stop = untrusted(environment, needs);
     let message = match covers {
@@ -208,35 +208,36 @@ fn by_hash(
 }
 
 /// One line for each thing that a file would do.
-fn lines(environment: &Environment, need: &Need) -> Vec<String> {
-    let file = shown(environment, &need.file);
+fn act_lines(environment: &Environment, need: &TrustRequest) -> Vec<String> {
+    let file = display_path(environment, &need.file);
     need.acts.iter().map(|act| format!("{file}: {}", act.what)).collect()
 }
 
 /// How many acts of a file a message names.
-const NAMED: usize = 6;
+const MAX_LISTED_ACTS: usize = 6;
 
-fn untrusted(environment: &Environment, needs: &[Need]) -> Stop {
+fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError {
     let mut report = Report::new();
     for need in needs {
-        let file = shown(environment, &need.file);
-        let mut acts: Vec<&str> = need.acts.iter().take(NAMED).map(|act| act.what.as_str()).collect();
-        let more = format!("{} more", need.acts.len().saturating_sub(NAMED));
-        if need.acts.len() > NAMED {
+        let file = display_path(environment, &need.file);
+        let mut acts: Vec<&str> =
+            need.acts.iter().take(MAX_LISTED_ACTS).map(|act| act.what.as_str()).collect();
+        let more = format!("{} more", need.acts.len().saturating_sub(MAX_LISTED_ACTS));
+        if need.acts.len() > MAX_LISTED_ACTS {
             acts.push(&more);
         }
         let body = Body::new(format!("{file} is not trusted; it would {}", acts.join("; ")));
         let help = format!(
             "read it, then run `quorate trust {}`; `--trust` does it for one command, {VARIABLE} in CI",
-            quoted(&file)
+            shell_quoted(&file)
         );
         report.refuse(codes::WORKSPACE_UNTRUSTED, body.help(help));
     }
-    Stop::report(Class::Configuration, report)
+    ServiceError::from_report(ExitClass::Configuration, report)
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &str) -> String {
+fn shell_quoted(path: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '@');
     match !path.is_empty() && path.chars().all(plain) && !path.starts_with('-') {
         true => path.to_owned(),

@@ -24,20 +24,20 @@ use serde_json::Value;
 use super::compose::{self, Sources};
 use super::environment::Environment;
 use super::host::Host;
-use super::manifests::{Manifests, missing, root_of};
+use super::manifests::{Manifests, file_not_found, find_root};
 use super::overlays;
 use super::playbook::catalogue::Catalogue;
-use super::playbook::change::unfinished;
+use super::playbook::change::pending_change;
 use super::playbook::exceptions::Exceptions;
-use super::playbook::library::Known;
-use super::stop::{Class, Stop};
-use super::workspace::{self, Places, Workspace, absolute};
+use super::playbook::library::KnownOperator;
+use super::stop::{ExitClass, ServiceError};
+use super::workspace::{self, PathOverrides, Workspace, absolute};
 
 /// What is to be woven.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Into whose prompt.
-    pub who: Who,
+    pub target: Target,
     /// Only the overlays of this assembly, whoever they are for.
     pub assembly: Option<String>,
     /// The skill that is used; without it every one that the operator has.
@@ -52,7 +52,7 @@ pub struct Request {
 
 /// Whose prompt it is: a slug, or a `ws://` ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
+pub enum Target {
     /// An operator's: playbooks are for operators.
     Operator(String),
     /// A persona's, whoever it is: with the overlays of all operators that are this persona.
@@ -98,29 +98,29 @@ impl Prompt {
 /// no overlays.
 pub async fn weave(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     request: &Request,
     host: &Host,
-) -> Result<Prompt, Stop> {
-    let (root, scope) = place(environment, request.root.as_deref());
+) -> Result<Prompt, ServiceError> {
+    let (root, scope) = root_and_scope(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.round(host);
+    let round = manifests.loader(host);
     let workspace = workspace::load(environment, places, &root)?;
-    let (reference, base, known, mut report) = whose(&round, &scope, request, &workspace)?;
+    let (reference, base, known, mut report) = target_prompt(&round, &scope, request, &workspace)?;
     report.absorb(workspace.report.clone());
-    let catalogue = match request.who {
-        Who::Operator(_) => Catalogue::open(&round, &scope, &workspace.ledger),
-        Who::Persona(_) => Catalogue::default(),
+    let catalogue = match request.target {
+        Target::Operator(_) => Catalogue::open(&round, &scope, &workspace.ledger),
+        Target::Persona(_) => Catalogue::default(),
     };
-    let known: Vec<&Known> = known.iter().collect();
-    if let Some(body) = unfinished(environment, &root.join(scope.folder()).join(FOLDER)) {
+    let known: Vec<&KnownOperator> = known.iter().collect();
+    if let Some(body) = pending_change(environment, &root.join(scope.folder()).join(FOLDER)) {
         report.refuse(codes::PLAYBOOK_UNFINISHED, body);
     }
     let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
     let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
         || sources.candidates().iter().any(|one| !one.touches.is_empty())
-        || sources.is_matched();
+        || sources.has_pattern_matches();
     let store = match (workspace.ledger.may_be_there(), is_to_be_recorded) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
         // Where no ledger can be made, the prompt is the same.
@@ -135,27 +135,27 @@ pub async fn weave(
     };
     let mut advice = Vec::new();
     if let Some(store) = &store {
-        let holding = overlays::holding(store, request.assembly.as_deref()).await?;
+        let holding = overlays::unevicted(store, request.assembly.as_deref()).await?;
         // Those of an assembly that was named are woven whoever they are for.
-        advice = if request.assembly.is_some() { holding } else { sources.advice(holding) };
+        advice = if request.assembly.is_some() { holding } else { sources.overlays_for_operators(holding) };
     }
     let composed = sources.compose(&advice, now_ms);
     if let Some(store) = store {
-        let noted = if is_to_be_recorded { sources.note(&store, &composed, now_ms).await } else { Ok(()) };
+        let noted = if is_to_be_recorded { sources.record(&store, &composed, now_ms).await } else { Ok(()) };
         store.close().await;
         if let Err(stop) = noted {
-            report.warn(codes::WEAVE_UNRECORDED, unrecorded(&stop.first()));
+            report.warn(codes::WEAVE_UNRECORDED, unrecorded(&stop.first_message()));
         }
     }
-    let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::resting(one.status)?));
+    let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::inactive_label(one.status)?));
     let resting = sources.candidates().iter().filter_map(status).collect();
     report.absorb(catalogue.report);
     let Composed { mut woven, shadows } = composed;
     if let Some(slug) = &request.trying {
-        woven.prompt = tried(slug, &shadows)?;
+        woven.prompt = trial_prompt(slug, &shadows)?;
     }
     let sha256 = sha256_hex(woven.prompt.as_bytes());
-    let (is_operator, base) = (matches!(request.who, Who::Operator(_)), sources.base().prompt());
+    let (is_operator, base) = (matches!(request.target, Target::Operator(_)), sources.base().prompt());
     let (trying, overlays) = (request.trying.clone(), advice);
     Ok(Prompt { reference, is_operator, base, woven, shadows, trying, overlays, resting, sha256, report })
 }
@@ -167,9 +167,9 @@ fn unrecorded(why: &str) -> Body {
 }
 
 /// The prompt with a playbook in shadow.
-fn tried(slug: &str, shadows: &[Shadow]) -> Result<String, Stop> {
+fn trial_prompt(slug: &str, shadows: &[Shadow]) -> Result<String, ServiceError> {
     let refused = |message: String, help: &str| {
-        Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)))
+        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
     };
     match shadows.iter().find(|one| one.id == slug).map(|one| &one.prompt) {
         Some(Ok(prompt)) => Ok(prompt.clone()),
@@ -182,22 +182,27 @@ fn tried(slug: &str, shadows: &[Shadow]) -> Result<String, Stop> {
 }
 
 /// The ref, the prompt, the operators whose overlays and playbooks are woven, and warnings.
-type Whose = (String, Base, Vec<Known>, Report);
+type TargetPrompt = (String, Base, Vec<KnownOperator>, Report);
 
-fn whose(round: &Round<'_>, scope: &Scope, request: &Request, workspace: &Workspace) -> Result<Whose, Stop> {
-    match &request.who {
-        Who::Persona(written) => {
-            let reference = full(written, "personas");
-            let (base, report, _) = base(round, scope, &reference)?;
-            let known = operators(round, scope, &reference, workspace);
+fn target_prompt(
+    round: &Round<'_>,
+    scope: &Scope,
+    request: &Request,
+    workspace: &Workspace,
+) -> Result<TargetPrompt, ServiceError> {
+    match &request.target {
+        Target::Persona(written) => {
+            let reference = full_ref(written, "personas");
+            let (base, report, _) = persona_prompt(round, scope, &reference)?;
+            let known = operators_with_persona(round, scope, &reference, workspace);
             Ok((reference, base, known, report))
         }
-        Who::Operator(written) => {
-            let reference = full(written, "operators");
-            let mut operating = operating(round, scope, &reference)?;
+        Target::Operator(written) => {
+            let reference = full_ref(written, "operators");
+            let mut operating = load_operator(round, scope, &reference)?;
             let (base, report) = (operating.base.clone(), std::mem::take(&mut operating.report));
             let exceptions = Exceptions::of(workspace, scope);
-            let mut known = Known::new(operating, &workspace.host, &exceptions);
+            let mut known = KnownOperator::new(operating, &workspace.host, &exceptions);
             let axes = [(SKILL, &request.skill), (RUNTIME, &request.runtime)];
             for (axis, value) in axes {
                 if let Some(value) = value {
@@ -210,7 +215,7 @@ fn whose(round: &Round<'_>, scope: &Scope, request: &Request, workspace: &Worksp
 }
 
 /// An operator, and what it is told.
-pub(super) struct Operating {
+pub(super) struct LoadedOperator {
     /// Its manifest.
     pub(super) operator: Operator,
     /// Its prompt: its persona's, or for want of one its own body.
@@ -222,10 +227,16 @@ pub(super) struct Operating {
 }
 
 /// Loads an operator by its ref.
-pub(super) fn operating(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<Operating, Stop> {
-    let layer = layer(round, scope, reference, Doctype::Operator)?;
+pub(super) fn load_operator(
+    round: &Round<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<LoadedOperator, ServiceError> {
+    let layer = load_document(round, scope, reference, Doctype::Operator)?;
     let loaded = operator::load::load(round, &layer);
-    let Some(operator) = loaded.value else { return Err(Stop::report(Class::Configuration, loaded.report)) };
+    let Some(operator) = loaded.value else {
+        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+    };
     let folder = reference.rsplit('/').next().unwrap_or(reference);
     if operator.id != folder {
         let body =
@@ -235,40 +246,45 @@ pub(super) fn operating(round: &Round<'_>, scope: &Scope, reference: &str) -> Re
         let mut report = loaded.report;
         report.source(layer.shown.clone(), layer.text.clone());
         report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
-        return Err(Stop::report(Class::Configuration, report));
+        return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
     let mut report = loaded.report;
     let (base, persona_locks) = match &operator.persona {
         None => (Base::body(layer.body().trim()), Vec::new()),
         Some(persona) => {
-            let (base, more, locks) = base(round, scope, &full(persona, "personas"))?;
+            let (base, more, locks) = persona_prompt(round, scope, &full_ref(persona, "personas"))?;
             report.absorb(more);
             (base, locks)
         }
     };
-    Ok(Operating { operator, base, persona_locks, report })
+    Ok(LoadedOperator { operator, base, persona_locks, report })
 }
 
 /// The manifest that a ref leads to.
-fn layer(round: &Round<'_>, scope: &Scope, reference: &str, doctype: Doctype) -> Result<Arc<Layer>, Stop> {
+fn load_document(
+    round: &Round<'_>,
+    scope: &Scope,
+    reference: &str,
+    doctype: Doctype,
+) -> Result<Arc<Layer>, ServiceError> {
     let Some(spot) = Reference::read(reference).and_then(|read| read.spot(scope).ok()) else {
         let kind = doctype.word();
         let body = Body::new(format!("`{reference}` is no ref to a manifest of a kind `{kind}`"));
         let help = format!("write its slug, or ws://{kind}s/<slug>");
-        return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };
     match round.read(&spot, doctype) {
         Read::Layer(layer) => Ok(layer),
-        Read::Missing | Read::Outside => Err(missing(&round.shown(&spot))),
+        Read::Missing | Read::Outside => Err(file_not_found(&round.shown(&spot))),
         Read::Unreadable(why) => {
             let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
-            Err(Stop::configuration(codes::FILE_UNREADABLE, body))
+            Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
         }
     }
 }
 
 /// A ref as it is written in full.
-pub(super) fn full(written: &str, collection: &str) -> String {
+pub(super) fn full_ref(written: &str, collection: &str) -> String {
     if written.contains("://") {
         return written.to_owned();
     }
@@ -280,10 +296,10 @@ pub(super) fn full(written: &str, collection: &str) -> String {
 
 /// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no
 /// workspace of its own.
-pub(super) fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
+pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
     let start =
         said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));
-    let root = root_of(environment, None, &start);
+    let root = find_root(environment, None, &start);
     let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
     // A file there lies in the tenant's scope, the folder itself does not.
     let scope =
@@ -295,11 +311,15 @@ pub(super) fn place(environment: &Environment, said: Option<&Path>) -> (PathBuf,
 }
 
 /// A persona's own prompt, warnings, and what each of its layers says of locks.
-pub(super) type Own = (Base, Report, Vec<Value>);
+pub(super) type PersonaPrompt = (Base, Report, Vec<Value>);
 
 /// The persona's own prompt.
-pub(super) fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<Own, Stop> {
-    let layer = layer(round, scope, reference, Doctype::Persona)?;
+pub(super) fn persona_prompt(
+    round: &Round<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<PersonaPrompt, ServiceError> {
+    let layer = load_document(round, scope, reference, Doctype::Persona)?;
     let loaded = persona::load::load(round, &layer);
     match loaded.value {
         Some(persona) => {
@@ -311,17 +331,17 @@ pub(super) fn base(round: &Round<'_>, scope: &Scope, reference: &str) -> Result<
             let locks = persona.chain.layers.iter().filter_map(of).collect();
             Ok((Base::persona(&persona), loaded.report, locks))
         }
-        None => Err(Stop::report(Class::Configuration, loaded.report)),
+        None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
     }
 }
 
 /// The operators of a scope that are this persona.
-pub(super) fn operators(
+pub(super) fn operators_with_persona(
     round: &Round<'_>,
     scope: &Scope,
     reference: &str,
     workspace: &Workspace,
-) -> Vec<Known> {
+) -> Vec<KnownOperator> {
     let exceptions = Exceptions::of(workspace, scope);
     let folder = match scope.folder() {
         top if top.is_empty() => "operators".to_owned(),
@@ -329,9 +349,10 @@ pub(super) fn operators(
     };
     let Ok(spot) = Spot::new(&folder) else { return Vec::new() };
     let is_it = |slug: &String| {
-        let operating = operating(round, scope, &format!("ws://operators/{slug}")).ok()?;
+        let operating = load_operator(round, scope, &format!("ws://operators/{slug}")).ok()?;
         let persona = operating.operator.persona.as_deref()?;
-        (full(persona, "personas") == reference).then(|| Known::new(operating, &workspace.host, &exceptions))
+        (full_ref(persona, "personas") == reference)
+            .then(|| KnownOperator::new(operating, &workspace.host, &exceptions))
     };
     round.names(&spot).iter().filter_map(is_it).collect()
 }

@@ -17,7 +17,7 @@ use quorate_ledger::witness;
 use quorate_manifest::host::Configuration;
 
 use super::environment::Environment;
-use super::stop::{Stop, chain};
+use super::stop::{ServiceError, error_chain};
 
 /// Who else keeps the checkpoints.
 #[derive(Debug, Clone)]
@@ -36,11 +36,11 @@ pub struct Service {
     /// Its key.
     pub key: Cosigner,
     /// Whether it did not answer this process: it is not waited for again.
-    silent: Arc<AtomicBool>,
+    unresponsive: Arc<AtomicBool>,
 }
 
 /// What is told.
-pub struct Telling<'a> {
+pub struct SubmitContext<'a> {
     /// The surroundings.
     pub environment: &'a Environment,
     /// The ledger.
@@ -54,7 +54,7 @@ impl Witness {
     ///
     /// # Errors
     /// When its key is missing or none, or this program cannot ask it.
-    pub fn of(host: &Configuration) -> Result<Option<Witness>, Stop> {
+    pub fn of(host: &Configuration) -> Result<Option<Witness>, ServiceError> {
         let key = host.ledger.witness_key.as_ref().map(|(key, _)| key.as_str());
         let Some((written, _)) = &host.ledger.witness else {
             return match key {
@@ -76,9 +76,9 @@ impl Witness {
             (true, Some(key)) => {
                 let key = Cosigner::from_text(key)
                     .map_err(|error| unusable(&format!("cannot read `ledger.witness_key`: {error}")))?;
-                can_ask(written)?;
+                ensure_http_supported(written)?;
                 let url = written.trim_end_matches('/').to_owned();
-                let service = Service { url, key, silent: Arc::default() };
+                let service = Service { url, key, unresponsive: Arc::default() };
                 Ok(Some(Witness::Service(Box::new(service))))
             }
         }
@@ -93,12 +93,13 @@ impl Witness {
     }
 
     /// Tells it of a signed checkpoint. What is wrong with that is said: nothing that was recorded depends on it.
-    pub async fn tell(&self, telling: &Telling<'_>, sealed: &Sealed, report: &mut Report) {
+    pub async fn submit(&self, telling: &SubmitContext<'_>, sealed: &Sealed, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let (name, told) = match self {
-            Witness::File(path) => {
-                (shown(telling.environment, path), witness::append(path, note).map_err(|error| chain(&error)))
-            }
+            Witness::File(path) => (
+                display_path(telling.environment, path),
+                witness::append(path, note).map_err(|error| error_chain(&error)),
+            ),
             Witness::Service(service) => (service.url.clone(), service.cosign(telling, sealed, note).await),
         };
         if let Err(why) = told {
@@ -111,41 +112,41 @@ impl Witness {
 
 impl Service {
     /// Has a checkpoint signed, and keeps that, unless it was signed before or the witness was silent already.
-    async fn cosign(&self, telling: &Telling<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
-        if self.silent.load(Ordering::Relaxed) {
+    async fn cosign(&self, telling: &SubmitContext<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
+        if self.unresponsive.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.ask(telling, sealed, note).await
     }
 
     #[cfg(feature = "http-witness")]
-    async fn ask(&self, telling: &Telling<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
+    async fn ask(&self, telling: &SubmitContext<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
         http::cosign(self, telling, sealed, note).await
     }
 
     #[cfg(not(feature = "http-witness"))]
-    async fn ask(&self, _: &Telling<'_>, _: &Sealed, _: &str) -> Result<(), String> {
+    async fn ask(&self, _: &SubmitContext<'_>, _: &Sealed, _: &str) -> Result<(), String> {
         Err("this program was built without the feature `http-witness`".to_owned())
     }
 
     /// Takes note that the witness does not answer.
     #[cfg(feature = "http-witness")]
-    fn is_silent(&self) {
-        self.silent.store(true, Ordering::Relaxed);
+    fn mark_unresponsive(&self) {
+        self.unresponsive.store(true, Ordering::Relaxed);
     }
 }
 
 /// What a user in this directory calls a file.
-fn shown(environment: &Environment, path: &Path) -> String {
+fn display_path(environment: &Environment, path: &Path) -> String {
     path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
 }
 
-fn unusable(why: &str) -> Stop {
+fn unusable(why: &str) -> ServiceError {
     let help = "name a file, or a URL with `witness_key = \"<name>+<id>+<key>\"`, as the witness's operator gives it";
-    Stop::configuration(codes::WITNESS_UNREADABLE, Body::new(why).help(help))
+    ServiceError::configuration(codes::WITNESS_UNREADABLE, Body::new(why).help(help))
 }
 
-fn can_ask(url: &str) -> Result<(), Stop> {
+fn ensure_http_supported(url: &str) -> Result<(), ServiceError> {
     if cfg!(feature = "http-witness") {
         return Ok(());
     }
@@ -153,5 +154,5 @@ fn can_ask(url: &str) -> Result<(), Stop> {
         "cannot ask the witness {url}: this program was built without the feature `http-witness`"
     ));
     let help = "build it with `cargo install --path crates/quorate --features http-witness`, or name a file";
-    Err(Stop::configuration(codes::FEATURE_MISSING, body.help(help)))
+    Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
 }

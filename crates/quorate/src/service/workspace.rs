@@ -15,13 +15,13 @@ use quorate_manifest::{Loaded, Source as _};
 use super::disk::Disk;
 use super::environment::Environment;
 use super::redaction::Redaction;
-use super::stop::{Class, Stop};
-use super::trust::{self, Need};
+use super::stop::{ExitClass, ServiceError};
+use super::trust::{self, TrustRequest};
 use super::witness::Witness;
 
 /// What the user said about places.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct PathOverrides {
     /// `--config`.
     pub config: Option<PathBuf>,
     /// `--ledger`: a file, or the address of a Postgres database.
@@ -55,20 +55,24 @@ pub struct Workspace {
 ///
 /// # Errors
 /// When a file that was named is not there, or one that was found is refused.
-pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<Workspace, Stop> {
+pub fn load(
+    environment: &Environment,
+    places: &PathOverrides,
+    start: &Path,
+) -> Result<Workspace, ServiceError> {
     let start = absolute(&environment.directory, start);
     let mut report = Report::new();
-    let host_path = outermost(&start, "quorate.toml");
+    let host_path = find_outermost(&start, "quorate.toml");
     let mut host = Configuration::default();
     if let Some(path) = &host_path {
         trust::owned(environment, path)?;
-        host = take(host::load(path, &shown(environment, path), &Disk), &mut report)?;
+        host = accept(host::load(path, &display_path(environment, path), &Disk), &mut report)?;
     }
     let root = host_path.as_deref().and_then(Path::parent);
     let council_path = match &places.config {
-        Some(named) => Some(named_config(environment, named)?),
+        Some(named) => Some(explicit_config(environment, named)?),
         None => {
-            let found = council_above(environment, &start, root)?;
+            let found = find_council(environment, &start, root)?;
             found.as_deref().map_or(Ok(()), |path| trust::owned(environment, path))?;
             found
         }
@@ -77,7 +81,8 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
     match &council_path {
         Some(path) => {
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
-            council = take(load_council(environment, path, &shown(environment, path), root), &mut report)?;
+            council =
+                accept(load_council(environment, path, &display_path(environment, path), root), &mut report)?;
         }
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
@@ -88,12 +93,16 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
         Some(path) => absolute(&council.dir, path),
         None => ledger.dir().join("council_log.jsonl"),
     };
-    let bounds =
-        Bounds { root: root.unwrap_or(beside), host: &host, council: &council, chosen: chosen.is_some() };
-    bounds.hold(environment, council_path.as_deref(), &ledger, &log)?;
+    let bounds = TrustBounds {
+        root: root.unwrap_or(beside),
+        host: &host,
+        council: &council,
+        chosen: chosen.is_some(),
+    };
+    bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
     let witness = Witness::of(&host)?;
     let redaction = Redaction::of(&host, &council)?;
-    environment.redacted.set(redaction.redactor.clone());
+    environment.redactor.set(redaction.redactor.clone());
     Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
@@ -102,28 +111,28 @@ pub fn load(environment: &Environment, places: &Places, start: &Path) -> Result<
 pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &Path) -> Loaded<Council> {
     let beside = path.parent().unwrap_or(root);
     let working = &*environment.directory;
-    let is_within = |path: &Path| reach::is_below(root, path) || reach::is_below(beside, path);
-    let holds = reach::is_below(working, beside);
-    let may_be_shown = |path: &Path| is_within(path) || (holds && reach::is_below(working, path));
+    let is_within = |path: &Path| reach::is_inside(root, path) || reach::is_inside(beside, path);
+    let holds = reach::is_inside(working, beside);
+    let may_be_shown = |path: &Path| is_within(path) || (holds && reach::is_inside(working, path));
     let surroundings =
         council::Surroundings { working: Some(working), may_be_shown: &may_be_shown, is_within: &is_within };
-    council::load_in(path, shown, &Disk, surroundings)
+    council::load_in(path, display_path, &Disk, surroundings)
 }
 
 /// Says a path the way a user in this directory would.
-pub fn shown(environment: &Environment, path: &Path) -> String {
+pub fn display_path(environment: &Environment, path: &Path) -> String {
     path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
 }
 
 /// Says where a ledger is the way a user in this directory would.
-pub fn shown_ledger(environment: &Environment, ledger: &Address) -> String {
-    ledger.file().map_or_else(|| ledger.to_string(), |path| shown(environment, path))
+pub fn display_ledger(environment: &Environment, ledger: &Address) -> String {
+    ledger.file().map_or_else(|| ledger.to_string(), |path| display_path(environment, path))
 }
 
-fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop> {
+fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, ServiceError> {
     let path = absolute(&environment.directory, named);
     match Disk.read(&path) {
-        Err(quorate_manifest::source::Error::Missing) => Err(Stop::configuration(
+        Err(quorate_manifest::source::Error::Missing) => Err(ServiceError::configuration(
             codes::CONFIG_MISSING,
             Body::new(format!("there is no file {}", named.display()))
                 .help("`quorate init council` writes one"),
@@ -133,7 +142,7 @@ fn named_config(environment: &Environment, named: &Path) -> Result<PathBuf, Stop
 }
 
 /// What a configuration may reach without being trusted.
-struct Bounds<'a> {
+struct TrustBounds<'a> {
     root: &'a Path,
     host: &'a Configuration,
     council: &'a Council,
@@ -141,37 +150,42 @@ struct Bounds<'a> {
     chosen: bool,
 }
 
-impl Bounds<'_> {
+impl TrustBounds<'_> {
     /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a
     /// directory of records that belongs to somebody else.
-    fn hold(
+    fn check(
         &self,
         environment: &Environment,
         council_path: Option<&Path>,
         ledger: &Address,
         log: &Path,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ServiceError> {
         let of_ledger = reach::of_ledger(self.host).filter(|_| !self.chosen);
         let of_host: Vec<_> = of_ledger.iter().cloned().chain(reach::of_witness(self.host)).collect();
         let of_council = reach::of_council(self.council, self.root);
         let council = council_path.unwrap_or(self.root).to_owned();
         let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
-        let needs =
-            vec![Need { file: self.host.file(), acts: of_host }, Need { file: council, acts: of_council }];
+        let needs = vec![
+            TrustRequest { file: self.host.file(), acts: of_host },
+            TrustRequest { file: council, acts: of_council },
+        ];
         environment.trust.admit(environment, needs)?;
         let home = ledger.dir().parent().unwrap_or(ledger.dir());
-        reach::without_links(if self.chosen || elsewhere { home } else { self.root }, ledger.dir())?;
+        reach::ensure_no_outside_links(
+            if self.chosen || elsewhere { home } else { self.root },
+            ledger.dir(),
+        )?;
         if self.chosen {
             return Ok(());
         }
         if !elsewhere {
-            reach::confined(self.root, ledger.dir(), "ledger")?;
-            ledger.file().map_or(Ok(()), |file| reach::confined(self.root, file, "ledger"))?;
+            reach::ensure_inside(self.root, ledger.dir(), "ledger")?;
+            ledger.file().map_or(Ok(()), |file| reach::ensure_inside(self.root, file, "ledger"))?;
             trust::owned(environment, &ledger.dir().join("ledger.db"))?;
         }
         match logs_elsewhere || elsewhere {
             true => Ok(()),
-            false => reach::confined(self.root, log, "log"),
+            false => reach::ensure_inside(self.root, log, "log"),
         }
     }
 }
@@ -183,7 +197,7 @@ fn ledger(
     chosen: Option<&Path>,
     host: &Configuration,
     beside: &Path,
-) -> Result<Address, Stop> {
+) -> Result<Address, ServiceError> {
     let dir = beside.join(".quorate");
     let (base, named) = match (chosen, &host.ledger.path) {
         (Some(path), _) => (&environment.directory, path.to_owned()),
@@ -191,20 +205,20 @@ fn ledger(
         (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
     };
     match named.to_str() {
-        Some(text) if Address::is_mistyped(text) => Err(mistyped(text, chosen)),
+        Some(text) if Address::is_mistyped(text) => Err(malformed_address(text, chosen)),
         Some(url) if Address::is_postgres(url) => in_database(Address::Postgres { url: url.to_owned(), dir }),
         Some(url) if url.contains("://") => {
             let scheme = url.split("://").next().unwrap_or_default();
             let body = Body::new(format!("a ledger is no `{scheme}://`"));
             let help = "it is a file, or a Postgres database: `postgres://user@host/database`";
-            Err(Stop::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
+            Err(ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
         }
         _ => Ok(Address::File(absolute(base, &named))),
     }
 }
 
 /// An address that is none. Nothing but its scheme is shown, since a password may stand anywhere in it.
-fn mistyped(text: &str, chosen: Option<&Path>) -> Stop {
+fn malformed_address(text: &str, chosen: Option<&Path>) -> ServiceError {
     let scheme = text.split(':').next().filter(|scheme| scheme.to_ascii_lowercase().starts_with("postgres"));
     let shown = if scheme.is_some() { "postgres:…" } else { "…@…" };
     let body = Body::new(format!(
@@ -212,35 +226,35 @@ fn mistyped(text: &str, chosen: Option<&Path>) -> Stop {
     ));
     let body = body.help("write it as `postgres://user@host/database`; a file of such a name is `./NAME`");
     // What a person has said now is a wrong command line; what a file says is a wrong file.
-    let class = if chosen.is_some() { Class::Usage } else { Class::Configuration };
-    Stop::new(class, codes::LEDGER_ADDRESS, body)
+    let class = if chosen.is_some() { ExitClass::Usage } else { ExitClass::Configuration };
+    ServiceError::new(class, codes::LEDGER_ADDRESS, body)
 }
 
 #[cfg(feature = "postgres")]
-fn in_database(address: Address) -> Result<Address, Stop> {
+fn in_database(address: Address) -> Result<Address, ServiceError> {
     match address.check() {
         Ok(()) => Ok(address),
         Err(refused) => {
             let body = Body::new(format!("cannot use the address {address} of a ledger: {refused}"));
-            Err(Stop::configuration(codes::LEDGER_ADDRESS, body.help(refused.help)))
+            Err(ServiceError::configuration(codes::LEDGER_ADDRESS, body.help(refused.help)))
         }
     }
 }
 
 #[cfg(not(feature = "postgres"))]
-fn in_database(address: Address) -> Result<Address, Stop> {
+fn in_database(address: Address) -> Result<Address, ServiceError> {
     let body = Body::new(format!(
         "the ledger {address} needs the feature `postgres`, which this program was built without"
     ));
     let help = "build it with `cargo install --path crates/quorate --features postgres`";
-    Err(Stop::configuration(codes::FEATURE_MISSING, body.help(help)))
+    Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
 }
 
-fn take<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, Stop> {
+fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> {
     report.absorb(loaded.report);
     match loaded.value {
         Some(value) if !report.refused() => Ok(value),
-        _ => Err(Stop::report(Class::Configuration, std::mem::take(report))),
+        _ => Err(ServiceError::from_report(ExitClass::Configuration, std::mem::take(report))),
     }
 }
 
@@ -251,41 +265,45 @@ pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
 }
 
 /// The outermost directory at or above `start` that has the file (M10).
-pub(super) fn outermost(start: &Path, name: &str) -> Option<PathBuf> {
-    start.ancestors().map(|dir| dir.join(name)).filter(|path| is_there(path)).last()
+pub(super) fn find_outermost(start: &Path, name: &str) -> Option<PathBuf> {
+    start.ancestors().map(|dir| dir.join(name)).filter(|path| entry_exists(path)).last()
 }
 
 /// Whether there is anything of that name: a directory or a dangling link is no configuration either, and is refused
 /// where it is read, not passed over.
-pub(super) fn is_there(path: &Path) -> bool {
+pub(super) fn entry_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
 /// The nearest council's file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the root of the
 /// repository. Elsewhere a directory that belongs to another user, or that every user can write to, ends the way: what lies in
 /// it or further up could be anybody's, and a council's file names commands.
-fn council_above(
+fn find_council(
     environment: &Environment,
     start: &Path,
     root: Option<&Path>,
-) -> Result<Option<PathBuf>, Stop> {
-    let end = root.or_else(|| start.ancestors().find(|dir| is_there(&dir.join(".git"))));
+) -> Result<Option<PathBuf>, ServiceError> {
+    let end = root.or_else(|| start.ancestors().find(|dir| entry_exists(&dir.join(".git"))));
     for dir in start.ancestors() {
         if end.is_none() && dir != start && !trust::is_own(environment, dir) {
             break;
         }
         let there: Vec<PathBuf> =
-            COUNCILS.map(|name| dir.join(name)).into_iter().filter(|path| is_there(path)).collect();
+            COUNCILS.map(|name| dir.join(name)).into_iter().filter(|path| entry_exists(path)).collect();
         match there.as_slice() {
             [] => {}
             [one] => return Ok(Some(one.clone())),
             [..] => {
                 let body = Body::new(format!(
                     "two councils in one directory: {}",
-                    there.iter().map(|path| shown(environment, path)).collect::<Vec<_>>().join(" and ")
+                    there
+                        .iter()
+                        .map(|path| display_path(environment, path))
+                        .collect::<Vec<_>>()
+                        .join(" and ")
                 ));
                 let help = "remove one of them, or name the one that is meant with `--config`";
-                return Err(Stop::configuration(codes::COUNCIL_INVALID, body.help(help)));
+                return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
             }
         }
         if end == Some(dir) {

@@ -10,10 +10,10 @@ use crate::support::mcp as client;
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
 use quorate::service::runtime::drive::{Step, Until, drive};
-use quorate::service::runtime::events::Fan;
-use quorate::service::runtime::talk::{Reading, say, state};
+use quorate::service::runtime::events::FanOut;
+use quorate::service::runtime::talk::{ConversationReader, say, state};
 use quorate::service::runtime::{Request, open};
-use quorate::service::workspace::Places;
+use quorate::service::workspace::PathOverrides;
 use quorate_kernel::turn::{Begin, Cycled};
 use serde_json::{Value, json};
 use support::Place;
@@ -63,20 +63,20 @@ fn place(substrate: &str, dispatcher: &str) -> Place {
 async fn talk(place: &Place) -> Value {
     let environment = Environment {
         directory: place.root().to_owned(),
-        state: Some(place.path("state")),
-        trust: quorate::service::trust::Trust::default().all(),
-        ..Environment::of_process()
+        state_dir: Some(place.path("state")),
+        trust: quorate::service::trust::Trust::default().trusting_all(),
+        ..Environment::from_process()
     };
-    let places = Places { ledger: Some(place.path("ledger.db")), ..Places::default() };
+    let places = PathOverrides { ledger: Some(place.path("ledger.db")), ..PathOverrides::default() };
     let request = Request { path: place.path("there.yaml"), ..Request::default() };
     let runtime = open(&environment, &places, &request, &Host::new()).expect("a manifest that holds");
-    let ready = runtime.ready().await.expect("a ledger");
+    let ready = runtime.open_ledger().await.expect("a ledger");
     let mut asked = Vec::new();
     let mut runner = None;
     for text in SAID {
         say(&ready.runtime, text, "eve").await.expect("it can be said");
         if runner.is_none() {
-            runner = Some(ready.runner(Begin::First, Arc::new(Fan::default())).await.expect("a start"));
+            runner = Some(ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start"));
         }
         let (runner, _hold) = runner.as_mut().unwrap();
         let told = |step| {
@@ -89,7 +89,7 @@ async fn talk(place: &Place) -> Value {
     }
     let (runner, _hold) = runner.unwrap();
     runner.close(Duration::from_secs(5)).await.expect("records");
-    let turns = Reading::new(&ready.runtime).last(None).await.expect("turns");
+    let turns = ConversationReader::new(&ready.runtime).last(None).await.expect("turns");
     let number = |id: &str| turns.iter().position(|turn| *turn.id == *id);
     let said = turns.iter().map(|turn| {
         let answers = turn.stamp.as_ref().map(|stamp| number(&stamp.trigger).expect("it is there"));

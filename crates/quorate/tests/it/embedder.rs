@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::support;
 use async_trait::async_trait;
-use quorate::service::convene::asked::Asked;
+use quorate::service::convene::asked::Inputs;
 use quorate::service::convene::report::Report;
-use quorate::service::convene::sitting::Sitting;
+use quorate::service::convene::sitting::RunSpec;
 use quorate::service::convene::{self, Request};
-use quorate::service::desk::Desk;
+use quorate::service::desk::LedgerSession;
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::workspace::Places;
+use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observe::Nobody;
 use quorate_kernel::ports::embedder::Embedder;
 use serde_json::json;
@@ -59,17 +59,18 @@ fn place() -> Place {
 fn held(place: &Place, host: &Host) -> Report {
     let environment = Environment {
         directory: place.root().to_owned(),
-        state: Some(place.path("state")),
-        trust: quorate::service::trust::Trust::default().all(),
-        ..Environment::of_process()
+        state_dir: Some(place.path("state")),
+        trust: quorate::service::trust::Trust::default().trusting_all(),
+        ..Environment::from_process()
     };
-    let asked = Asked { conversation: Some(place.path("talk.md")), ..Asked::default() };
-    let request = Request { path: place.path("ASSEMBLY.md"), asked, ..Request::default() };
+    let asked = Inputs { conversation: Some(place.path("talk.md")), ..Inputs::default() };
+    let request = Request { path: place.path("ASSEMBLY.md"), inputs: asked, ..Request::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let (called, workspace) = convene::call(&environment, &Places::default(), &request, host).unwrap();
-        let sitting = Sitting::new(&environment, &workspace, &called, &request.options, host).unwrap();
-        let desk = Desk::open(environment, workspace).await.unwrap();
+        let (called, workspace) =
+            convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
+        let sitting = RunSpec::new(&environment, &workspace, &called, &request.options, host).unwrap();
+        let desk = LedgerSession::open(environment, workspace).await.unwrap();
         let report = convene::convene(&desk, &called, &sitting, Arc::new(Nobody)).await.unwrap();
         desk.close().await;
         report

@@ -13,10 +13,10 @@ use public::{MANIFEST, quorate, repository};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
 use quorate::service::runtime::drive::{Until, drive};
-use quorate::service::runtime::events::Fan;
-use quorate::service::runtime::talk::{Reading, say};
+use quorate::service::runtime::events::FanOut;
+use quorate::service::runtime::talk::{ConversationReader, say};
 use quorate::service::runtime::{Request, open};
-use quorate::service::workspace::Places;
+use quorate::service::workspace::PathOverrides;
 use quorate_adapters::executor::inline::{Inline, Turn};
 use quorate_kernel::turn::Begin;
 use serde_json::{Value, json};
@@ -114,22 +114,22 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let host = host.unwrap();
     let environment = Environment {
         directory: repository.path("repo"),
-        state: Some(repository.path("state")),
-        trust: quorate::service::trust::Trust::default().all(),
-        ..Environment::of_process()
+        state_dir: Some(repository.path("state")),
+        trust: quorate::service::trust::Trust::default().trusting_all(),
+        ..Environment::from_process()
     };
     let ledger = Some(repository.path("repo/ledger.db"));
     let request = Request { path: repository.path("repo").join(MANIFEST), ..Request::default() };
     for text in ["The build is red", "It is green again"] {
-        let places = Places { ledger: ledger.clone(), ..Places::default() };
+        let places = PathOverrides { ledger: ledger.clone(), ..PathOverrides::default() };
         let runtime = open(&environment, &places, &request, &host).expect("a manifest that holds");
-        let ready = runtime.ready().await.expect("a ledger");
+        let ready = runtime.open_ledger().await.expect("a ledger");
         say(&ready.runtime, text, "eve").await.expect("a server that listens");
         let (mut runner, _hold) =
-            ready.runner(Begin::First, Arc::new(Fan::default())).await.expect("a start");
+            ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start");
         drive(&mut runner, Until::Once, None, |_| {}).await.expect("a talk");
         runner.close(Duration::from_secs(5)).await.expect("records");
-        assert!(!Reading::new(&ready.runtime).last(None).await.expect("turns").is_empty());
+        assert!(!ConversationReader::new(&ready.runtime).last(None).await.expect("turns").is_empty());
     }
     let all = [
         "eve: The build is red",

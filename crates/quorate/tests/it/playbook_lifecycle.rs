@@ -12,12 +12,12 @@ use std::sync::Mutex;
 use crate::support::playbooks::oracle;
 use crate::support::playbooks::world;
 use oracle::{Memory, Read, holds, in_checks, in_log, prompts, texts};
-use quorate::service::playbook::change::Keeping;
+use quorate::service::playbook::change::LibraryWriter;
 use quorate::service::playbook::promote::promote;
 use quorate::service::playbook::propose::{self, Proposer, propose};
 use quorate::service::playbook::{archive, repair, rollback};
-use quorate::service::stop::Stop;
-use quorate::service::workspace::Places;
+use quorate::service::stop::ServiceError;
+use quorate::service::workspace::PathOverrides;
 use quorate_manifest::playbook::history::Gate;
 use serde_json::{Value, json};
 use world::{DAY_MS, Says, World};
@@ -130,15 +130,15 @@ async fn live(seed: u64, counts: &mut Counts) {
         if world.chance.percent(35) {
             // B7: what was done last can be taken back, to the byte.
             world.note(format!("at once roll {slug} back to {version}"), None);
-            let mut keeping = world.keeping().await.unwrap_or_else(|stop| panic!("{}", stop.first()));
+            let mut keeping = world.keeping().await.unwrap_or_else(|stop| panic!("{}", stop.first_message()));
             let rolled = rollback::rollback(&mut keeping, &slug, version, "ada", &world.host).await;
-            keeping.desk.close().await;
+            keeping.session.close().await;
             if let Err(stop) = rolled {
                 // By hand there may be more active ones than the cap has room for, and each counts.
-                if stop.first().ends_with("active playbooks already") {
+                if stop.first_message().ends_with("active playbooks already") {
                     continue;
                 }
-                panic!("{}, after\n  {}", stop.first(), world.told());
+                panic!("{}, after\n  {}", stop.first_message(), world.told());
             }
             let after = texts(&holds(&mut world, &mut memory).await);
             assert_eq!(after, earlier, "after\n  {}", world.told());
@@ -169,7 +169,7 @@ async fn step(world: &mut World, memory: &mut Memory) -> Came {
 }
 
 /// What came of a change: files were written, so the index is true.
-fn settle(world: &mut World, what: String, result: &Result<(), Stop>) -> bool {
+fn settle(world: &mut World, what: String, result: &Result<(), ServiceError>) -> bool {
     world.note(what, result.as_ref().err());
     if result.is_ok() {
         world.may_lag = false;
@@ -232,12 +232,12 @@ async fn proposed(world: &mut World) -> Came {
     let text = delta.to_string();
     let mut keeping = match world.keeping().await {
         Ok(keeping) => keeping,
-        Err(stop) => panic!("{}, after\n  {}", stop.first(), world.told()),
+        Err(stop) => panic!("{}, after\n  {}", stop.first_message(), world.told()),
     };
-    let proposals = propose::read(&text, "delta.json").expect("it reads");
+    let proposals = propose::parse(&text, "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
     let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.host).await;
-    keeping.desk.close().await;
+    keeping.session.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     let why = outcomes.as_ref().ok().and_then(|all| all[0].report.refusals.first());
     let why = why.map_or(String::new(), |one| one.body.message.clone());
@@ -256,18 +256,18 @@ fn some(world: &mut World) -> Option<Read> {
     (!files.is_empty()).then(|| Read::of(&files[world.pick(files.len())]))
 }
 
-async fn keep(world: &World) -> Keeping {
-    world.keeping().await.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first(), world.told()))
+async fn keep(world: &World) -> LibraryWriter {
+    world.keeping().await.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.told()))
 }
 
 async fn revised(world: &mut World) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let delta = json!({"op": "revise", "slug": one.slug, "body": world.fragment(), "summary": "Said again."});
-    let proposals = propose::read(&delta.to_string(), "delta.json").expect("it reads");
+    let proposals = propose::parse(&delta.to_string(), "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
     let mut keeping = keep(world).await;
     let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.host).await;
-    keeping.desk.close().await;
+    keeping.session.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     world.note(format!("revise {}: {accepted}", one.slug), outcomes.as_ref().err());
     assert!(!accepted || (one.status == "shadow" && one.is_faithful()), "{}", world.told());
@@ -285,7 +285,7 @@ async fn promoted(world: &mut World) -> Came {
     let yes = world.chance.percent(85);
     let mut keeping = keep(world).await;
     let outcome = promote(&mut keeping, &one.slug, gate, &mut Says(yes), "ada", &world.host).await;
-    keeping.desk.close().await;
+    keeping.session.close().await;
     let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted.is_some());
     let why = outcome.as_ref().ok().and_then(|one| one.report.refusals.first());
     let why = why.map_or(String::new(), |one| one.body.message.clone());
@@ -312,7 +312,7 @@ async fn settled(world: &mut World, archives: bool) -> Came {
         true => archive::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.host).await,
         false => archive::shadow(&mut keeping, &one.slug, "ada", &world.host).await,
     };
-    keeping.desk.close().await;
+    keeping.session.close().await;
     let done = settle(world, format!("archive {} ({archives})", one.slug), &result.map(drop));
     match (done, archives) {
         (true, true) => ("archived", Some(one.slug)),
@@ -326,7 +326,7 @@ async fn rolled_back(world: &mut World) -> Came {
     let to = 1 + u32::try_from(world.chance.below(u64::from(one.version()))).expect("it is small");
     let mut keeping = keep(world).await;
     let result = rollback::rollback(&mut keeping, &one.slug, to, "ada", &world.host).await;
-    keeping.desk.close().await;
+    keeping.session.close().await;
     if settle(world, format!("roll {} back to {to}", one.slug), &result.map(drop)) {
         ("rolled back", Some(one.slug))
     } else {
@@ -337,7 +337,7 @@ async fn rolled_back(world: &mut World) -> Came {
 async fn swept(world: &mut World) -> Came {
     let mut keeping = keep(world).await;
     let result = archive::sweep(&mut keeping, "ada", &world.host).await;
-    keeping.desk.close().await;
+    keeping.session.close().await;
     let swept = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("sweep {swept:?}"), result.as_ref().err());
     assert!(result.is_ok() || !world.touched.is_empty(), "{}", world.told());
@@ -349,10 +349,13 @@ async fn swept(world: &mut World) -> Came {
 }
 
 async fn repaired(world: &mut World) -> Came {
-    let opened = Keeping::open_unfinished(&world.environment, &Places::default(), None, &world.host).await;
-    let mut keeping = opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first(), world.told()));
+    let opened =
+        LibraryWriter::open_with_pending(&world.environment, &PathOverrides::default(), None, &world.host)
+            .await;
+    let mut keeping =
+        opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.told()));
     let result = repair::repair(&mut keeping, "ada", &world.host).await;
-    keeping.desk.close().await;
+    keeping.session.close().await;
     let done = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("repair: {done:?}"), result.as_ref().err());
     assert!(result.is_ok(), "{}", world.told());

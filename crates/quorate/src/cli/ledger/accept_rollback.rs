@@ -34,7 +34,7 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format.into(), terminal, async |desk| {
         let accepted = rollback::accept(desk, &arguments.reason).await?;
         let text = match format {

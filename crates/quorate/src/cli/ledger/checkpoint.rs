@@ -33,13 +33,13 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let opened = runs::desk(environment, &arguments.shape.places.places()).await;
+    let opened = runs::open(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format, terminal, async |desk| {
         if arguments.accept_unsigned {
             let accepted = checkpoint::accept_unsigned(desk).await?;
             terminal.talk(&render::ledger::accepted_unsigned(&accepted));
         }
-        let sealed = checkpoint::verified(desk).await?;
+        let sealed = checkpoint::checkpoint_verified(desk).await?;
         desk.absorb(sealed.report);
         let text = match arguments.shape.format {
             Tabular::Human => render::ledger::checkpoint(&sealed.sealed),

@@ -11,11 +11,11 @@ use crate::cli::desk::{at_desk, warnings};
 use crate::cli::exit::Exit;
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
-use crate::service::ledger::export::{self, Request, Staged};
+use crate::service::ledger::export::{self, Request, StagedFile};
 use crate::service::runs;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Write what the ledger has sealed, for other programs
 ///
@@ -64,7 +64,7 @@ pub(in crate::cli) async fn run(
         FormArgument::Csv => Form::Csv,
     };
     let request = Request { runs: arguments.runs, since: arguments.since, form };
-    let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.places.places()).await;
     at_desk(opened, Format::Human, terminal, async |desk| {
         let written = write(desk, &request, arguments.out.as_deref()).await?;
         warnings(desk, terminal);
@@ -77,18 +77,18 @@ pub(in crate::cli) async fn run(
 }
 
 async fn write(
-    desk: &Desk,
+    desk: &LedgerSession,
     request: &Request,
     out: Option<&std::path::Path>,
-) -> Result<Option<Written>, Stop> {
+) -> Result<Option<Written>, ServiceError> {
     let Some(path) = out else {
         let mut out = BufWriter::new(std::io::stdout());
         return export::export(desk, request, &mut out).await;
     };
-    let mut staged = BufWriter::new(Staged::at(desk, path)?);
+    let mut staged = BufWriter::new(StagedFile::create(desk, path)?);
     let written = export::export(desk, request, &mut staged).await?;
     match staged.into_inner() {
-        Ok(staged) => staged.keep()?,
+        Ok(staged) => staged.persist()?,
         Err(error) => return Err(export::unwritable(path, error.error())),
     }
     Ok(written)

@@ -34,7 +34,7 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format, terminal, async |desk| {
         let collected = gc::gc(desk, arguments.dry_run).await?;
         let text = match arguments.shape.format {
@@ -42,7 +42,7 @@ pub(in crate::cli) async fn run(
             Tabular::Json => render::retention::collected_json(&collected),
         };
         let exit = done(&text, desk, terminal);
-        Ok(match gc::unfinished(&collected) {
+        Ok(match gc::unfinished_error(&collected) {
             Some(stop) => stopped(&stop, render::Format::Human, terminal),
             None => exit,
         })

@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::ledger::hold::{self, Changed};
+use crate::service::ledger::hold::{self, HoldChange};
 use crate::service::runs;
 
 /// Put a run on legal hold: nothing of it is erased, whatever its age
@@ -47,7 +47,7 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format.into(), terminal, async |desk| {
         let text = match (&arguments.run, format) {
             (Some(run), _) => told(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format),
@@ -65,7 +65,7 @@ pub(in crate::cli) async fn release(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format.into(), terminal, async |desk| {
         let changed = hold::release(desk, &arguments.run).await?;
         Ok(done(&told(&changed, format), desk, terminal))
@@ -73,7 +73,7 @@ pub(in crate::cli) async fn release(
     .await
 }
 
-fn told(changed: &Changed, format: Tabular) -> String {
+fn told(changed: &HoldChange, format: Tabular) -> String {
     match format {
         Tabular::Human => render::retention::changed(changed),
         Tabular::Json => render::retention::changed_json(changed),

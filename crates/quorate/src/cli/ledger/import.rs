@@ -8,7 +8,7 @@ use crate::cli::desk::{at_desk, done};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::ledger::import::{self, Request};
 use crate::service::workspace;
@@ -55,7 +55,7 @@ pub(in crate::cli) async fn run(
         Err(stop) => return stopped(&stop, format.into(), terminal),
     };
     if !workspace.ledger.may_be_there() {
-        match import::into_nothing(environment, &workspace, &request).await {
+        match import::preview(environment, &workspace, &request).await {
             Err(stop) => return stopped(&stop, format.into(), terminal),
             Ok(imported) if dry_run || imported.runs.is_empty() => {
                 terminal.data(&shown(&imported));
@@ -64,7 +64,7 @@ pub(in crate::cli) async fn run(
             Ok(_) => {}
         }
     }
-    let opened = Desk::open(environment.clone(), workspace).await;
+    let opened = LedgerSession::open(environment.clone(), workspace).await;
     at_desk(opened, format.into(), terminal, async |desk| {
         let imported = import::import(desk, &request).await?;
         Ok(done(&shown(&imported), desk, terminal))

@@ -11,7 +11,7 @@ use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::prove;
 use crate::service::runs;
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// Prove to somebody without the ledger that a record, or a run, is in it
 ///
@@ -34,12 +34,12 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let opened = runs::desk_to_look(environment, &arguments.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.places.places()).await;
     at_desk(opened, Format::Human, terminal, async |desk| {
         let proof = prove::prove(desk, &arguments.what).await?;
-        let text = proof
-            .text()
-            .map_err(|error| Stop::new(Class::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string())))?;
+        let text = proof.text().map_err(|error| {
+            ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+        })?;
         warnings(desk, terminal);
         // A proof stays as it is, byte for byte.
         terminal.verbatim(&text);

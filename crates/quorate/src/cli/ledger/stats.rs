@@ -25,7 +25,7 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let opened = runs::desk_to_look(environment, &arguments.shape.places.places()).await;
+    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
     at_desk(opened, format, terminal, async |desk| {
         let counted = stats::stats(desk).await?;
         let text = match arguments.shape.format {

@@ -57,6 +57,6 @@ pub(in crate::cli) async fn run(
     });
     match verified.report.holds() {
         true => Exit::DONE,
-        false => stopped(&verify::diverges(&verified), Format::Human, terminal),
+        false => stopped(&verify::divergence_error(&verified), Format::Human, terminal),
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let (places, root) = (arguments.places.places(), arguments.root.as_deref());
-    match locks::of_operator(environment, &places, root, &arguments.operator, &Host::new()) {
+    match locks::operator_traits(environment, &places, root, &arguments.operator, &Host::new()) {
         Ok(traits) => {
             terminal.data(&render::locks::list(
                 &arguments.operator,

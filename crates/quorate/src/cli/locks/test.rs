@@ -10,7 +10,7 @@ use crate::cli::terminal::Terminal;
 use crate::service::artifact::Subject;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::locks::{self, Material, Request};
+use crate::service::locks::{self, Request, TextSource};
 
 /// Hold a text against the locked traits of an assembly, and show what hits, where, and how
 ///
@@ -54,9 +54,9 @@ enum Shape {
 pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = if arguments.format == Shape::Json { Format::Json } else { Format::Human };
     let material = match (arguments.text, arguments.file) {
-        (Some(text), _) => Material::Text(text),
-        (None, Some(file)) if file != Path::new("-") => Material::Subject(Subject::File(file)),
-        (None, _) => Material::Subject(Subject::Stdin),
+        (Some(text), _) => TextSource::Text(text),
+        (None, Some(file)) if file != Path::new("-") => TextSource::Subject(Subject::File(file)),
+        (None, _) => TextSource::Subject(Subject::Stdin),
     };
     let request = Request { path: arguments.path, root: arguments.root, material };
     let tested = match locks::test(environment, &request, &Host::new()) {

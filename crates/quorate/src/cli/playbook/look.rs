@@ -9,8 +9,8 @@ use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::playbook::inspect;
 use crate::service::playbook::library::Library;
-use crate::service::playbook::promote::unknown;
-use crate::service::stop::Stop;
+use crate::service::playbook::promote::unknown_playbook;
+use crate::service::stop::ServiceError;
 
 /// Looks; `None` for a verb that changes something.
 pub(super) async fn run(
@@ -36,15 +36,15 @@ async fn text(
     common: &Common,
     environment: &Environment,
     terminal: &Terminal,
-) -> Result<String, Stop> {
+) -> Result<String, ServiceError> {
     let (places, format, look) = (common.places.places(), common.format, terminal.stdout);
     let library = Library::open(environment, &places, common.root.as_deref(), &Host::new())?;
     if format != Tabular::Json {
-        terminal.talk(&render::diagnostics(&library.shelf.report, format.into(), terminal.stderr));
+        terminal.talk(&render::diagnostics(&library.catalogue.report, format.into(), terminal.stderr));
     }
     let record = |slug: &str| {
-        let book = library.book(slug).ok_or_else(|| unknown(slug))?;
-        Ok::<_, Stop>((book, library.record(book)?))
+        let book = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;
+        Ok::<_, ServiceError>((book, library.record(book)?))
     };
     match verb {
         Verb::Show(one) => {

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use crate::cli::workflow::talk;
-use crate::service::playbook::gate::{Answer, Asked, Shut};
+use crate::service::playbook::gate::{Answer, Approver, GateClosed};
 
 /// Whoever sits there.
 pub(super) struct Person {
@@ -40,11 +40,11 @@ impl Question {
     }
 }
 
-impl Asked for Person {
-    fn ask(&mut self, shown: &str) -> Result<Answer, Shut> {
+impl Approver for Person {
+    fn ask(&mut self, shown: &str) -> Result<Answer, GateClosed> {
         if !std::io::stdin().is_terminal() {
             let help = self.asked.nobody();
-            return Err(Shut::new("nobody is there to be asked: standard input is no terminal", help));
+            return Err(GateClosed::new("nobody is there to be asked: standard input is no terminal", help));
         }
         anstream::eprintln!("{}", talk(shown));
         let yes = line(self.asked.text())?;
@@ -57,12 +57,12 @@ impl Asked for Person {
     }
 }
 
-fn line(question: &str) -> Result<String, Shut> {
+fn line(question: &str) -> Result<String, GateClosed> {
     anstream::eprint!("{question}");
     let mut answer = String::new();
     let read = std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));
     match read {
         Ok(_) => Ok(answer),
-        Err(error) => Err(Shut::new(format!("the answer cannot be read: {error}"), "try again")),
+        Err(error) => Err(GateClosed::new(format!("the answer cannot be read: {error}"), "try again")),
     }
 }

@@ -8,7 +8,7 @@ use super::locked;
 use crate::cli::render::paint::line;
 use crate::cli::render::wording::{duration, status, step};
 use crate::cli::workflow::talk;
-use crate::service::sweep::{Fate, Swept};
+use crate::service::sweep::{Outcome, SweptFile};
 
 /// A review or a convening.
 pub(super) struct Council {
@@ -51,11 +51,11 @@ impl Sweep {
         self.planned.store(reviews, Ordering::Relaxed);
     }
 
-    pub(super) fn ended(&self, swept: &Swept) {
+    pub(super) fn ended(&self, swept: &SweptFile) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let fate = match &swept.fate {
-            Fate::Judged { verdict, .. } => verdict.as_str().to_owned(),
-            Fate::Failed { why } => line(why),
+            Outcome::Judged { verdict, .. } => verdict.as_str().to_owned(),
+            Outcome::Failed { why } => line(why),
             _ => "passed over".to_owned(),
         };
         say(&format!("{done}/{} {}: {fate}", self.planned.load(Ordering::Relaxed), line(&swept.path)));

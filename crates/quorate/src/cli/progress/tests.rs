@@ -8,7 +8,7 @@ use quorate_protocol::policy::Verdict;
 
 use super::screen::Glyphs;
 use super::*;
-use crate::service::sweep::Fate;
+use crate::service::sweep::Outcome;
 
 const WIDTH: usize = 60;
 
@@ -236,7 +236,7 @@ fn unwatched_progress_remembers_the_run_and_shows_nothing() {
     assert_eq!(progress.run().as_deref(), Some("r7k2m9q4xa1bc"));
     let sweep = SweepProgress::new(false);
     sweep.planned(1);
-    let fate = Fate::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
-    sweep.ended(&Swept { path: "a.md".to_owned(), tier: 1, artifact_type: "post".to_owned(), fate });
+    let fate = Outcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
+    sweep.ended(&SweptFile { path: "a.md".to_owned(), tier: 1, artifact_type: "post".to_owned(), fate });
     sweep.clear();
 }

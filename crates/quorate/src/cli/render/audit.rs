@@ -57,7 +57,7 @@ fn percent(part: u64, of: u64) -> String {
 
 /// What was counted, in sentences.
 fn summary(audit: &Audit) -> Vec<String> {
-    if !audit.present {
+    if !audit.log_exists {
         return vec![format!("There is no log at {} yet: every review adds a line.", line(&audit.log))];
     }
     let stats = &audit.stats;
@@ -83,11 +83,11 @@ fn summary(audit: &Audit) -> Vec<String> {
         ));
     }
     out.extend(drift(stats).iter().map(drifting));
-    if audit.corrupt > 0 {
+    if audit.corrupt_lines > 0 {
         out.push(format!(
             "{} of the log cannot be read and {} not counted.",
-            amount(audit.corrupt, "line"),
-            if audit.corrupt == 1 { "is" } else { "are" }
+            amount(audit.corrupt_lines, "line"),
+            if audit.corrupt_lines == 1 { "is" } else { "are" }
         ));
     }
     out

@@ -4,13 +4,13 @@ use quorate_diagnostics::render::Look;
 
 use super::layout::table;
 use super::paint::{Paint, finish, line};
-use crate::service::doctor::{Check, State};
+use crate::service::doctor::{Check, Status};
 
 /// For people.
 pub fn human(checks: &[Check], look: Look) -> String {
     let rows =
-        checks.iter().map(|check| vec![word(check.state), line(&check.name), line(&check.detail)]).collect();
-    let bad = checks.iter().filter(|check| check.state == State::Bad).count();
+        checks.iter().map(|check| vec![word(check.status), line(&check.name), line(&check.detail)]).collect();
+    let bad = checks.iter().filter(|check| check.status == Status::Failed).count();
     let sum = match bad {
         0 => "Everything works.".to_owned(),
         1 => "1 thing does not work.".to_owned(),
@@ -19,11 +19,11 @@ pub fn human(checks: &[Check], look: Look) -> String {
     finish(&format!("{}\n{sum}", table(&["", "what", "how it is"], rows, 0, look.width)), look)
 }
 
-fn word(state: State) -> String {
+fn word(state: Status) -> String {
     match state {
-        State::Good => Paint::Good.on("ok"),
-        State::Noted => Paint::Fair.on("note"),
-        State::Bad => Paint::Bad.on("bad"),
+        Status::Passed => Paint::Good.on("ok"),
+        Status::Warning => Paint::Fair.on("note"),
+        Status::Failed => Paint::Bad.on("bad"),
     }
 }
 
@@ -35,13 +35,13 @@ mod tests {
     fn a_line_for_each_check() {
         let check = |name: &str, state, detail: &str| Check {
             name: name.to_owned(),
-            state,
+            status: state,
             detail: detail.to_owned(),
         };
         let checks = [
-            check("ledger", State::Good, ".quorate/ledger.db can be written"),
-            check("log", State::Noted, "council_log.jsonl: 2 lines cannot be read"),
-            check("executor claude", State::Bad, "no answer within 60 s"),
+            check("ledger", Status::Passed, ".quorate/ledger.db can be written"),
+            check("log", Status::Warning, "council_log.jsonl: 2 lines cannot be read"),
+            check("executor claude", Status::Failed, "no answer within 60 s"),
         ];
         insta::assert_snapshot!(human(&checks, Look::default()), @"
               what             how it is

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::layout::table;
 use super::paint::{Paint, finish, line};
-use crate::service::ledger::check_export::Checked;
+use crate::service::ledger::check_export::ExportCheck;
 
 /// What is proven, for people.
 pub fn proven(proven: &Proven, look: Look) -> String {
@@ -138,8 +138,8 @@ pub fn imported(imported: &Imported, dry_run: bool) -> String {
 }
 
 /// An export that holds, for people.
-pub fn checked(checked: &Checked) -> String {
-    let Checked { header, counted, vouched } = checked;
+pub fn checked(checked: &ExportCheck) -> String {
+    let ExportCheck { header, counted, vouched } = checked;
     let by = match vouched {
         Some(key) => format!("Holds against the key {}", line(key)),
         None => "Holds by itself, and nobody vouched for its key".to_owned(),
@@ -160,8 +160,8 @@ pub fn checked(checked: &Checked) -> String {
 }
 
 /// `{holds, key, origin, size, root, from, runs, records, texts, signatures}`.
-pub fn checked_json(checked: &Checked) -> String {
-    let Checked { header, counted, vouched } = checked;
+pub fn checked_json(checked: &ExportCheck) -> String {
+    let ExportCheck { header, counted, vouched } = checked;
     let object = json!({
         "holds": vouched.is_some(),
         "key": vouched,

@@ -77,7 +77,7 @@ pub(super) fn ship() -> Report {
         took: Duration::from_millis(83_400),
         overridden: None,
         council: None,
-        kept: None,
+        ledger: None,
         notes: Vec::new(),
     }
 }

@@ -43,9 +43,9 @@ fn message(finding: &Finding) -> String {
 }
 
 fn title(report: &Report) -> String {
-    let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
+    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
-    format!("council: {}{over}{basis}", report.word())
+    format!("council: {}{over}{basis}", report.verdict_word())
 }
 
 fn verdict(report: &Report) -> String {

@@ -52,7 +52,7 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 }
 
 fn head(report: &Report, width: usize) -> String {
-    let word = report.word();
+    let word = report.verdict_word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of);
     // Without a model nobody has said that it is good.
     let paint = if paint == Paint::Good && (!report.model_asked || report.blocks() > 0) {
@@ -60,7 +60,7 @@ fn head(report: &Report, width: usize) -> String {
     } else {
         paint
     };
-    let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
+    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!("({basis})"));
     let artifact = line(&report.artifact);
     let fits = |parts: &[&str]| parts.iter().map(|part| part.chars().count() + 2).sum::<usize>() <= width + 2;
@@ -114,7 +114,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ("type", kind),
         ("executor", format!("{}{asked}, {spent}", line(&report.executor))),
     ];
-    if let Some(kept) = &report.kept {
+    if let Some(kept) = &report.ledger {
         let council = report.council.as_deref().map_or_else(|| "built-in".to_owned(), line);
         facts.push(("council", format!("{council}; ledger {}", line(&kept.shown))));
     }

@@ -9,14 +9,14 @@ use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
 use crate::cli::arguments::Tabular;
-use crate::service::keys::change::{Initialised, Made, Replaced, Vouching};
-use crate::service::keys::list::{All, Listed, State};
+use crate::service::keys::change::{InitResult, KeyInfo, Rotation, Vouch};
+use crate::service::keys::list::{KeyEntry, KeyList, State};
 
 /// How much of a key's name is shown.
 const SHORT: usize = 12;
 
 /// All keys: a table, or `{"keys": […], "unsigned", "keyring"}`.
-pub(in crate::cli) fn list(all: &All, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(all: &KeyList, format: Tabular, look: Look) -> String {
     if format == Tabular::Json {
         let keys: Vec<Value> = all.keys.iter().map(object).collect();
         let object = json!({"keys": keys, "keyring": all.keyring, "unsigned": all.unsigned});
@@ -36,7 +36,7 @@ pub(in crate::cli) fn list(all: &All, format: Tabular, look: Look) -> String {
 }
 
 /// `{id, public, signs: "checkpoints"|"records"|null, state, label, from, not_before, not_after, revoked_at}`.
-fn object(key: &Listed) -> Value {
+fn object(key: &KeyEntry) -> Value {
     let entry = key.entry.as_ref();
     let time = |at: Option<i64>| at.map(instant);
     json!({
@@ -52,7 +52,7 @@ fn object(key: &Listed) -> Value {
     })
 }
 
-fn row(key: &Listed) -> Vec<String> {
+fn row(key: &KeyEntry) -> Vec<String> {
     let state = match key.state {
         State::Unlisted => "not in the keyring".to_owned(),
         state => state.word().replace('_', " "),
@@ -82,16 +82,16 @@ fn short(id: KeyId) -> String {
 }
 
 /// What `init` did, and what to do with it.
-pub(in crate::cli) fn initialised(done: &Initialised, keyring: &str, format: Tabular) -> String {
+pub(in crate::cli) fn initialised(done: &InitResult, keyring: &str, format: Tabular) -> String {
     if format == Tabular::Json {
-        let made = |made: &Made| json!({"id": made.id.to_string(), "from": made.from, "new": made.new});
+        let made = |made: &KeyInfo| json!({"id": made.id.to_string(), "from": made.from, "new": made.new});
         let object = json!({
             "ledger": made(&done.ledger), "signing": made(&done.signing),
             "keyring": keyring, "added": done.added,
         });
         return format!("{object:#}\n");
     }
-    let made = |made: &Made, signs: &str| {
+    let made = |made: &KeyInfo, signs: &str| {
         let word = if made.new { "made  " } else { "there " };
         format!("{word}  {}  signs {signs}: {}\n", short(made.id), line(&made.from))
     };
@@ -112,7 +112,7 @@ pub(in crate::cli) fn initialised(done: &Initialised, keyring: &str, format: Tab
 }
 
 /// Which key followed which.
-pub(in crate::cli) fn replaced(done: &Replaced, keyring: &str, format: Tabular) -> String {
+pub(in crate::cli) fn replaced(done: &Rotation, keyring: &str, format: Tabular) -> String {
     if format == Tabular::Json {
         let object = json!({
             "signs": signs(done.purpose), "old": done.old.map(|old| old.to_string()), "new": done.new.to_string(),
@@ -138,7 +138,7 @@ pub(in crate::cli) fn replaced(done: &Replaced, keyring: &str, format: Tabular) 
 }
 
 /// Which key vouches for which.
-pub(in crate::cli) fn vouched(done: &Vouching, keyring: &str, format: Tabular) -> String {
+pub(in crate::cli) fn vouched(done: &Vouch, keyring: &str, format: Tabular) -> String {
     if format == Tabular::Json {
         return format!("{:#}\n", json!({"by": done.by.to_string(), "key": done.key.to_string()}));
     }

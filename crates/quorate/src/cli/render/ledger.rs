@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::{instant, minute};
-use crate::service::ledger::rollback::Accepted;
-use crate::service::ledger::stats::{Counted, DAYS};
+use crate::service::ledger::rollback::AcceptedRollback;
+use crate::service::ledger::stats::{LedgerStats, RECENT_DAYS};
 
 /// Which records of the ledger's own were signed only now.
 pub(in crate::cli) fn accepted_unsigned(records: &[u64]) -> String {
@@ -47,7 +47,7 @@ fn checkpoint_object(sealed: &Sealed) -> Value {
 }
 
 /// What came of accepting a rollback, for people.
-pub fn accepted(accepted: &Accepted) -> String {
+pub fn accepted(accepted: &AcceptedRollback) -> String {
     match &accepted.departs {
         Some(departs) => format!(
             "accepted: {}\nfrom now on the checkpoint over {} records is kept\n",
@@ -62,14 +62,14 @@ pub fn accepted(accepted: &Accepted) -> String {
 }
 
 /// `{accepted, departs, size}`.
-pub fn accepted_json(accepted: &Accepted) -> String {
-    let Accepted { departs, size } = accepted;
+pub fn accepted_json(accepted: &AcceptedRollback) -> String {
+    let AcceptedRollback { departs, size } = accepted;
     format!("{:#}\n", json!({"accepted": departs.is_some(), "departs": departs, "size": size}))
 }
 
 /// For people.
-pub fn stats(counted: &Counted, look: Look) -> String {
-    let Counted { ledger, file_bytes, stats } = counted;
+pub fn stats(counted: &LedgerStats, look: Look) -> String {
+    let LedgerStats { ledger, file_bytes, stats } = counted;
     let sealed = match &stats.sealed {
         None => Paint::Absent.on("none yet"),
         Some((sealed, at_ms)) => {
@@ -100,7 +100,7 @@ pub fn stats(counted: &Counted, look: Look) -> String {
         row("kept or erased", format!("{} runs on hold, {} records erased", stats.held, stats.erased)),
         row("from elsewhere", format!("{} runs", stats.imported)),
         row(
-            &format!("last {DAYS} days"),
+            &format!("last {RECENT_DAYS} days"),
             format!(
                 "{} runs, {} records, {}",
                 stats.recent.runs,
@@ -116,8 +116,8 @@ pub fn stats(counted: &Counted, look: Look) -> String {
 
 /// `{ledger, file_bytes, records, record_bytes, erased, runs, open, conversations, conversation_records, signed, held,
 /// imported, bodies, body_bytes, recent: {days, runs, records, bytes}, checkpoint, checkpoint_at, unsealed}`.
-pub fn stats_json(counted: &Counted) -> String {
-    let Counted { ledger, file_bytes, stats } = counted;
+pub fn stats_json(counted: &LedgerStats) -> String {
+    let LedgerStats { ledger, file_bytes, stats } = counted;
     let object = json!({
         "ledger": ledger,
         "file_bytes": file_bytes,
@@ -133,7 +133,7 @@ pub fn stats_json(counted: &Counted) -> String {
         "imported": stats.imported,
         "bodies": stats.bodies,
         "body_bytes": stats.body_bytes,
-        "recent": {"days": DAYS, "runs": stats.recent.runs, "records": stats.recent.records, "bytes": stats.recent.bytes},
+        "recent": {"days": RECENT_DAYS, "runs": stats.recent.runs, "records": stats.recent.records, "bytes": stats.recent.bytes},
         "checkpoint": stats.sealed.as_ref().map(|(sealed, _)| checkpoint_object(sealed)),
         "checkpoint_at": stats.sealed.as_ref().map(|(_, at_ms)| instant(*at_ms)),
         "unsealed": stats.unsealed,

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::layout::{prose, table};
 use super::paint::{Paint, clean, finish, line};
 use crate::cli::arguments::Tabular;
-use crate::service::locks::{Locked, Seen, Tested};
+use crate::service::locks::{HitPosition, LockTest, TraitHits};
 
 /// How many places of one trait are shown.
 const SHOWN: usize = 20;
 
 /// The hits for people: by trait, then those that do not hit.
-pub fn human(tested: &Tested, look: Look) -> String {
-    let (hit, silent): (Vec<&Locked>, Vec<&Locked>) =
+pub fn human(tested: &LockTest, look: Look) -> String {
+    let (hit, silent): (Vec<&TraitHits>, Vec<&TraitHits>) =
         tested.traits.iter().partition(|one| !one.hits.is_empty());
     let mut out = match (tested.traits.len(), hit.len()) {
         (0, _) => format!("{} has no locked traits.\n", line(&tested.assembly)),
@@ -76,19 +76,19 @@ fn hits(count: usize) -> &'static str {
 }
 
 /// Where a trait comes from.
-fn declared(one: &Locked) -> String {
+fn declared(one: &TraitHits) -> String {
     Paint::Faint.on(&format!("({}, {}:{})", one.declared.word(), line(&one.file), one.line))
 }
 
-fn uncompared(tested: &Tested) -> bool {
+fn uncompared(tested: &LockTest) -> bool {
     tested.traits.iter().any(|one| one.by_meaning)
 }
 
 /// `{assembly, matchMode, meaning_compared, traits: [{trait, declared, file, line, meaning_compared, hits: [{layer, says,
 /// line, column, start, end, excerpt}]}], warnings}`; `start` and `end` are bytes of the text, `column` counts characters.
 /// Of a trait whose meaning nobody asks for, `meaning_compared` is null.
-pub fn json(tested: &Tested) -> String {
-    let hit = |seen: &Seen| {
+pub fn json(tested: &LockTest) -> String {
+    let hit = |seen: &HitPosition| {
         json!({
             "layer": seen.hit.layer.as_str(),
             "says": seen.hit.layer.says(),
@@ -99,7 +99,7 @@ pub fn json(tested: &Tested) -> String {
             "excerpt": excerpt(&tested.text, &seen.hit.span),
         })
     };
-    let locked = |one: &Locked| {
+    let locked = |one: &TraitHits| {
         json!({
             "trait": one.text,
             "declared": one.declared.word(),

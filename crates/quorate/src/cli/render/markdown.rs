@@ -31,7 +31,7 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn head(report: &Report) -> String {
-    let word = report.word();
+    let word = report.verdict_word();
     let because = match report.verdict {
         _ if !report.because.is_empty() => inline(&report.because),
         _ => {
@@ -41,7 +41,7 @@ fn head(report: &Report) -> String {
     let person = report.overridden.as_ref().map_or_else(String::new, |person| {
         format!("\n\nA person decided **{}**: see below.", inline(&person.verdict))
     });
-    let over = report.over().map_or_else(String::new, |over| format!(" {over}"));
+    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
     format!("## {word}{over}{basis}: {}\n\n{because}{person}", code(&report.artifact))
 }

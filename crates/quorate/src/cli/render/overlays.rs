@@ -10,16 +10,16 @@ use super::layout::{columns_of, prose};
 use super::paint::{Paint, finish, line};
 use super::wording::cut;
 use crate::cli::arguments::Tabular;
-use crate::service::overlays::Listed;
+use crate::service::overlays::OverlayEntry;
 
 /// How much of a text stands in a list, however narrow the terminal is.
 const TEXT: usize = 60;
 /// How wide a priority is.
 const PRIORITY: usize = 3;
 
-fn object(listed: &Listed) -> Json {
+fn object(listed: &OverlayEntry) -> Json {
     let mut json = json!(listed.overlay);
-    json["holds"] = json!(listed.holds);
+    json["holds"] = json!(listed.active);
     json["added"] = json!(rfc3339(listed.overlay.added_ms));
     json["expires"] = json!(rfc3339(listed.overlay.expires_ms));
     json
@@ -30,16 +30,16 @@ fn operator(overlay: &Overlay) -> String {
 }
 
 /// All of them.
-pub(in crate::cli) fn list(all: &[Listed], now_ms: i64, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: Tabular, look: Look) -> String {
     if format == Tabular::Json {
         return format!("{:#}\n", json!({"overlays": all.iter().map(object).collect::<Vec<_>>()}));
     }
     if all.is_empty() {
         return "no overlays\n".to_owned();
     }
-    let row = |one: &Listed| {
+    let row = |one: &OverlayEntry| {
         let overlay = &one.overlay;
-        let holds = if one.holds { left(overlay, now_ms) } else { "expired".to_owned() };
+        let holds = if one.active { left(overlay, now_ms) } else { "expired".to_owned() };
         let (id, priority) = (line(&overlay.overlay), overlay.priority.to_string());
         [id, priority, holds, line(&overlay.assembly), operator(overlay), line(&overlay.text)]
     };
@@ -80,12 +80,12 @@ fn left(overlay: &Overlay, now_ms: i64) -> String {
 }
 
 /// One of them.
-pub(in crate::cli) fn show(one: &Listed, now_ms: i64, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: Tabular, look: Look) -> String {
     if format == Tabular::Json {
         return format!("{:#}\n", object(one));
     }
     let overlay = &one.overlay;
-    let holds = if one.holds { left(overlay, now_ms) } else { "over".to_owned() };
+    let holds = if one.active { left(overlay, now_ms) } else { "over".to_owned() };
     let words = prose(&overlay.text, 2, look.width);
     let mut text = format!("{}\n\n{words}\n", Paint::Strong.on(&line(&overlay.overlay)));
     for (name, value) in [
@@ -128,7 +128,7 @@ pub(in crate::cli) fn swept(evicted: &[Evicted], format: Tabular) -> String {
 mod tests {
     use super::*;
 
-    fn listed(id: &str, priority: u8, operator: &str, text: &str, holds: bool) -> Listed {
+    fn listed(id: &str, priority: u8, operator: &str, text: &str, holds: bool) -> OverlayEntry {
         let overlay = Overlay {
             overlay: id.to_owned(),
             assembly: "mentors".to_owned(),
@@ -142,7 +142,7 @@ mod tests {
             added_ms: 1_772_600_700_007,
             expires_ms: 1_772_600_700_007 + 14 * 86_400_000,
         };
-        Listed { overlay, holds }
+        OverlayEntry { overlay, active: holds }
     }
 
     #[test]

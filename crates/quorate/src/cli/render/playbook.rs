@@ -16,29 +16,29 @@ use super::paint::{Paint, finish, line};
 use super::wording::minute;
 use crate::cli::arguments::Tabular;
 use crate::service::environment::Environment;
-use crate::service::playbook::archive::is_over;
+use crate::service::playbook::archive::has_expired;
 use crate::service::playbook::library::Library;
 use crate::service::playbook::promote;
 use crate::service::playbook::propose::{Outcome, Proposal};
-use crate::service::playbook::reflect::Reflected;
+use crate::service::playbook::reflect::Reflection;
 use crate::service::playbook::rollback::{RolledBack, status_word};
 use crate::service::playbook::versions::Record;
-use crate::service::workspace::shown;
+use crate::service::workspace::display_path;
 
 fn object(library: &Library, book: &Book, now_ms: i64) -> Json {
     let playbook = &book.playbook;
     let operators: Vec<&str> =
-        library.matched(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
+        library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
     json!({
         "slug": playbook.slug, "title": playbook.title, "status": status_word(playbook.status),
         "priority": priority(playbook), "operators": operators, "lock_check": playbook.lock_check,
-        "expired": is_over(book, now_ms) && playbook.status != Status::Archived, "file": book.spot.in_workspace(),
+        "expired": has_expired(book, now_ms) && playbook.status != Status::Archived, "file": book.spot.in_workspace(),
     })
 }
 
 /// All of them.
 pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look: Look) -> String {
-    let books = &library.shelf.books;
+    let books = &library.catalogue.books;
     if format == Tabular::Json {
         let all: Vec<Json> = books.iter().map(|book| object(library, book, now_ms)).collect();
         return format!("{:#}\n", json!({ "playbooks": all }));
@@ -48,12 +48,12 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
     }
     let row = |book: &Book| {
         let playbook = &book.playbook;
-        let status = match is_over(book, now_ms) && playbook.status != Status::Archived {
+        let status = match has_expired(book, now_ms) && playbook.status != Status::Archived {
             true => Paint::Absent.on("expired"),
             false => status_word(playbook.status).to_owned(),
         };
         let operators: Vec<String> =
-            library.matched(playbook).iter().map(|(known, _)| line(&known.slug)).collect();
+            library.operators_for(playbook).iter().map(|(known, _)| line(&known.slug)).collect();
         vec![
             Paint::Strong.on(&line(&playbook.slug)),
             status,
@@ -104,7 +104,7 @@ pub(in crate::cli) fn show(
             all.iter().filter_map(Json::as_str).map(line).collect::<Vec<_>>().join(", ")
         })
     };
-    let status = match (is_over(book, now_ms), record.drifted()) {
+    let status = match (has_expired(book, now_ms), record.drifted()) {
         (true, _) => format!("{}, and its time is over", status_word(playbook.status)),
         (_, true) => format!("{}, and changed by hand since its last version", status_word(playbook.status)),
         _ => status_word(playbook.status).to_owned(),
@@ -204,7 +204,7 @@ pub(in crate::cli) fn log(records: &[Recorded], format: Tabular, look: Look) -> 
 }
 
 /// Who reflected on how much.
-pub(in crate::cli) fn reflected(reflected: &Reflected) -> String {
+pub(in crate::cli) fn reflected(reflected: &Reflection) -> String {
     let count =
         |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
     format!(
@@ -238,7 +238,7 @@ pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, 
         let object = |one: &Outcome| {
             json!({
                 "slug": one.slug, "accepted": one.accepted.is_some(),
-                "file": one.accepted.as_ref().map(|one| shown(environment, &one.path)),
+                "file": one.accepted.as_ref().map(|one| display_path(environment, &one.path)),
                 "version": one.accepted.as_ref().map(|one| one.version),
                 "operators": one.accepted.as_ref().map(|one| &one.operators),
                 "diagnostics": diagnostic::json::diagnostics(&one.report),
@@ -255,7 +255,7 @@ pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, 
             line(&one.slug),
             accepted.version,
             accepted.operators.iter().map(|one| line(one)).collect::<Vec<_>>().join(", "),
-            shown(environment, &accepted.path)
+            display_path(environment, &accepted.path)
         ),
         None if one.slug.is_empty() => "a proposal was refused\n".to_owned(),
         None => format!("{} was refused\n", line(&one.slug)),
@@ -277,8 +277,9 @@ pub(in crate::cli) fn promoted(outcome: &promote::Outcome, format: Tabular) -> S
     match outcome.promoted {
         None => format!("{slug} was not promoted\n"),
         Some(version) => {
-            let said = outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", line(said)));
-            let mut text = format!("{slug} is active: version {version}{said}\n");
+            let gate_note =
+                outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", line(said)));
+            let mut text = format!("{slug} is active: version {version}{gate_note}\n");
             outcome.archived.iter().for_each(|one| text.push_str(&format!("{} is archived\n", line(one))));
             text
         }

@@ -12,7 +12,7 @@ use crate::service::provision::change::Action;
 use crate::service::provision::setup::State;
 use crate::service::provision::standing::Standing as Stands;
 use crate::service::provision::status::{File, Standing};
-use crate::service::provision::{Outcome, Run, Told};
+use crate::service::provision::{FileReport, Outcome, WriteMode};
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, lo
 fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     let mut out = String::new();
     let refused = outcome.report.refused();
-    if outcome.resumed && !refused && outcome.run == Run::Real {
+    if outcome.resumed && !refused && outcome.run == WriteMode::Apply {
         out.push_str("What had been interrupted was completed.\n");
     }
     let width = outcome.files.iter().map(|told| told.action.word().len()).max().unwrap_or(0);
-    let said = |told: &&Told| told.action != Action::Keep || !told.notes.is_empty();
+    let said = |told: &&FileReport| told.action != Action::Keep || !told.notes.is_empty();
     for told in outcome.files.iter().filter(said) {
         let word = paint(told.action).on(&format!("{:width$}", told.action.word()));
         let strategy = Paint::Faint.on(&format!("({})", told.strategy));
@@ -56,7 +56,7 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     let end = match (refused, outcome.run, verb) {
         (true, ..) => "Nothing was written.".to_owned(),
         _ if outcome.idle => format!("{what}: nothing to do."),
-        (_, Run::Dry, _) => "This is a dry run: nothing was written.".to_owned(),
+        (_, WriteMode::DryRun, _) => "This is a dry run: nothing was written.".to_owned(),
         (_, _, Verb::Install) => match &outcome.previous {
             Some(previous) => format!("{what} is installed{}, after {}.", place("in"), line(previous)),
             None => format!("{what} is installed{}.", place("in")),
@@ -96,7 +96,7 @@ fn paint(action: Action) -> Paint {
 /// `{slug, version, previous, target, dry_run, written, resumed, files: [{dest, strategy, action, notes, diff}],
 /// diagnostics}`; `diff` is null where there is none.
 fn outcome_json(outcome: &Outcome) -> String {
-    let told = |told: &Told| {
+    let told = |told: &FileReport| {
         json!({
             "dest": told.dest,
             "strategy": told.strategy,
@@ -110,8 +110,8 @@ fn outcome_json(outcome: &Outcome) -> String {
         "version": outcome.version,
         "previous": outcome.previous,
         "target": outcome.target,
-        "dry_run": outcome.run == Run::Dry,
-        "written": outcome.run == Run::Real && !outcome.report.refused() && !outcome.idle,
+        "dry_run": outcome.run == WriteMode::DryRun,
+        "written": outcome.run == WriteMode::Apply && !outcome.report.refused() && !outcome.idle,
         "resumed": outcome.resumed,
         "files": outcome.files.iter().map(told).collect::<Vec<_>>(),
         "diagnostics": diagnostics::diagnostics(&outcome.report),

@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, line};
-use crate::service::resolve::{Alone, Origin, View, path_of};
+use crate::service::resolve::{FieldOrigin, FlatManifest, Resolution, disk_path};
 
 /// How wide labels are.
 const LABEL: usize = 14;
 
 /// The assembly for people.
-pub fn human(view: &View, look: Look) -> String {
+pub fn human(view: &Resolution, look: Look) -> String {
     let resolved = &view.resolved;
     let mut out = format!(
         "{}  {} {}  {}\n\n",
@@ -275,7 +275,7 @@ fn signing(resolved: &Resolved) -> &'static str {
 }
 
 /// The merged manifest as a root of its own, which can be written to an ASSEMBLY.md where its leaf stands.
-pub fn yaml(view: &View, alone: &Alone) -> String {
+pub fn yaml(view: &Resolution, alone: &FlatManifest) -> String {
     let resolved = &view.resolved;
     let mut out = String::from("---\n# resolved, root first:\n");
     for layer in &resolved.chain.layers {
@@ -293,7 +293,7 @@ pub fn yaml(view: &View, alone: &Alone) -> String {
 }
 
 /// `{assembly, mode, chain, effective, members, origins, warnings}`.
-pub fn json(view: &View) -> String {
+pub fn json(view: &Resolution) -> String {
     let resolved = &view.resolved;
     let chain: Vec<Value> = resolved
         .chain
@@ -301,14 +301,14 @@ pub fn json(view: &View) -> String {
         .iter()
         .map(|layer| {
             json!({
-                "path": path_of(&view.root, layer).display().to_string(),
+                "path": disk_path(&view.root, layer).display().to_string(),
                 "name": layer.root.key("name").and_then(Node::as_str),
                 "version": layer.root.key("version").and_then(Node::as_str),
                 "sha256": layer.sha256,
             })
         })
         .collect();
-    let path = |layer: usize| path_of(&view.root, &resolved.chain.layers[layer]).display().to_string();
+    let path = |layer: usize| disk_path(&view.root, &resolved.chain.layers[layer]).display().to_string();
     let members: Vec<Value> = resolved
         .members
         .iter()
@@ -363,7 +363,7 @@ pub fn json(view: &View) -> String {
 }
 
 /// Fields with where they come from, for people.
-pub fn explain(origins: &[Origin], look: Look) -> String {
+pub fn explain(origins: &[FieldOrigin], look: Look) -> String {
     let mut out = String::new();
     for origin in origins {
         let _ =
@@ -378,9 +378,10 @@ pub fn explain(origins: &[Origin], look: Look) -> String {
 }
 
 /// `{fields: [{field, value, file, line, overridden: [{value, file, line}]}]}`.
-pub fn explain_json(origins: &[Origin]) -> String {
-    let place = |origin: &Origin| json!({"value": origin.value, "file": origin.file, "line": origin.line});
-    let field = |origin: &Origin| {
+pub fn explain_json(origins: &[FieldOrigin]) -> String {
+    let place =
+        |origin: &FieldOrigin| json!({"value": origin.value, "file": origin.file, "line": origin.line});
+    let field = |origin: &FieldOrigin| {
         let mut object = place(origin);
         object["field"] = json!(origin.field);
         object["overridden"] = json!(origin.overridden.iter().map(place).collect::<Vec<_>>());

@@ -8,15 +8,15 @@ use super::layout::{prose, table};
 use super::ledger::size;
 use super::paint::{Paint, finish, line};
 use super::wording::{amount, instant, minute};
-use crate::service::ledger::gc::Collected;
-use crate::service::ledger::hold::Changed;
+use crate::service::ledger::gc::GcResult;
+use crate::service::ledger::hold::HoldChange;
 
 /// How many runs are listed to people.
 const SHOWN: usize = 20;
 
 /// For people.
-pub fn collected(collected: &Collected, look: Look) -> String {
-    let Collected { dry_run, due, held, open, .. } = collected;
+pub fn collected(collected: &GcResult, look: Look) -> String {
+    let GcResult { dry_run, due, held, open, .. } = collected;
     let mut out = String::new();
     if due.is_empty() {
         out.push_str("nothing to erase\n");
@@ -79,7 +79,7 @@ pub fn collected(collected: &Collected, look: Look) -> String {
 
 /// `{ledger, dry_run, erased: [{run, ended, reason, days, records, count, bytes, bodies, log}], held, open, remains,
 /// elsewhere}`.
-pub fn collected_json(collected: &Collected) -> String {
+pub fn collected_json(collected: &GcResult) -> String {
     let one = |due: &Due| -> Value {
         json!({
             "run": &*due.run,
@@ -106,7 +106,7 @@ pub fn collected_json(collected: &Collected) -> String {
 }
 
 /// What a hold or a release came to, for people.
-pub fn changed(changed: &Changed) -> String {
+pub fn changed(changed: &HoldChange) -> String {
     let run = line(&changed.run);
     match (changed.held, changed.fresh) {
         (true, true) => format!("run {run} is on hold: nothing of it is erased\n"),
@@ -119,7 +119,7 @@ pub fn changed(changed: &Changed) -> String {
 }
 
 /// `{run, held, fresh}`.
-pub fn changed_json(changed: &Changed) -> String {
+pub fn changed_json(changed: &HoldChange) -> String {
     format!("{:#}\n", json!({"run": &*changed.run, "held": changed.held, "fresh": changed.fresh}))
 }
 

@@ -38,7 +38,7 @@ fn of(report: &Report) -> Value {
     run["automationDetails"] = json!({ "id": format!("quorate/review/{}", report.run) });
     run["invocations"] = json!([{
         "executionSuccessful": !matches!(report.verdict, None | Some(Verdict::Incomplete)),
-        "exitCode": report.exit(),
+        "exitCode": report.exit_code(),
     }]);
     run["properties"] = properties(report);
     if let Some(results) = run["results"].as_array_mut() {

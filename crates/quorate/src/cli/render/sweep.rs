@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, line};
 use super::wording::amount;
-use crate::service::sweep::{Fate, Swept};
+use crate::service::sweep::{Outcome, SweptFile};
 
 /// So many files are named with what to fix in them.
 const FIRST: usize = 5;
 
 /// For people. Files that were passed over are counted, not listed.
-pub fn human(all: &[Swept], look: Look) -> String {
+pub fn human(all: &[SweptFile], look: Look) -> String {
     let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
     let mut out = String::new();
     if !rows.is_empty() {
@@ -33,11 +33,11 @@ pub fn human(all: &[Swept], look: Look) -> String {
 }
 
 /// What to fix first: what is held back before what is to be revised, in the order of the files.
-fn first(all: &[Swept]) -> Vec<(&Swept, Verdict, &str)> {
+fn first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
     let mut first: Vec<_> = all
         .iter()
         .filter_map(|one| match &one.fate {
-            Fate::Judged { verdict, fix: Some(fix), .. } => Some((one, *verdict, &**fix)),
+            Outcome::Judged { verdict, fix: Some(fix), .. } => Some((one, *verdict, &**fix)),
             _ => None,
         })
         .collect();
@@ -47,35 +47,36 @@ fn first(all: &[Swept]) -> Vec<(&Swept, Verdict, &str)> {
 }
 
 /// `{"files": [{path, tier, artifact_type, fate, run, verdict, why, fix_first}]}`, in the order given.
-pub fn json(all: &[Swept]) -> String {
+pub fn json(all: &[SweptFile]) -> String {
     format!("{:#}\n", json!({ "files": all.iter().map(object).collect::<Vec<_>>() }))
 }
 
-fn row(one: &Swept) -> Option<Vec<String>> {
+fn row(one: &SweptFile) -> Option<Vec<String>> {
     let (verdict, run) = match &one.fate {
-        Fate::Judged { run, verdict, .. } => (Paint::of(*verdict).on(verdict.as_str()), line(run)),
-        Fate::Due => (Paint::Faint.on("due"), String::new()),
-        Fate::Failed { why } => (Paint::Absent.on("failed"), line(why)),
-        Fate::TierSkipped | Fate::NotSampled | Fate::AlreadyJudged => return None,
+        Outcome::Judged { run, verdict, .. } => (Paint::of(*verdict).on(verdict.as_str()), line(run)),
+        Outcome::Due => (Paint::Faint.on("due"), String::new()),
+        Outcome::Failed { why } => (Paint::Absent.on("failed"), line(why)),
+        Outcome::TierSkipped | Outcome::NotSampled | Outcome::AlreadyJudged => return None,
     };
     Some(vec![verdict, line(&one.path), line(&one.artifact_type), one.tier.to_string(), run])
 }
 
 /// One sentence: how many files there are and what became of them.
-fn summary(all: &[Swept]) -> String {
-    let count = |is: &dyn Fn(&Fate) -> bool| all.iter().filter(|one| is(&one.fate)).count();
-    let judged =
-        |wanted: Verdict| count(&|fate| matches!(fate, Fate::Judged { verdict, .. } if *verdict == wanted));
+fn summary(all: &[SweptFile]) -> String {
+    let count = |is: &dyn Fn(&Outcome) -> bool| all.iter().filter(|one| is(&one.fate)).count();
+    let judged = |wanted: Verdict| {
+        count(&|fate| matches!(fate, Outcome::Judged { verdict, .. } if *verdict == wanted))
+    };
     let parts = [
         (judged(Verdict::Ship), "SHIP"),
         (judged(Verdict::Revise), "REVISE"),
         (judged(Verdict::Hold), "HOLD"),
         (judged(Verdict::Incomplete), "INCOMPLETE"),
-        (count(&|fate| matches!(fate, Fate::Failed { .. })), "failed"),
-        (count(&|fate| *fate == Fate::Due), "due"),
-        (count(&|fate| *fate == Fate::AlreadyJudged), "judged before"),
-        (count(&|fate| *fate == Fate::NotSampled), "not in the sample"),
-        (count(&|fate| *fate == Fate::TierSkipped), "of a tier that is not reviewed"),
+        (count(&|fate| matches!(fate, Outcome::Failed { .. })), "failed"),
+        (count(&|fate| *fate == Outcome::Due), "due"),
+        (count(&|fate| *fate == Outcome::AlreadyJudged), "judged before"),
+        (count(&|fate| *fate == Outcome::NotSampled), "not in the sample"),
+        (count(&|fate| *fate == Outcome::TierSkipped), "of a tier that is not reviewed"),
     ];
     let said: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
@@ -83,15 +84,15 @@ fn summary(all: &[Swept]) -> String {
     if said.is_empty() { format!("{files}.") } else { format!("{files}: {}.", said.join(", ")) }
 }
 
-fn object(one: &Swept) -> Value {
-    let fix = if let Fate::Judged { fix, .. } = &one.fate { fix.as_deref() } else { None };
+fn object(one: &SweptFile) -> Value {
+    let fix = if let Outcome::Judged { fix, .. } = &one.fate { fix.as_deref() } else { None };
     let (fate, run, verdict, why) = match &one.fate {
-        Fate::Judged { run, verdict, .. } => ("judged", Some(run), Some(verdict.as_str()), None),
-        Fate::Due => ("due", None, None, None),
-        Fate::TierSkipped => ("tier_skipped", None, None, None),
-        Fate::NotSampled => ("not_sampled", None, None, None),
-        Fate::AlreadyJudged => ("already_judged", None, None, None),
-        Fate::Failed { why } => ("failed", None, None, Some(why)),
+        Outcome::Judged { run, verdict, .. } => ("judged", Some(run), Some(verdict.as_str()), None),
+        Outcome::Due => ("due", None, None, None),
+        Outcome::TierSkipped => ("tier_skipped", None, None, None),
+        Outcome::NotSampled => ("not_sampled", None, None, None),
+        Outcome::AlreadyJudged => ("already_judged", None, None, None),
+        Outcome::Failed { why } => ("failed", None, None, Some(why)),
     };
     json!({
         "path": one.path, "tier": one.tier, "artifact_type": one.artifact_type,
@@ -105,13 +106,13 @@ mod tests {
 
     #[test]
     fn what_was_judged_is_listed_and_the_rest_counted() {
-        let swept = |path: &str, fate| Swept {
+        let swept = |path: &str, fate| SweptFile {
             path: path.to_owned(),
             tier: 1,
             artifact_type: "post".to_owned(),
             fate,
         };
-        let judged = |verdict, fix: Option<&str>| Fate::Judged {
+        let judged = |verdict, fix: Option<&str>| Outcome::Judged {
             run: "r7k2m9q4xa1bc".to_owned(),
             verdict,
             fix: fix.map(str::to_owned),
@@ -120,9 +121,9 @@ mod tests {
             swept("a.md", judged(Verdict::Ship, None)),
             swept("aa.md", judged(Verdict::Revise, Some("line 3: Name the source."))),
             swept("ab.md", judged(Verdict::Hold, Some("line 9: Say for how long."))),
-            swept("b.md", Fate::Failed { why: "not UTF-8".to_owned() }),
-            swept("c.md", Fate::TierSkipped),
-            swept("d.md", Fate::AlreadyJudged),
+            swept("b.md", Outcome::Failed { why: "not UTF-8".to_owned() }),
+            swept("c.md", Outcome::TierSkipped),
+            swept("d.md", Outcome::AlreadyJudged),
         ];
         insta::assert_snapshot!(human(&all, Look::default()), @"
         verdict  artifact  type  tier  run

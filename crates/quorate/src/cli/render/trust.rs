@@ -7,15 +7,15 @@ use serde_json::json;
 use super::Format;
 use super::paint::line as shown_line;
 use crate::service::environment::Environment;
-use crate::service::trust::decide::{Done, What};
+use crate::service::trust::decide::{Action, TrustChange};
 use crate::service::trust::inventory::Inventory;
-use crate::service::workspace::shown;
+use crate::service::workspace::display_path;
 
 /// An inventory, with the state of each file.
 pub(in crate::cli) fn inventory(
     environment: &Environment,
     inventory: &Inventory,
-    done: &Done,
+    done: &TrustChange,
     format: Format,
 ) -> String {
     if format == Format::Json {
@@ -26,28 +26,28 @@ pub(in crate::cli) fn inventory(
         return format!("{root} names nothing that would be run or sent; there is nothing to trust\n");
     }
     let mut out = String::new();
-    for need in &inventory.needs {
+    for need in &inventory.requests {
         for act in &need.acts {
-            let line = format!("{}: {}", shown(environment, &need.file), act.what);
+            let line = format!("{}: {}", display_path(environment, &need.file), act.what);
             out.push_str(&format!("{}\n", shown_line(&line)));
         }
     }
     for file in inventory.files.keys() {
         let state = if done.trusted.contains(file) { "trusted    " } else { "not trusted" };
-        out.push_str(&format!("{state}  {}\n", shown_line(&shown(environment, file))));
+        out.push_str(&format!("{state}  {}\n", shown_line(&display_path(environment, file))));
     }
     out.push_str(&match done.what {
-        What::Looked => format!("hash {}\n", inventory.hash()),
-        What::Trusted => {
+        Action::Inspected => format!("hash {}\n", inventory.hash()),
+        Action::Trusted => {
             "these files may act until one of them changes; `quorate trust --revoke` undoes it\n".into()
         }
-        What::Revoked => format!("nothing in {root} is trusted any more\n"),
+        Action::Revoked => format!("nothing in {root} is trusted any more\n"),
     });
     out
 }
 
-fn as_json(inventory: &Inventory, done: &Done) -> String {
-    let need = |need: &crate::service::trust::Need| {
+fn as_json(inventory: &Inventory, done: &TrustChange) -> String {
+    let need = |need: &crate::service::trust::TrustRequest| {
         let acts: Vec<&str> = need.acts.iter().map(|act| act.what.as_str()).collect();
         json!({"file": need.file, "acts": acts})
     };
@@ -57,7 +57,7 @@ fn as_json(inventory: &Inventory, done: &Done) -> String {
         json!({
             "root": inventory.root,
             "hash": inventory.hash(),
-            "needs": inventory.needs.iter().map(need).collect::<Vec<_>>(),
+            "needs": inventory.requests.iter().map(need).collect::<Vec<_>>(),
             "files": inventory.files.iter().map(file).collect::<Vec<_>>(),
         })
     )

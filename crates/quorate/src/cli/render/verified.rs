@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::layout::table;
 use super::paint::{Paint, finish, line};
 use super::wording::instant;
-use crate::service::ledger::verify::Verified;
+use crate::service::ledger::verify::Verification;
 
 /// For people.
-pub fn human(verified: &Verified, look: Look) -> String {
-    let Verified { ledger, report, .. } = verified;
+pub fn human(verified: &Verification, look: Look) -> String {
+    let Verification { ledger, report, .. } = verified;
     let mut text = match report.found {
         0 => format!("{} {}\n\n", line(ledger), Paint::Good.on("holds")),
         1 => format!("{} {}: in one place\n\n", line(ledger), Paint::Bad.on("diverges")),
@@ -59,8 +59,8 @@ fn place(one: &Divergence) -> String {
 }
 
 /// What was held against what, one sentence each.
-fn held(verified: &Verified) -> Vec<String> {
-    let Verified { report, log, witness, .. } = verified;
+fn held(verified: &Verification) -> Vec<String> {
+    let Verification { report, log, witness, .. } = verified;
     let mut said = Vec::new();
     let since = match report.since {
         0 => String::new(),
@@ -212,8 +212,8 @@ fn undetectable(report: &Report) -> String {
 /// unsealed, unproven}, keys: {own, given}, signatures: {runs, count, self_vouched, unsigned_own,
 /// unsigned_records}, last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
 /// [{kind, part, run, n, place, until, what}]}`.
-pub fn json(verified: &Verified) -> String {
-    let Verified { ledger, log, witness, report, .. } = verified;
+pub fn json(verified: &Verification) -> String {
+    let Verification { ledger, log, witness, report, .. } = verified;
     let Report { tree, origin, since, records, erased, streams, texts, found, .. } = report;
     let kept = report.witness.as_ref().map(|kept| {
         json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.torn})

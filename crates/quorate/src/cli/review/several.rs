@@ -21,7 +21,7 @@ pub(super) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let named: Vec<String> = artifacts.iter().map(|artifact| artifact.shown.clone()).collect();
+    let named: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
     for artifact in &artifacts {
         // Nobody is asked about the first where the last cannot be reviewed.
         if let Err(stop) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
@@ -76,7 +76,7 @@ fn rank(exit: Exit) -> u8 {
 
 fn exit_of(ended: &Ended) -> Exit {
     match ended {
-        Ended::Judged(report) => Exit::verdict(report.exit()),
+        Ended::Judged(report) => Exit::verdict(report.exit_code()),
         Ended::Skipped { .. } => Exit::SKIPPED,
         Ended::Stopped(stop) => Exit::verdict(stop.class.code()),
         Ended::Interrupted => Exit::INTERRUPTED,

@@ -16,10 +16,10 @@ use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact;
-use crate::service::convene::asked::Asked;
-use crate::service::convene::sitting::Sitting;
+use crate::service::convene::asked::Inputs;
+use crate::service::convene::sitting::RunSpec;
 use crate::service::convene::{self, Options, Request};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::producer::Producer;
 
 pub(super) struct AssemblyConvene;
@@ -136,14 +136,14 @@ impl Tool for AssemblyConvene {
             model: None,
             max_calls: given.max_calls,
             timeout: timeout(given.timeout.as_deref())?,
-            producer: Producer::of(given.made_by.as_deref(), &given.trying),
+            producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
         };
         let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
         let work = |observer: Arc<Reporter>| async move {
             let environment = &within.environment;
             let (called, workspace, options) = called(&within, given, path, root, options)?;
-            let sitting = Sitting::new(environment, &workspace, &called, &options, &within.host)?;
-            let desk = Desk::open(environment.clone(), workspace).await?;
+            let sitting = RunSpec::new(environment, &workspace, &called, &options, &within.host)?;
+            let desk = LedgerSession::open(environment.clone(), workspace).await?;
             let convened = convene::convene(&desk, &called, &sitting, observer).await;
             desk.close().await;
             Ok(convened?.json())
@@ -159,7 +159,7 @@ fn called(
     path: PathBuf,
     root: PathBuf,
     options: Options,
-) -> Result<(convene::Called, crate::service::workspace::Workspace, Options), Failure> {
+) -> Result<(convene::ConveneInput, crate::service::workspace::Workspace, Options), Failure> {
     let subjects = [&given.conversation, &given.proposal, &given.topic, &given.request];
     let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
         Subject::Text { text, .. } => Some(text.clone()),
@@ -169,7 +169,7 @@ fn called(
     let request = Request {
         path,
         root: Some(root),
-        asked: Asked {
+        inputs: Inputs {
             conversation: named(&given.conversation),
             phase: given.phase,
             trigger: given.trigger.map(|trigger| trigger.0),
@@ -185,13 +185,15 @@ fn called(
     let read = |subject: &artifact::Subject| match (inline, subject) {
         // An assembly is convened on one thing, which is the only one that is given.
         (Some(text), artifact::Subject::File(name)) => {
-            artifact::of(name.display().to_string(), None, Ok(text.into_bytes()))
+            artifact::from_bytes(name.display().to_string(), None, Ok(text.into_bytes()))
         }
-        (Some(text), artifact::Subject::Stdin) => artifact::of("-".to_owned(), None, Ok(text.into_bytes())),
+        (Some(text), artifact::Subject::Stdin) => {
+            artifact::from_bytes("-".to_owned(), None, Ok(text.into_bytes()))
+        }
         (None, artifact::Subject::File(path)) => served.root.artifact(path),
         (None, artifact::Subject::Stdin) => served.root.artifact(Path::new("-")),
     };
     let (called, workspace) =
-        convene::call_on(&served.environment, &served.places, &request, &served.host, read)?;
+        convene::prepare_with(&served.environment, &served.places, &request, &served.host, read)?;
     Ok((called, workspace, request.options))
 }

@@ -74,7 +74,7 @@ async fn audited(served: &Served, given: Arguments) -> Result<Object, Failure> {
     if let Some(empty) = audit::empty(environment, places, &request)? {
         return Ok(Object::printed(&render::audit::json(&empty)));
     }
-    let desk = runs::desk(environment, places).await?;
+    let desk = runs::open(environment, places).await?;
     let audited = audit::audit(&desk, request).await;
     desk.close().await;
     Ok(Object::printed(&render::audit::json(&audited?)))

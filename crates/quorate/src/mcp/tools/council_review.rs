@@ -17,7 +17,7 @@ use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact::{self, Artifact};
 use crate::service::producer::Producer;
-use crate::service::review::{self, Request, Reviewed, Tiered};
+use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
 use crate::service::sitting::Options;
 
 pub(super) struct CouncilReview;
@@ -72,25 +72,25 @@ impl Tool for CouncilReview {
         let request = Request {
             artifact_type: given.artifact_type,
             tier: tier.transpose()?,
-            tiered: Tiered::Shown,
+            tier_policy: TierPolicy::Ignore,
             options: Options {
                 executor: given.executor,
                 model: None,
                 policy: given.policy.map(Into::into),
                 max_calls: given.max_calls,
                 timeout: timeout(given.timeout.as_deref())?,
-                producer: Producer::of(given.made_by.as_deref(), &given.trying),
+                producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
             },
         };
         let (wait, served) = (given.wait_ms.duration(), served.clone());
         let jobs = served.clone();
         let work = |observer: Arc<Reporter>| async move {
-            let desk = review::open_for(&served.environment, &served.places, &artifact).await?;
+            let desk = review::open_session(&served.environment, &served.places, &artifact).await?;
             let reviewed = review::review(&desk, artifact, &request, observer).await;
             desk.close().await;
             match reviewed? {
-                Reviewed::Judged(report) => Ok(report.json()),
-                Reviewed::Skipped { .. } => {
+                ReviewOutcome::Judged(report) => Ok(report.json()),
+                ReviewOutcome::Skipped { .. } => {
                     unreachable!("a text that is named is reviewed whatever its tier")
                 }
             }
@@ -104,7 +104,7 @@ fn artifact(served: &Served, given: &Arguments) -> Result<Artifact, Failure> {
         (Some(path), None) => Ok(served.root.artifact(path)?),
         (None, Some(text)) => {
             let name = given.name.clone().unwrap_or_else(|| "-".to_owned());
-            Ok(artifact::of(name, None, Ok(text.clone().into_bytes()))?)
+            Ok(artifact::from_bytes(name, None, Ok(text.clone().into_bytes()))?)
         }
         (Some(_), Some(_)) => Err(Failure::malformed("there are both `path` and `text`", "leave one out")),
         (None, None) => Err(Failure::malformed("there is nothing to review", "say `path` or `text`")),

@@ -17,7 +17,7 @@ use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::runs;
 use crate::service::sitting::Options;
-use crate::service::sweep::{self, Judged, Mode, Only, Request};
+use crate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
 
 /// How many reviews are held at once, unless said and at most.
 const JOBS: u16 = 4;
@@ -76,9 +76,9 @@ impl Tool for CouncilSweep {
         let now_ms = served.environment.clock.now_ms();
         let request = Request {
             since_ms: since(given.since.as_deref().unwrap_or("24h"), now_ms)?,
-            judged: if given.force { Judged::Again } else { Judged::Skipped },
-            mode: if given.dry_run { Mode::DryRun } else { Mode::Hold },
-            only: Only { below: Some(served.root.dir().to_owned()), pattern: pattern.transpose()? },
+            judged: if given.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
+            mode: if given.dry_run { Mode::DryRun } else { Mode::Run },
+            filter: FileFilter { below: Some(served.root.dir().to_owned()), pattern: pattern.transpose()? },
             jobs: usize::from(jobs),
             options: Options {
                 executor: given.executor,
@@ -91,7 +91,7 @@ impl Tool for CouncilSweep {
         };
         let (wait, within) = (given.wait_ms.duration(), served.clone());
         let work = |watcher: Arc<Reporter>| async move {
-            let desk = Arc::new(runs::desk_to_work(&within.environment, &within.places).await?);
+            let desk = Arc::new(runs::open_for_writing(&within.environment, &within.places).await?);
             let swept = sweep::sweep(&desk, &request, watcher).await;
             if let Some(desk) = Arc::into_inner(desk) {
                 desk.close().await;

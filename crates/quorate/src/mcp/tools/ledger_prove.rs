@@ -38,7 +38,7 @@ impl Tool for LedgerProve {
 }
 
 async fn proved(served: &Served, given: Arguments) -> Result<Object, Failure> {
-    let desk = runs::desk_to_look(&served.environment, &served.places).await?;
+    let desk = runs::open_read_only(&served.environment, &served.places).await?;
     let proved = prove::prove(&desk, &given.what).await;
     desk.close().await;
     let text = serde_json::to_string(&proved?).expect("a proof is JSON");

@@ -14,7 +14,7 @@ use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
-use crate::service::operate::ELSEWHERE;
+use crate::service::operate::DETACHED_RUNTIME_PREFIX;
 use crate::service::runtime::talk;
 
 /// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
@@ -62,11 +62,11 @@ impl Tool for PostMessage {
         let meta = given.metadata.unwrap_or_default();
         let beside = || meta.get(MARKS)?.get("participant")?.as_str();
         // A runtime elsewhere says for whom it posts where it has no operator for that one.
-        let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(talk::ANYBODY);
+        let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(talk::DEFAULT_SPEAKER);
         let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
         let stamp = stamp(&meta, given.idempotency_key)?;
         sayable(&given.content, &by)?;
-        let (content, meta) = offered.runtime.clean(&given.content, meta).await;
+        let (content, meta) = offered.runtime.redact(&given.content, meta).await;
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         let turn = NewTurn {
             participant: by.clone(),
@@ -123,8 +123,8 @@ fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>
     let beside = meta.get(MARKS).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
     let beside: Option<Stamp> = beside.filter(|stamp: &Stamp| stamp.key == key);
     let (runtime, trigger, selected) = match beside {
-        Some(stamp) => (format!("{ELSEWHERE}{}", stamp.runtime), stamp.trigger, stamp.selected),
-        None => (ELSEWHERE.to_owned(), "".into(), Vec::new()),
+        Some(stamp) => (format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime), stamp.trigger, stamp.selected),
+        None => (DETACHED_RUNTIME_PREFIX.to_owned(), "".into(), Vec::new()),
     };
     Ok(Some(Stamp { key, runtime: runtime.into(), trigger, selected, state: None }))
 }
@@ -134,7 +134,8 @@ fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>
 pub(super) fn metadata(turn: &mut Turn) -> Option<Map<String, Value>> {
     let mut meta = std::mem::take(&mut turn.meta);
     // What was posted from elsewhere has beside it what its author wrote there.
-    let own = |stamp: &Stamp| !stamp.runtime.starts_with(ELSEWHERE) || !stamp.trigger.is_empty();
+    let own =
+        |stamp: &Stamp| !stamp.runtime.starts_with(DETACHED_RUNTIME_PREFIX) || !stamp.trigger.is_empty();
     let stamp = turn.stamp.take().filter(|stamp| own(stamp) && !meta.contains_key(MARKS));
     if let Some(stamp) = stamp {
         let stamp = Stamp { state: None, ..stamp };

@@ -15,7 +15,7 @@ use crate::mcp::failure::Failure;
 use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
-use crate::service::operate::{Reply, Request, operate};
+use crate::service::operate::{ReplyMode, Request, operate};
 
 pub(super) struct RunOperator;
 
@@ -66,9 +66,9 @@ impl Tool for RunOperator {
         })?;
         let participant = participant.id.clone();
         let reply = match (given.post_reply, given.idempotency_key) {
-            (true, key) => Reply::Posted(key.map(|key| keyed(&key)).transpose()?),
+            (true, key) => ReplyMode::Post(key.map(|key| keyed(&key)).transpose()?),
             // It is harmless: nothing is kept that there could be two of.
-            (false, _) => Reply::Given,
+            (false, _) => ReplyMode::ReturnOnly,
         };
         let work = |reporter: Arc<Reporter>| async move {
             let Some(newest) = offered.conversation.last().await? else {

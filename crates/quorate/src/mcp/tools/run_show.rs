@@ -11,7 +11,7 @@ use crate::mcp::Served;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
-use crate::service::runs::{self, Shown};
+use crate::service::runs::{self, RunReport};
 
 pub(super) struct RunShow;
 
@@ -37,12 +37,12 @@ impl Tool for RunShow {
 }
 
 async fn shown(served: &Served, given: Arguments) -> Result<Object, Failure> {
-    let (desk, run) = runs::open_here(&served.environment, &served.places, &given.run).await?;
-    let shown = runs::shown(&desk, &run).await;
+    let (desk, run) = runs::open_run(&served.environment, &served.places, &given.run).await?;
+    let shown = runs::load_report(&desk, &run).await;
     desk.close().await;
     let json = match shown? {
-        Shown::Review(report) => report.json(),
-        Shown::Assembly(report) => report.json(),
+        RunReport::Review(report) => report.json(),
+        RunReport::Assembly(report) => report.json(),
     };
     match json {
         Value::Object(object) => Ok(Object(object)),

@@ -202,7 +202,7 @@ fn a_tenants_folder_is_no_symlink() {
     for slug in ["", ".", "..", "../beside", "acme/folder", "acme/", "/", "neighbour/"] {
         leads_out(&workspace, &raw(&Scope::Tenant(slug.into()), "note.md"));
     }
-    assert!(workspace.held().is_empty());
+    assert!(workspace.lock_tenants().is_empty());
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn what_is_no_regular_file_is_not_waited_for() {
 #[test]
 fn a_refusal_of_the_system_does_not_lead_out() {
     // Not by a file without permissions: tests that run as root may read it.
-    let refused = meaning(io::Error::from_raw_os_error(libc::EACCES));
+    let refused = classify_open_error(io::Error::from_raw_os_error(libc::EACCES));
     assert!(matches!(refused, Error::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied));
 }
 
@@ -300,13 +300,13 @@ fn a_name_that_no_ref_can_name_is_left_out() {
 #[test]
 fn only_so_many_tenants_are_held_open() {
     let place = Place::new();
-    let paths: Vec<String> = (0..HELD * 2 + 1).map(|n| format!("tenants/t{n}/note.md")).collect();
+    let paths: Vec<String> = (0..MAX_OPEN_TENANTS * 2 + 1).map(|n| format!("tenants/t{n}/note.md")).collect();
     paths.iter().for_each(|path| place.file(&format!("ws/{path}"), INSIDE));
     let workspace = place.open();
     for path in &paths {
         is_inside(&workspace, path);
         is_inside(&workspace, path);
-        assert!(workspace.held().len() <= HELD);
+        assert!(workspace.lock_tenants().len() <= MAX_OPEN_TENANTS);
     }
 }
 

@@ -10,14 +10,14 @@ use quorate_protocol::assembly::{Request, Setup};
 use quorate_protocol::gather::conversation;
 
 use super::super::artifact::{Artifact, Subject};
-use super::super::stop::{Class, Stop};
+use super::super::stop::{ExitClass, ServiceError};
 
 /// The phase of an advisory run that names none.
-const PHASE: &str = "session";
+const DEFAULT_PHASE: &str = "session";
 
 /// What was said on the command line; files are paths, or `-` for standard input.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct Inputs {
     /// Advisory: the conversation.
     pub conversation: Option<PathBuf>,
     /// Advisory: the phase.
@@ -38,12 +38,12 @@ pub struct Asked {
     pub request: Option<PathBuf>,
 }
 
-impl Asked {
+impl Inputs {
     /// What it comes to in a mode, and what it is about.
     ///
     /// # Errors
     /// When something is missing, or is for another mode.
-    pub fn of(&self, mode: Mode) -> Result<(Request, Subject), Stop> {
+    pub fn request_for(&self, mode: Mode) -> Result<(Request, Subject), ServiceError> {
         let said = [
             ("--conversation", Mode::Advisory, self.conversation.is_some()),
             ("--phase", Mode::Advisory, self.phase.is_some()),
@@ -55,7 +55,7 @@ impl Asked {
             ("--rounds", Mode::Peer, self.rounds.is_some()),
             ("--request", Mode::Hierarchy, self.request.is_some()),
         ];
-        let needed = needs(mode);
+        let needed = flags_of(mode);
         if let Some((flag, other, _)) = said.iter().find(|(_, for_mode, given)| *given && *for_mode != mode) {
             let message =
                 format!("`{flag}` is for {} mode, and this assembly is {}", other.word(), mode.word());
@@ -63,7 +63,7 @@ impl Asked {
         }
         let (file, request) = match mode {
             Mode::Advisory => {
-                let phase = self.phase.clone().unwrap_or_else(|| PHASE.to_owned());
+                let phase = self.phase.clone().unwrap_or_else(|| DEFAULT_PHASE.to_owned());
                 let trigger = self.trigger.unwrap_or(Trigger::Manual).word().to_owned();
                 let sentinel_first = self.sentinel_first;
                 (&self.conversation, Request::Advisory { phase, trigger, sentinel_first })
@@ -89,7 +89,7 @@ impl Asked {
 ///
 /// # Errors
 /// A usage error, with what was most probably meant.
-pub(super) fn of_known_class(setup: &Setup) -> Result<(), Stop> {
+pub(super) fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
     let Request::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
     let known = setup.classes();
     if known.contains(&**class) {
@@ -105,7 +105,7 @@ pub(super) fn of_known_class(setup: &Setup) -> Result<(), Stop> {
 }
 
 /// The flags of a mode.
-fn needs(mode: Mode) -> &'static str {
+fn flags_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Advisory => "`--conversation FILE` [--phase PHASE] [--trigger TRIGGER] [--sentinel-first]",
         Mode::Voting => "`--proposal FILE` [--class CLASS]",
@@ -114,22 +114,22 @@ fn needs(mode: Mode) -> &'static str {
     }
 }
 
-fn usage(message: String, help: String) -> Stop {
-    Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help))
+fn usage(message: String, help: String) -> ServiceError {
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
 }
 
 /// A conversation has to be one (X13).
 ///
 /// # Errors
 /// The line that is no message.
-pub(super) fn readable(request: &Request, subject: &Artifact) -> Result<(), Stop> {
+pub(super) fn ensure_conversation(request: &Request, subject: &Artifact) -> Result<(), ServiceError> {
     if !matches!(request, Request::Advisory { .. }) {
         return Ok(());
     }
-    conversation::read(&subject.shown, &subject.text).map(|_| ()).map_err(|error| {
-        let body = Body::new(format!("{} is no conversation: {error}", subject.shown));
+    conversation::read(&subject.display_name, &subject.text).map(|_| ()).map_err(|error| {
+        let body = Body::new(format!("{} is no conversation: {error}", subject.display_name));
         let help =
             "write one {\"role\": …, \"content\": …} to a line, or text as `speaker: words` in a .md file";
-        Stop::configuration(codes::CONVERSATION_INVALID, body.help(help))
+        ServiceError::configuration(codes::CONVERSATION_INVALID, body.help(help))
     })
 }

@@ -6,15 +6,15 @@ use quorate_protocol::gather::conversation;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::Called;
-use super::sitting::Sitting;
-use crate::service::desk::Desk;
-use crate::service::stop::Stop;
+use super::ConveneInput;
+use super::sitting::RunSpec;
+use crate::service::desk::LedgerSession;
+use crate::service::stop::ServiceError;
 
 /// How often a periodic assembly is due that does not say so, in milliseconds.
-const INTERVAL_MS: i64 = 60_000;
+const DEFAULT_INTERVAL_MS: i64 = 60_000;
 /// How many new messages make an assembly due that counts them, unless `metadata.quorate.everyMessages` says.
-const MESSAGES: u64 = 10;
+const DEFAULT_EVERY_MESSAGES: u64 = 10;
 
 /// Whether an assembly is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,15 +29,19 @@ pub enum Due {
 ///
 /// # Errors
 /// When the ledger does not answer, or the heuristic is a host's own that is not registered.
-pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due, Stop> {
-    let defaults = called.view.resolved.defaults.as_ref();
+pub async fn check_due(
+    desk: &LedgerSession,
+    called: &ConveneInput,
+    sitting: &RunSpec,
+) -> Result<Due, ServiceError> {
+    let defaults = called.resolution.resolved.defaults.as_ref();
     let heuristic = defaults.and_then(|one| one.trigger_heuristic.as_deref());
-    let interval_ms = defaults.and_then(|one| one.trigger_interval_ms).map_or(INTERVAL_MS, i64::from);
+    let interval_ms = defaults.and_then(|one| one.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
     let Some(heuristic) = heuristic else { return Ok(Due::Yes) };
     if heuristic == "manual" {
         return Ok(Due::No("it is convened by a person alone (triggerHeuristic: manual)".to_owned()));
     }
-    let Some(last) = last(desk, &sitting.setup.assembly).await? else { return Ok(Due::Yes) };
+    let Some(last) = last_completed_run(desk, &sitting.setup.assembly).await? else { return Ok(Due::Yes) };
     let opened = |key: &str| last.opened.get(key).cloned().unwrap_or(Json::Null);
     Ok(match heuristic {
         "periodic" => {
@@ -52,12 +56,13 @@ pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due,
             false => Due::Yes,
         },
         "every-n-messages" => {
-            let ours = called.view.resolved.metadata.get("quorate");
-            let every = ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(MESSAGES);
+            let ours = called.resolution.resolved.metadata.get("quorate");
+            let every =
+                ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(DEFAULT_EVERY_MESSAGES);
             // Another conversation is new from its first message on.
-            let same = opened("subject") == json!(called.subject.shown);
+            let same = opened("subject") == json!(called.subject.display_name);
             let before = opened("messages").as_u64().filter(|_| same).unwrap_or(0);
-            let new = messages(called).saturating_sub(before);
+            let new = message_count(called).saturating_sub(before);
             match new >= every {
                 true => Due::Yes,
                 false => {
@@ -69,15 +74,18 @@ pub async fn due(desk: &Desk, called: &Called, sitting: &Sitting) -> Result<Due,
             let body = Body::new(format!("there is no trigger heuristic `{other}` here"));
             let help =
                 "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
-            return Err(Stop::configuration(codes::KIND_UNKNOWN, body.help(help)));
+            return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
         }
     })
 }
 
 /// The last run of an assembly that came to something: one that nobody answered has looked at nothing.
-async fn last(desk: &Desk, assembly: &Name) -> Result<Option<quorate_kernel::history::History>, Stop> {
+async fn last_completed_run(
+    desk: &LedgerSession,
+    assembly: &Name,
+) -> Result<Option<quorate_kernel::history::History>, ServiceError> {
     for run in desk.store.of_type(assembly).await? {
-        let history = desk.history_left(&run).await?;
+        let history = desk.partial_history(&run).await?;
         let incomplete =
             || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));
         if super::is_assembly(&history) && !incomplete() {
@@ -88,10 +96,10 @@ async fn last(desk: &Desk, assembly: &Name) -> Result<Option<quorate_kernel::his
 }
 
 /// How many messages a conversation has; what is none counts as one.
-pub(super) fn messages(called: &Called) -> u64 {
+pub(super) fn message_count(called: &ConveneInput) -> u64 {
     let subject = &called.subject;
     let read = (called.request.mode() == Mode::Advisory)
-        .then(|| conversation::read(&subject.shown, &subject.text).ok())
+        .then(|| conversation::read(&subject.display_name, &subject.text).ok())
         .flatten();
     read.map_or(1, |read| read.messages.len() as u64)
 }

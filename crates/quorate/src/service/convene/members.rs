@@ -23,19 +23,19 @@ use serde_json::{Map, json};
 
 use super::super::compose::{self, Sources};
 use super::super::environment::Environment;
-use super::super::executor::{self, By, Chosen};
+use super::super::executor::{self, SelectedBy, SelectedExecutor};
 use super::super::host::Host;
 use super::super::manifests::Manifests;
 use super::super::playbook::catalogue::Catalogue;
-use super::super::resolve::{self, View};
-use super::super::stop::Stop;
-use super::super::trust::Admitted;
+use super::super::resolve::{self, Resolution};
+use super::super::stop::ServiceError;
+use super::super::trust::Permit;
 use super::super::weave;
 use super::super::workspace::Workspace;
-use super::{Called, Options};
+use super::{ConveneInput, Options};
 
 /// A member, ready to be asked.
-pub struct Seated {
+pub struct PreparedMember {
     /// Its id.
     pub id: Name,
     /// What people call the role.
@@ -45,16 +45,16 @@ pub struct Seated {
     /// Its persona, as executors read it.
     pub persona: Arc<Json>,
     /// Who answers for it.
-    pub executor: Chosen,
+    pub executor: SelectedExecutor,
     /// How long it may take.
     pub timeout: Duration,
     /// What its prompt was composed of, where its persona is an operator's.
     pub composed: Option<Arc<(Sources, Composed)>>,
 }
 
-impl Seated {
+impl PreparedMember {
     /// The seat at the kernel's table.
-    pub fn seat(&self, admitted: Admitted) -> Seat {
+    pub fn member_config(&self, admitted: Permit) -> Seat {
         Seat {
             executor: self.executor.executor(admitted),
             executor_name: self.executor.name.clone(),
@@ -70,7 +70,7 @@ impl Seated {
     }
 }
 
-impl Seated {
+impl PreparedMember {
     /// What was woven into its prompt, as it is recorded with what it says.
     fn marks(&self) -> Map<String, Json> {
         let Some((sources, composed)) = self.composed.as_deref() else { return Map::new() };
@@ -83,7 +83,7 @@ impl Seated {
 }
 
 /// A persona that was read: its prompt, as executors read it, and what was woven into it.
-type Prompted = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
+type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
 
 /// Seats all members.
 ///
@@ -92,23 +92,23 @@ type Prompted = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
 pub fn seat(
     environment: &Environment,
     workspace: &Workspace,
-    called: &Called,
+    called: &ConveneInput,
     options: &Options,
     host: &Host,
     report: &mut Report,
-) -> Result<Vec<Seated>, Stop> {
+) -> Result<Vec<PreparedMember>, ServiceError> {
     let (configuration, ledger) = (&workspace.host, &workspace.ledger);
-    let manifests = Manifests::open(environment, &called.view.root, Refs::Followed)?;
-    let round = manifests.round(host);
-    let resolved = &called.view.resolved;
-    let runtime = runtime(&round, &called.view.root, resolved);
-    let mut executors = Executors {
+    let manifests = Manifests::open(environment, &called.resolution.root, Refs::Followed)?;
+    let round = manifests.loader(host);
+    let resolved = &called.resolution.resolved;
+    let runtime = operator_runtime(&round, &called.resolution.root, resolved);
+    let mut executors = ExecutorCache {
         registry: executor::registry(),
         configuration,
         model: options.model.as_deref(),
         built: BTreeMap::new(),
     };
-    let mut personas: BTreeMap<String, Prompted> = BTreeMap::new();
+    let mut personas: BTreeMap<String, LoadedPersona> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
     let mut seated = Vec::with_capacity(resolved.members.len());
     for member in &resolved.members {
@@ -122,17 +122,17 @@ pub fn seat(
             });
             let Some(persona) = layer.and_then(|layer| persona::load::load(&round, &layer).value) else {
                 let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
-                return Err(Stop::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
+                return Err(ServiceError::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
             };
             let scope = spot.map_or(Scope::Workspace, |spot| spot.scope().clone());
-            let known = weave::operators(&round, &scope, reference, workspace);
+            let known = weave::operators_with_persona(&round, &scope, reference, workspace);
             let mut composed = None;
             if !known.is_empty() {
                 let catalogue = catalogues
                     .entry(scope.clone())
                     .or_insert_with(|| Catalogue::open(&round, &scope, ledger));
                 let (known, base) = (known.iter().collect::<Vec<_>>(), Base::persona(&persona));
-                let root = &called.view.root;
+                let root = &called.resolution.root;
                 let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
                 let now = sources.compose(&[], environment.clock.now_ms());
                 composed = Some(Arc::new((sources, now)));
@@ -144,9 +144,9 @@ pub fn seat(
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
         let (text, persona, composed) = personas[&key].clone();
-        let named = named(options, configuration, &called.view, &member.id, runtime.as_ref());
+        let named = executor_choice(options, configuration, &called.resolution, &member.id, runtime.as_ref());
         let executor = executors.get(named)?;
-        seated.push(Seated {
+        seated.push(PreparedMember {
             id: member.id.clone(),
             role: member.role.clone(),
             prompt: format!("Your role here: {}.\n\n{text}", member.role).into(),
@@ -161,7 +161,7 @@ pub fn seat(
 }
 
 /// An executor by its name, and who chose it.
-struct Named {
+struct ExecutorChoice {
     name: String,
     place: Option<Place>,
     /// The file that chose it; `None` for a person.
@@ -169,17 +169,17 @@ struct Named {
 }
 
 /// Q1: the executor of a member; `None` where none is chosen.
-fn named(
+fn executor_choice(
     options: &Options,
     configuration: &Configuration,
-    view: &View,
+    view: &Resolution,
     member: &str,
     runtime: Option<&(String, PathBuf)>,
-) -> Option<Named> {
+) -> Option<ExecutorChoice> {
     if let Some(name) = &options.executor {
-        return Some(Named { name: name.clone(), place: None, file: None });
+        return Some(ExecutorChoice { name: name.clone(), place: None, file: None });
     }
-    let by_host = |(name, place): &(String, Place)| Named {
+    let by_host = |(name, place): &(String, Place)| ExecutorChoice {
         name: name.clone(),
         place: Some(place.clone()),
         file: Some(configuration.file()),
@@ -189,19 +189,19 @@ fn named(
     if let Some(chosen) = table.and_then(|table| table.members.get(member).or(table.executor.as_ref())) {
         return Some(by_host(chosen));
     }
-    let (of_members, of_all) = of_metadata(&resolved.metadata);
+    let (of_members, of_all) = executors_in_metadata(&resolved.metadata);
     if let Some(name) = of_members.get(member).or(of_all.as_ref()) {
-        let leaf = resolve::path_of(&view.root, resolved.chain.leaf());
-        return Some(Named { name: name.clone(), place: None, file: Some(leaf) });
+        let leaf = resolve::disk_path(&view.root, resolved.chain.leaf());
+        return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(leaf) });
     }
     if let Some((name, operator)) = runtime {
-        return Some(Named { name: name.clone(), place: None, file: Some(operator.clone()) });
+        return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(operator.clone()) });
     }
     configuration.default_executor.as_ref().map(by_host)
 }
 
 /// The executors that `metadata.quorate` of an assembly names: by member, and for all.
-fn of_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
+fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
     let executor = |of: &Json| of.get("executor").and_then(Json::as_str).map(str::to_owned);
     let Some(ours) = metadata.get("quorate") else { return Default::default() };
     let members = ours.get("members").and_then(Json::as_object).into_iter().flatten();
@@ -209,7 +209,7 @@ fn of_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Optio
 }
 
 /// The executors that an assembly or an operator names, as its file is written.
-pub fn named_by_manifest(round: &Round<'_>, layer: &Arc<Layer>) -> Vec<String> {
+pub fn executor_names(round: &Round<'_>, layer: &Arc<Layer>) -> Vec<String> {
     if layer.doctype == Doctype::Operator {
         return operator::load::load(round, layer)
             .value
@@ -218,12 +218,13 @@ pub fn named_by_manifest(round: &Round<'_>, layer: &Arc<Layer>) -> Vec<String> {
             .collect();
     }
     let metadata = layer.root.key("metadata").map(|node| node.to_json());
-    let (members, all) = of_metadata(metadata.as_ref().and_then(Json::as_object).unwrap_or(&Map::new()));
+    let (members, all) =
+        executors_in_metadata(metadata.as_ref().and_then(Json::as_object).unwrap_or(&Map::new()));
     members.into_values().chain(all).collect()
 }
 
 /// The runtime of the operator that executes the assembly.
-fn runtime(round: &Round<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
+fn operator_runtime(round: &Round<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
     let reference = Reference::read(resolved.refs.get("executor")?)?;
     let node = resolved.chain.merged.key("executor")?;
     let spot = reference.spot(resolved.chain.layer_of(node).spot.scope()).ok()?;
@@ -236,21 +237,21 @@ fn runtime(round: &Round<'_>, root: &Path, resolved: &Resolved) -> Option<(Strin
 }
 
 /// Executors, each built once.
-struct Executors<'a> {
+struct ExecutorCache<'a> {
     registry: Registry,
     configuration: &'a Configuration,
     /// The model that a person names for all.
     model: Option<&'a str>,
-    built: BTreeMap<(String, Option<PathBuf>), Chosen>,
+    built: BTreeMap<(String, Option<PathBuf>), SelectedExecutor>,
 }
 
-impl Executors<'_> {
-    fn get(&mut self, named: Option<Named>) -> Result<Chosen, Stop> {
-        let Some(Named { name, place, file }) = named else {
+impl ExecutorCache<'_> {
+    fn get(&mut self, named: Option<ExecutorChoice>) -> Result<SelectedExecutor, ServiceError> {
+        let Some(ExecutorChoice { name, place, file }) = named else {
             let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);
             return executor::with_model(self.model, fallback);
         };
-        let by = file.as_deref().map_or(By::Person, By::File);
+        let by = file.as_deref().map_or(SelectedBy::Person, SelectedBy::File);
         let key = (name.clone(), file.clone());
         if let Some(chosen) = self.built.get(&key) {
             return Ok(chosen.clone());

@@ -10,11 +10,11 @@ use quorate_protocol::assembly::{Request, Setup, addressed, unclassed};
 use quorate_protocol::{Command, Event, Json, Protocol as _, Stamped};
 use serde_json::json;
 
-use super::Called;
-use super::sitting::Sitting;
+use super::ConveneInput;
+use super::sitting::RunSpec;
 use crate::service::environment::Environment;
 use crate::service::overlays;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 use crate::service::workspace::Workspace;
 
 /// Who would be asked what.
@@ -35,9 +35,9 @@ pub struct Plan {
     /// Who is asked at once.
     pub first: Vec<Question>,
     /// Who is asked later, and when.
-    pub later: Vec<Later>,
+    pub later: Vec<DeferredQuestion>,
     /// Who is never asked in this run, and why.
-    pub never: Vec<Later>,
+    pub never: Vec<DeferredQuestion>,
     /// The rules, in order: id and kind.
     pub rules: Vec<(String, String)>,
     /// What no outcome may contain.
@@ -61,7 +61,7 @@ pub struct Question {
 
 /// Somebody who is asked later, or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Later {
+pub struct DeferredQuestion {
     /// Who.
     pub member: String,
     /// The executor's name.
@@ -74,24 +74,24 @@ pub struct Later {
 ///
 /// # Errors
 /// When the ledger that is there cannot be read.
-pub async fn of(
+pub async fn build(
     environment: &Environment,
     workspace: &Workspace,
-    called: &Called,
-    sitting: &Sitting,
-) -> Result<Plan, Stop> {
+    called: &ConveneInput,
+    sitting: &RunSpec,
+) -> Result<Plan, ServiceError> {
     let now_ms = environment.clock.now_ms();
     let overlays = match workspace.ledger.may_be_there() {
         true => {
             let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
-            let standing = overlays::standing(&store, &sitting.setup.assembly).await?;
+            let standing = overlays::load(&store, &sitting.setup.assembly).await?;
             store.close().await;
-            overlays::texts(&standing, &sitting.setup, now_ms)
+            overlays::active_texts(&standing, &sitting.setup, now_ms)
         }
         false => Vec::new(),
     };
     let mut protocol = sitting.protocol()?;
-    let (input, _) = sitting.input(called).await;
+    let (input, _) = sitting.redacted_input(called).await;
     let event = Event::Opened { run: "r".into(), inputs: vec![input], priors: Vec::new(), overlays };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let mut first = Vec::new();
@@ -114,13 +114,13 @@ pub async fn of(
             prompt,
         });
     }
-    let (later, never) = others(sitting, &first);
+    let (later, never) = deferred(sitting, &first);
     Ok(Plan {
         assembly: sitting.setup.assembly.to_string(),
-        title: called.view.resolved.title.clone(),
+        title: called.resolution.resolved.title.clone(),
         mode: sitting.setup.mode,
         request: sitting.setup.request.clone(),
-        subject: called.subject.shown.clone(),
+        subject: called.subject.display_name.clone(),
         notes: notes(&sitting.setup),
         first,
         later,
@@ -137,11 +137,11 @@ fn notes(setup: &Setup) -> Vec<String> {
 }
 
 /// Who is not asked at once: later, or never.
-fn others(sitting: &Sitting, first: &[Question]) -> (Vec<Later>, Vec<Later>) {
+fn deferred(sitting: &RunSpec, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
     for (member, seated) in sitting.setup.members.iter().zip(&sitting.members) {
         let asked = first.iter().any(|one| *one.member == *member.id);
-        let said = |when: String| Later {
+        let said = |when: String| DeferredQuestion {
             member: member.id.to_string(),
             executor: seated.executor.name.to_string(),
             when,
@@ -184,7 +184,7 @@ impl Plan {
                 "timeout_ms": u64::try_from(one.timeout_ms).unwrap_or(u64::MAX), "prompt": one.prompt.as_deref(),
             })
         };
-        let later = |one: &Later| json!({"member": one.member, "executor": one.executor, "when": one.when});
+        let later = |one: &DeferredQuestion| json!({"member": one.member, "executor": one.executor, "when": one.when});
         let rule = |(id, kind): &(String, String)| json!({"id": id, "kind": kind});
         json!({
             "assembly": self.assembly,

@@ -18,11 +18,11 @@ const SEVERITIES: [u8; 4] = [9, 2, 5, 0];
 /// # Errors
 /// What does not come to an end, in a sentence.
 pub fn rehearse(resolved: &Resolved) -> Result<(), String> {
-    requests(resolved).into_iter().try_for_each(|request| one(resolved, request))
+    possible_requests(resolved).into_iter().try_for_each(|request| rehearse_request(resolved, request))
 }
 
 /// Everything that an assembly can be asked for: each phase, each class of proposals.
-fn requests(resolved: &Resolved) -> Vec<Request> {
+fn possible_requests(resolved: &Resolved) -> Vec<Request> {
     let setup = Setup::of(resolved, Request::Hierarchy, Around::default());
     match resolved.mode {
         Mode::Advisory => {
@@ -53,7 +53,7 @@ fn requests(resolved: &Resolved) -> Vec<Request> {
     }
 }
 
-fn one(resolved: &Resolved, request: Request) -> Result<(), String> {
+fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String> {
     let part = Part::new(subject(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
     let setup = Setup::of(resolved, request, Around::default());
     let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;

@@ -18,16 +18,17 @@ use serde_json::{Map, json};
 
 pub use objection::Objection;
 pub use parts::{
-    Consulted, Contribution, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation, Vote,
+    Consultation, Contribution, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation,
+    Vote,
 };
 
 use super::sitting;
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::ledger::gc;
 use crate::service::overlays;
 use crate::service::replay;
 use crate::service::report::strings;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// The version of the JSON that a convening is printed as.
 pub const SCHEMA: &str = "quorate.convene/v1";
@@ -88,7 +89,7 @@ pub struct Report {
     /// Everybody in the roster, with everything they were asked, in the order that the manifest shows them in.
     pub members: Vec<Member>,
     /// The rules as declared, in order.
-    pub declared: Vec<assembly::Rule>,
+    pub declared_rules: Vec<assembly::Rule>,
     /// The rules that were applied, in order.
     pub rules: Vec<Rule>,
     /// What was refused, in order.
@@ -97,7 +98,7 @@ pub struct Report {
     pub kept: bool,
     /// What a command about this run needs besides its id, in the directory where it was asked for: ` --ledger FILE`, or
     /// nothing.
-    pub at: String,
+    pub ledger_flag: String,
     /// The executors' names.
     pub executor: String,
     /// Whether a model was asked.
@@ -116,24 +117,24 @@ pub struct Report {
 ///
 /// # Errors
 /// When the texts that it follows from are not kept any more, or another version of the mode wrote it.
-pub async fn of(desk: &Desk, history: &History) -> Result<Report, Stop> {
-    let setup = overlays::setup(history).ok_or_else(|| replay::unknown(history))?;
+pub async fn load(desk: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
+    let setup = overlays::setup(history).ok_or_else(|| replay::unknown_version(history))?;
     // Where only the hash of an outcome is kept, it follows again from what was answered.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
     let artifact = match kept {
         true => None,
         false => {
             let mut protocol = sitting::protocol(&setup)?;
-            derive(history, desk.inputs(history).await?, &mut protocol);
+            derive(history, desk.load_inputs(history).await?, &mut protocol);
             protocol.artifact().and_then(Json::as_object).cloned()
         }
     };
     let mut report = Report::read(history, &setup, artifact);
-    report.at = desk.ledger_flag();
+    report.ledger_flag = desk.ledger_flag();
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
     if open && history.erased.records == 0 {
-        let command = format!("quorate resume {}{}", report.run, report.at);
-        report.notes.push(match gc::keeps_no_answers(history) && report.verdict.is_some() {
+        let command = format!("quorate resume {}{}", report.run, report.ledger_flag);
+        report.notes.push(match gc::drops_answers_at_end(history) && report.verdict.is_some() {
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
             }
@@ -149,7 +150,7 @@ pub async fn of(desk: &Desk, history: &History) -> Result<Report, Stop> {
 }
 
 /// A7: members in the order of the manifest's `display.defaultGrouping`, of equals in roster order.
-fn grouped(history: &History, mut members: Vec<Member>) -> Vec<Member> {
+fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
     let grouping = history.opened.get("grouping").cloned().and_then(|word| serde_json::from_value(word).ok());
     match grouping {
         Some(Grouping::Phase) => members.sort_by(|a, b| a.phase.cmp(&b.phase)),
@@ -201,12 +202,12 @@ impl Report {
             synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
             rollup: outcome.get("rollup").and_then(Rollup::read),
             nodes: listed("nodes").iter().filter_map(Node::read).collect(),
-            members: grouped(history, Member::all(&setup.members, history)),
-            declared: setup.rules.clone(),
+            members: group_members(history, Member::all(&setup.members, history)),
+            declared_rules: setup.rules.clone(),
             rules: listed("rules").iter().filter_map(Rule::read).collect(),
             violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),
             kept: setup.overlays.enabled,
-            at: String::new(),
+            ledger_flag: String::new(),
             executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
             model_asked: executors.iter().any(asks),
             calls: history.calls,
@@ -228,7 +229,7 @@ impl Report {
             notes
                 .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
         }
-        notes.extend(assembly::unclassed(&self.request, &self.declared));
+        notes.extend(assembly::unclassed(&self.request, &self.declared_rules));
         if self.partial() {
             notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
@@ -240,7 +241,7 @@ impl Report {
     }
 
     /// The exit code: of a vote 0 pass, 1 fail; 0 done elsewhere; 2 refused, 3 incomplete (INTERFACES).
-    pub fn exit(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         match self.verdict.as_deref() {
             Some("pass" | "done") => 0,
             Some("fail") => 1,
@@ -269,7 +270,7 @@ impl Report {
             "model_asked": self.model_asked,
             "spent": spent,
             "notes": self.all_notes(),
-            "exit": self.exit(),
+            "exit": self.exit_code(),
         });
         let mut put = |key: &str, value: Option<Json>| {
             if let Some(value) = value {

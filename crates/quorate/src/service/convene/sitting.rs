@@ -20,9 +20,9 @@ use quorate_protocol::modes::assembly::{Assembly, version};
 use quorate_protocol::{Json, Name, Part};
 use serde_json::{Map, json};
 
-use super::members::{self, Seated};
-use super::{Called, Options, due};
-use crate::service::desk::Desk;
+use super::members::{self, PreparedMember};
+use super::{ConveneInput, Options, due};
+use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::host::Host;
@@ -31,16 +31,16 @@ use crate::service::producer::Producer;
 use crate::service::redaction::Redaction;
 use crate::service::resolve;
 use crate::service::signer::Signer;
-use crate::service::stop::Stop;
-use crate::service::trust::Admitted;
+use crate::service::stop::ServiceError;
+use crate::service::trust::Permit;
 use crate::service::workspace::Workspace;
 
 /// An assembly that can be convened.
-pub struct Sitting {
+pub struct RunSpec {
     /// What the protocol is set up with.
     pub setup: Setup,
     /// Who sits in it, in roster order.
-    pub members: Vec<Seated>,
+    pub members: Vec<PreparedMember>,
     /// What must not be recorded.
     pub redaction: Redaction,
     /// How many secrets were in the setup.
@@ -49,13 +49,13 @@ pub struct Sitting {
     pub report: Report,
     manifest: Json,
     caps: Caps,
-    hosted: Hosted,
+    extensions: Hosted,
     executor: Option<String>,
     model: Option<String>,
     producer: Option<Producer>,
 }
 
-impl Sitting {
+impl RunSpec {
     /// Puts it together.
     ///
     /// # Errors
@@ -63,34 +63,43 @@ impl Sitting {
     pub fn new(
         environment: &Environment,
         workspace: &Workspace,
-        called: &Called,
+        called: &ConveneInput,
         options: &Options,
         host: &Host,
-    ) -> Result<Sitting, Stop> {
+    ) -> Result<RunSpec, ServiceError> {
         let configuration = &workspace.host;
         let around = Around { embeds: host.embeds(), early_decision: configuration.early_decision };
         let redaction = workspace.redaction.clone();
         let mut report = Report::new();
-        let (setup, in_setup) =
-            clean_setup(&Setup::of(&called.view.resolved, called.request.clone(), around), &redaction)?;
+        let (setup, in_setup) = redact_setup(
+            &Setup::of(&called.resolution.resolved, called.request.clone(), around),
+            &redaction,
+        )?;
         if let Some(producer) = &options.producer {
-            let leaf = called.view.resolved.chain.leaf().spot.scope().clone();
-            producer.check(environment, &called.view.root, &[leaf, Scope::Workspace])?;
+            let leaf = called.resolution.resolved.chain.leaf().spot.scope().clone();
+            producer.check(environment, &called.resolution.root, &[leaf, Scope::Workspace])?;
         }
         let members = members::seat(environment, workspace, called, options, host, &mut report)?;
         redaction.check_ids(members.iter().map(|member| &*member.id))?;
-        Ok(Sitting {
+        Ok(RunSpec {
             setup,
             in_setup,
             members,
             report,
             redaction,
-            manifest: called.view.resolved.chain.layers.iter().map(|layer| json!(&*layer.text)).collect(),
+            manifest: called
+                .resolution
+                .resolved
+                .chain
+                .layers
+                .iter()
+                .map(|layer| json!(&*layer.text))
+                .collect(),
             caps: Caps {
                 calls: options.max_calls.or(configuration.budget.calls),
                 wall: configuration.budget.wall,
             },
-            hosted: host.hosted(),
+            extensions: host.extensions(),
             executor: options.executor.clone(),
             model: options.model.clone(),
             producer: options.producer.clone(),
@@ -101,13 +110,13 @@ impl Sitting {
     ///
     /// # Errors
     /// When a locked trait cannot be matched.
-    pub fn protocol(&self) -> Result<Assembly, Stop> {
+    pub fn protocol(&self) -> Result<Assembly, ServiceError> {
         protocol(&self.setup)
     }
 
     /// The fingerprint on a subject.
     pub fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
-        let of = |value: fn(&Seated) -> Json| {
+        let of = |value: fn(&PreparedMember) -> Json| {
             self.members.iter().map(|one| json!([&*one.id, value(one)])).collect::<Vec<Json>>()
         };
         Fingerprint::of_assembly(AssemblyParts {
@@ -125,10 +134,10 @@ impl Sitting {
     ///
     /// # Errors
     /// When a file that says who answers is not trusted, or a program that is to answer is not there.
-    pub fn admit(&self, environment: &Environment) -> Result<Admitted, Stop> {
+    pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
         let needs = self.members.iter().flat_map(|one| one.executor.needs()).collect();
         let admitted = environment.trust.admit(environment, needs)?;
-        self.members.iter().try_for_each(|one| one.executor.installed())?;
+        self.members.iter().try_for_each(|one| one.executor.ensure_installed())?;
         Ok(admitted)
     }
 
@@ -136,15 +145,15 @@ impl Sitting {
     ///
     /// # Errors
     /// As [`Sitting::protocol`].
-    pub fn convening(
+    pub fn run_config(
         &self,
-        desk: &Desk,
+        desk: &LedgerSession,
         run: Name,
         seed: [u8; 32],
-        admitted: Admitted,
+        admitted: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<Convening, Stop> {
-        let seat = |one: &Seated| (one.id.clone(), one.seat(admitted));
+    ) -> Result<Convening, ServiceError> {
+        let seat = |one: &PreparedMember| (one.id.clone(), one.member_config(admitted));
         let seats: BTreeMap<Name, _> = self.members.iter().map(seat).collect();
         Ok(Convening {
             run,
@@ -153,7 +162,7 @@ impl Sitting {
             seats,
             caps: self.caps,
             redactor: self.redaction.redactor.clone(),
-            hosted: self.hosted.clone(),
+            hosted: self.extensions.clone(),
             ledger: desk.store.clone(),
             clock: desk.environment.clock.clone(),
             observer,
@@ -164,76 +173,76 @@ impl Sitting {
     ///
     /// # Errors
     /// When the ledger fails. What was recorded stays, and the run can be resumed.
-    pub async fn hold(
+    pub async fn run(
         &self,
-        desk: &Desk,
-        called: &Called,
+        desk: &LedgerSession,
+        called: &ConveneInput,
         observer: Arc<dyn Observer>,
-    ) -> Result<Name, Stop> {
+    ) -> Result<Name, ServiceError> {
         let admitted = self.admit(&desk.environment)?;
-        let signer = Signer::of_assembly(desk.keys(), &called.view.resolved).await?;
+        let signer = Signer::of_assembly(desk.keys(), &called.resolution.resolved).await?;
         let run = entropy::run_id();
-        let _held = desk.hold(&run).await?;
+        let _held = desk.acquire_run(&run).await?;
         let seed = entropy::bytes();
         desk.absorb(self.report.clone());
         for (sources, composed) in self.members.iter().filter_map(|one| one.composed.as_deref()) {
-            sources.note(&desk.store, composed, desk.environment.clock.now_ms()).await?;
+            sources.record(&desk.store, composed, desk.environment.clock.now_ms()).await?;
         }
-        let standing = overlays::standing(&desk.store, &self.setup.assembly).await?;
-        let overlays = overlays::texts(&standing, &self.setup, desk.environment.clock.now_ms());
+        let standing = overlays::load(&desk.store, &self.setup.assembly).await?;
+        let overlays = overlays::active_texts(&standing, &self.setup, desk.environment.clock.now_ms());
         let (overlays, in_overlays) = self.redaction.redactor.redact_json(Json::Array(overlays));
         let overlays = overlays.as_array().cloned().unwrap_or_default();
-        let (input, in_input) = self.input(called).await;
+        let (input, in_input) = self.redacted_input(called).await;
         let redactions = self.in_setup + in_overlays + in_input;
-        let mut data = self.opened(desk, called, &input, &overlays, &seed, redactions);
-        data.extend([signer.audit_of(&called.view.resolved)]);
-        desk.sign(&run, signer);
+        let mut data = self.run_opened(desk, called, &input, &overlays, &seed, redactions);
+        data.extend([signer.assembly_audit(&called.resolution.resolved)]);
+        desk.start_signing(&run, signer);
         let opening = Opening { data, inputs: vec![input], priors: Vec::new(), overlays };
-        self.convening(desk, run.clone(), seed, admitted, observer)?.open(opening).await?;
-        desk.conclude(&run).await?;
+        self.run_config(desk, run.clone(), seed, admitted, observer)?.open(opening).await?;
+        desk.finalize(&run).await?;
         Ok(run)
     }
 
     /// What the run is about, as it is recorded and shown to members.
-    pub async fn input(&self, called: &Called) -> (Part, usize) {
+    pub async fn redacted_input(&self, called: &ConveneInput) -> (Part, usize) {
         let subject_text = called.subject.text.clone();
         // What an escape in a line of JSON hides from a pattern is read by members.
-        let lines = called.subject.shown.to_ascii_lowercase().ends_with(".jsonl");
+        let lines = called.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
         let work = move |redactor: &Redactor| match lines {
             true => redactor.redact_lines(&subject_text),
             false => redactor.redact(&subject_text),
         };
         let (text, in_text) = self.redaction.redactor.apart(called.subject.text.len(), work).await;
-        let (shown, in_name) = self.redaction.redactor.redact(&called.subject.shown);
+        let (shown, in_name) = self.redaction.redactor.redact(&called.subject.display_name);
         (Part::new(subject(self.setup.mode), &*shown, text), in_text + in_name)
     }
 
     /// The body of `run.opened`.
-    fn opened(
+    fn run_opened(
         &self,
-        desk: &Desk,
-        called: &Called,
+        desk: &LedgerSession,
+        called: &ConveneInput,
         input: &Part,
         overlays: &[Json],
         seed: &[u8; 32],
         redactions: usize,
     ) -> Map<String, Json> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
-        let chain = &called.view.resolved.chain;
+        let chain = &called.resolution.resolved.chain;
         let files: Vec<String> = chain
             .layers
             .iter()
-            .map(|layer| resolve::path_of(&called.view.root, layer).to_string_lossy().into_owned())
+            .map(|layer| resolve::disk_path(&called.resolution.root, layer).to_string_lossy().into_owned())
             .collect();
-        let manifest = resolve::path_of(&called.view.root, chain.leaf());
+        let manifest = resolve::disk_path(&called.resolution.root, chain.leaf());
         let subject_path =
             path(called.subject.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);
-        self.redaction.clean_opened(object(json!({
+        self.redaction.redact_run_opened(object(json!({
             "protocol": version(self.setup.mode),
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,
-            "title": called.view.resolved.title,
-            "grouping": called.view.resolved.display.as_ref().and_then(|display| display.default_grouping),
+            "title": called.resolution.resolved.title,
+            "grouping": called.resolution.resolved.display.as_ref().and_then(|display| display.default_grouping),
             "fingerprint": self.fingerprint(&called.subject.sha256).json(),
             "seed": entropy::hex(seed),
             "subject": &*input.name,
@@ -244,7 +253,7 @@ impl Sitting {
                 "kind": input.kind.as_str(), "name": &*input.name,
                 "sha256": entropy::sha256_hex(input.text.as_bytes()),
             }],
-            "messages": due::messages(called),
+            "messages": due::message_count(called),
             "overlays": overlays,
             "redactions": redactions,
             "executors": self.executors(),
@@ -252,7 +261,7 @@ impl Sitting {
             "model": self.model,
             "max_calls": self.caps.calls,
             "manifest": manifest.to_string_lossy(),
-            "root": called.view.root.to_string_lossy(),
+            "root": called.resolution.root.to_string_lossy(),
             "config": path(desk.workspace.council_path.as_deref()),
             "host": path(desk.workspace.host_path.as_deref()),
             "files": files,
@@ -281,11 +290,14 @@ impl Sitting {
 ///
 /// # Errors
 /// When it makes no sense any more without them.
-fn clean_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), Stop> {
+fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), ServiceError> {
     let (clean, found) = redaction.redactor.redact_json(json!(setup));
     let unreadable = |error: serde_json::Error| {
         let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
-        Stop::configuration(codes::ASSEMBLY_WORKSPACE_INVALID, body.help("take it out of the manifest"))
+        ServiceError::configuration(
+            codes::ASSEMBLY_WORKSPACE_INVALID,
+            body.help("take it out of the manifest"),
+        )
     };
     Ok((serde_json::from_value(canonical::normal(clean)).map_err(unreadable)?, found))
 }
@@ -294,7 +306,7 @@ fn clean_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), S
 ///
 /// # Errors
 /// When a locked trait cannot be matched.
-pub fn protocol(setup: &Setup) -> Result<Assembly, Stop> {
+pub fn protocol(setup: &Setup) -> Result<Assembly, ServiceError> {
     Assembly::new(setup.clone())
-        .map_err(|error| Stop::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
+        .map_err(|error| ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
 }

@@ -9,24 +9,24 @@ use quorate_kernel::history::History;
 use quorate_ledger::store::address::Address;
 use quorate_protocol::Json;
 
-use super::Desk;
+use super::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::keys::Keys;
 use crate::service::witness::Witness;
-use crate::service::workspace::reach::is_below;
-use crate::service::workspace::{Workspace, shown};
+use crate::service::workspace::reach::is_inside;
+use crate::service::workspace::{Workspace, display_path};
 
 /// What is a workspace's own.
-pub struct Own {
+pub struct WorkspaceResources {
     pub(super) keys: Keys,
     ledger: Address,
     log: PathBuf,
     witness: Option<Witness>,
 }
 
-impl Own {
-    pub(super) fn of(environment: &Environment, workspace: &Workspace) -> Own {
-        Own {
+impl WorkspaceResources {
+    pub(super) fn of(environment: &Environment, workspace: &Workspace) -> WorkspaceResources {
+        WorkspaceResources {
             keys: Keys::of(environment, workspace),
             ledger: workspace.ledger.clone(),
             log: workspace.log.clone(),
@@ -35,7 +35,7 @@ impl Own {
     }
 
     /// A configuration that is used from here.
-    pub(super) fn with(&self, configuration: Workspace) -> Workspace {
+    pub(super) fn apply_to(&self, configuration: Workspace) -> Workspace {
         Workspace {
             ledger: self.ledger.clone(),
             log: self.log.clone(),
@@ -45,19 +45,19 @@ impl Own {
     }
 }
 
-impl Desk {
+impl LedgerSession {
     /// Where a run's lines are appended, and behind how many bytes they can stand: in the log that its record names where
     /// that is of this workspace, else in the workspace's own, which is said.
-    pub(super) fn log_of(&self, history: &History) -> (PathBuf, u64) {
+    pub(super) fn log_target(&self, history: &History) -> (PathBuf, u64) {
         let named = history.opened.get("log_path").and_then(Json::as_str).map(Path::new);
         match named {
-            Some(named) if self.has_log(named) => {
+            Some(named) if self.owns_log(named) => {
                 let bytes = history.opened.get("log_bytes").and_then(Json::as_u64);
-                let log = if self.is_own_log(named) { &self.workspace.log } else { named };
+                let log = if self.is_default_log(named) { &self.workspace.log } else { named };
                 return (log.to_owned(), bytes.unwrap_or(0));
             }
             Some(named) => {
-                let log = shown(&self.environment, &self.workspace.log);
+                let log = display_path(&self.environment, &self.workspace.log);
                 let body = Body::new(format!(
                     "the log of run {} is {}, which is not in this workspace: the line stands in {log}",
                     history.run,
@@ -76,17 +76,17 @@ impl Desk {
     pub(super) fn logged_elsewhere(&self, history: &History) -> Option<Json> {
         let named = history.opened.get("log_path").and_then(Json::as_str)?;
         let own = self.workspace.redaction.redactor.redact(&self.workspace.log.to_string_lossy()).0;
-        (!self.has_log(Path::new(named))).then_some(Json::String(own))
+        (!self.owns_log(Path::new(named))).then_some(Json::String(own))
     }
 
     /// Whether a log is this workspace's: its own, or another one below its root.
-    pub(super) fn has_log(&self, log: &Path) -> bool {
+    pub(super) fn owns_log(&self, log: &Path) -> bool {
         let is_log = || log.extension().is_some_and(|end| end == "jsonl");
-        self.is_own_log(log) || (is_log() && is_below(self.keys.root(), log))
+        self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log))
     }
 
     /// Whether a log, as a record names it, is the workspace's own. What is recorded was redacted.
-    fn is_own_log(&self, log: &Path) -> bool {
+    fn is_default_log(&self, log: &Path) -> bool {
         let own = &self.workspace.log;
         log == own
             || *log.to_string_lossy() == *self.workspace.redaction.redactor.redact(&own.to_string_lossy()).0

@@ -9,19 +9,19 @@ use quorate_manifest::assembly::audit::Signing;
 use quorate_protocol::Name;
 use serde_json::json;
 
-use super::Desk;
+use super::LedgerSession;
 use crate::service::keys::Keys;
-use crate::service::signer::{Signer, Whose};
-use crate::service::stop::Stop;
+use crate::service::signer::{KeySource, Signer};
+use crate::service::stop::ServiceError;
 
-impl Desk {
+impl LedgerSession {
     /// Where the keys are.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
     /// Has the records of a run signed from here on, if its signer has a key.
-    pub fn sign(&self, run: &Name, signer: Signer) {
+    pub fn start_signing(&self, run: &Name, signer: Signer) {
         signer.sign(&self.store, run);
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), signer);
     }
@@ -32,11 +32,17 @@ impl Desk {
     ///
     /// # Errors
     /// When the run is signed, and there is no key that may sign for it; and when the record cannot be appended.
-    pub async fn sign_again(&self, history: &mut History, whose: Whose) -> Result<bool, Stop> {
+    pub async fn resume_signing(
+        &self,
+        history: &mut History,
+        whose: KeySource,
+    ) -> Result<bool, ServiceError> {
         if self.signer(&history.run).is_some() {
             return Ok(true);
         }
-        let Some((signer, vouchers)) = Signer::again(self.keys(), &self.store, history, whose).await? else {
+        let Some((signer, vouchers)) =
+            Signer::for_existing_run(self.keys(), &self.store, history, whose).await?
+        else {
             return Ok(true);
         };
         signer.sign(&self.store, &history.run);
@@ -50,7 +56,7 @@ impl Desk {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.sign(&history.run, signer);
+        self.start_signing(&history.run, signer);
         Ok(true)
     }
 
@@ -59,15 +65,15 @@ impl Desk {
     ///
     /// # Errors
     /// When the stream is signed, and there is no key that may sign for it.
-    pub async fn sign_beside(&self, stream: &Name, run: Option<&Name>) -> Result<(), Stop> {
+    pub async fn sign_stream(&self, stream: &Name, run: Option<&Name>) -> Result<(), ServiceError> {
         if self.signer(stream).is_some() {
             return Ok(());
         }
         match run.and_then(|run| self.signer(run)) {
-            Some(signer) if signer.signing() == Signing::Required => self.sign(stream, signer),
+            Some(signer) if signer.signing() == Signing::Required => self.start_signing(stream, signer),
             _ if self.store.is_signed(stream).await? => {
                 let signer = Signer::new(self.keys(), Signing::Required, None).await?;
-                self.sign(stream, signer);
+                self.start_signing(stream, signer);
             }
             _ => {}
         }

@@ -11,14 +11,14 @@ use quorate_ledger::store::hold::Hold;
 use quorate_manifest::keyring::{self as edit, Stamp, stamp};
 use quorate_manifest::timestamp;
 
-use super::{Keys, Ring, Secret};
-use crate::service::desk::Desk;
+use super::{KeyringFile, Keys, SigningKey};
+use crate::service::desk::LedgerSession;
 use crate::service::disk;
 use crate::service::ledger::checkpoint;
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// What stands above the entries of a new keyring.
-const HEAD: &str = "\
+const KEYRING_HEADER: &str = "\
 # The public keys whose signatures count in this workspace. Commit this file: whoever can change it decides whom to believe.
 # Times are RFC 3339, or dates. `quorate keys` keeps what you write here; https://www.rfc-editor.org/rfc/rfc8032 says what a key is.
 ";
@@ -28,7 +28,7 @@ const LONG_AGO_MS: i64 = 0;
 
 /// A key that is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct KeyInfo {
     /// Its name.
     pub id: KeyId,
     /// Where its secret half comes from, for people.
@@ -39,11 +39,11 @@ pub struct Made {
 
 /// What `init` did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Initialised {
+pub struct InitResult {
     /// The key that signs the ledger's checkpoints.
-    pub ledger: Made,
+    pub ledger: KeyInfo,
     /// The key that signs records.
-    pub signing: Made,
+    pub signing: KeyInfo,
     /// The keyring.
     pub keyring: PathBuf,
     /// Whether the key that signs records was put into it just now.
@@ -55,46 +55,46 @@ pub struct Initialised {
 ///
 /// # Errors
 /// When a file cannot be read, used or written.
-pub async fn init(keys: &Keys) -> Result<Initialised, Stop> {
-    let ring = keys.ring()?;
+pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
+    let ring = keys.load_keyring()?;
     let directory = keys.directory();
-    let load = |purpose| directory.load(purpose).map_err(|error| keys.stop(&error));
+    let load = |purpose| directory.load(purpose).map_err(|error| keys.to_error(&error));
     let ledger_is_new = load(Purpose::Ledger)?.is_none();
-    let ledger = directory.load_or_create(Purpose::Ledger).map_err(|error| keys.stop(&error))?;
-    let (signing, from, signing_is_new) = match keys.secret().await? {
-        Secret::There(key, from) => (key.public(), from, false),
-        Secret::Missing(why) if keys.settings.signing.is_some() => {
+    let ledger = directory.load_or_create(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    let (signing, from, signing_is_new) = match keys.signing_key().await? {
+        SigningKey::Available(key, from) => (key.public(), from, false),
+        SigningKey::Missing(why) if keys.settings.signing.is_some() => {
             let body = Body::new(format!("`[keys] signing` says where the key comes from, and {why}"));
             let help =
                 "put a key there; or take `signing` out, and one is made below `keys/` beside the ledger";
-            return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
+            return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
         }
-        Secret::Missing(_) => {
-            let made = directory.load_or_create(Purpose::Signing).map_err(|error| keys.stop(&error))?;
-            (made.public(), keys.shown(&directory.file(Purpose::Signing)), true)
+        SigningKey::Missing(_) => {
+            let made = directory.load_or_create(Purpose::Signing).map_err(|error| keys.to_error(&error))?;
+            (made.public(), keys.display_path(&directory.file(Purpose::Signing)), true)
         }
     };
     let added = !ring.keys.iter().any(|key| *key.public == signing.to_string());
     if added {
         // A key that was there before may have signed already, and goes on counting for that.
         let from_ms = if signing_is_new { keys.now_ms() } else { LONG_AGO_MS };
-        write(keys, &with(keys, text(&ring), &signing, from_ms, None)?)?;
+        write(keys, &add_key(keys, keyring_text(&ring), &signing, from_ms, None)?)?;
     }
-    Ok(Initialised {
-        ledger: Made {
+    Ok(InitResult {
+        ledger: KeyInfo {
             id: ledger.public().id(),
-            from: keys.shown(&directory.file(Purpose::Ledger)),
+            from: keys.display_path(&directory.file(Purpose::Ledger)),
             new: ledger_is_new,
         },
-        signing: Made { id: signing.id(), from, new: signing_is_new },
-        keyring: keys.ring_path(),
+        signing: KeyInfo { id: signing.id(), from, new: signing_is_new },
+        keyring: keys.keyring_path(),
         added,
     })
 }
 
 /// A key that follows another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replaced {
+pub struct Rotation {
     /// What they are for.
     pub purpose: Purpose,
     /// The one that went; `None` where it was lost. What it signed still counts.
@@ -108,20 +108,24 @@ pub struct Replaced {
 ///
 /// # Errors
 /// When a file cannot be used or written, or the ledger does not answer.
-pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
-    if checkpoint::handed().is_some() {
+pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation, ServiceError> {
+    if checkpoint::key_from_environment().is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, where it cannot be replaced from here",
-            checkpoint::VARIABLE
+            checkpoint::LEDGER_KEY_VARIABLE
         ));
         let help = "unset it where the key's file lies, rotate there, and hand over the new key";
-        return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
+        return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     let directory = keys.directory();
-    let old = directory.load(Purpose::Ledger).map_err(|error| keys.stop(&error))?.map(Arc::new);
+    let old = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))?.map(Arc::new);
     let made = SecretKey::generate();
     let new = SecretKey::from_text(&made.to_text()).map_err(|error| {
-        Stop::new(Class::Bug, codes::KEY_UNUSABLE, Body::new(format!("a new key cannot be read: {error}")))
+        ServiceError::new(
+            ExitClass::Bug,
+            codes::KEY_UNUSABLE,
+            Body::new(format!("a new key cannot be read: {error}")),
+        )
     })?;
     // A key that signed nothing so far can vouch for nobody.
     let known = desk.store.checkpoint_keys().await?;
@@ -135,8 +139,8 @@ pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
         Some(_) => directory.rotate_to(Purpose::Ledger, new).map(|_| ()),
         None => directory.put(Purpose::Ledger, new).map(|_| ()),
     }
-    .map_err(|error| keys.stop(&error))?;
-    Ok(Replaced { purpose: Purpose::Ledger, old: voucher.map(|old| old.public().id()), new: id })
+    .map_err(|error| keys.to_error(&error))?;
+    Ok(Rotation { purpose: Purpose::Ledger, old: voucher.map(|old| old.public().id()), new: id })
 }
 
 /// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, the new one begins, and
@@ -145,44 +149,44 @@ pub async fn rotate_ledger(keys: &Keys, desk: &Desk) -> Result<Replaced, Stop> {
 /// # Errors
 /// When there is none, it comes from elsewhere than its own file, somebody is just signing with it, or a file cannot be
 /// used or written.
-pub async fn rotate_signing(keys: &Keys) -> Result<Replaced, Stop> {
+pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let directory = keys.directory();
-    let file = keys.shown(&directory.file(Purpose::Signing));
-    if let Secret::There(_, from) = keys.secret().await?
+    let file = keys.display_path(&directory.file(Purpose::Signing));
+    if let SigningKey::Available(_, from) = keys.signing_key().await?
         && from != file
     {
         let body =
             Body::new(format!("the key that signs comes from {from}, where it cannot be replaced from here"));
         let help = "put another key there, `quorate keys init` to have it in the keyring, `quorate keys vouch` it with the old one, and end that";
-        return Err(Stop::configuration(codes::KEY_UNUSABLE, body.help(help)));
+        return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
-    idle(keys)?;
-    let ring = keys.ring()?;
+    ensure_idle(keys)?;
+    let ring = keys.load_keyring()?;
     let old = directory
         .load(Purpose::Signing)
         .and_then(|key| key.ok_or_else(|| Error::Missing { path: directory.file(Purpose::Signing) }));
-    let old = old.map_err(|error| keys.stop(&error))?;
+    let old = old.map_err(|error| keys.to_error(&error))?;
     let new = SecretKey::generate();
     let (now_ms, new_public) = (keys.now_ms(), new.public());
     // What a key signs that may not sign counts for nothing.
-    let may = super::unusable(&super::judge(&ring.keys), old.public().id(), now_ms).is_none();
+    let may = super::unusable_reason(&super::to_keyring(&ring.keys), old.public().id(), now_ms).is_none();
     let voucher = may.then(|| Voucher::sign(&old, &new_public, now_ms));
-    let ended = |text: &str, old: &PublicKey| match listed(&ring, old) {
-        true => stamped(keys, text, old, Stamp::NotAfter, keys.now_ms()),
+    let ended = |text: &str, old: &PublicKey| match contains_key(&ring, old) {
+        true => set_timestamp(keys, text, old, Stamp::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
     };
     // Who is killed in between has the old key, which still signs, or the new one with the voucher for it.
-    ended(text(&ring), &old.public())?;
-    let grown = with(keys, text(&ring), &new_public, now_ms, voucher.as_ref())?;
+    ended(keyring_text(&ring), &old.public())?;
+    let grown = add_key(keys, keyring_text(&ring), &new_public, now_ms, voucher.as_ref())?;
     write(keys, &grown)?;
-    let rotated = directory.rotate_to(Purpose::Signing, new).map_err(|error| keys.stop(&error))?;
+    let rotated = directory.rotate_to(Purpose::Signing, new).map_err(|error| keys.to_error(&error))?;
     write(keys, &ended(&grown, &rotated.old)?)?;
-    Ok(Replaced { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new_public.id() })
+    Ok(Rotation { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new_public.id() })
 }
 
 /// A key that another one vouches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vouching {
+pub struct Vouch {
     /// The key that signs here.
     pub by: KeyId,
     /// The key of the keyring that it vouches for.
@@ -194,45 +198,46 @@ pub struct Vouching {
 ///
 /// # Errors
 /// When there is no key that may sign now, or no such other key, or the file cannot be used or written.
-pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouching, Stop> {
-    let ring = keys.ring()?;
+pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
+    let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
     let cannot = |why: &str| {
         let body = Body::new(format!("cannot vouch for {}: {why}", public.id()));
         let help = "take a key that may sign, for example with QUORATE_SIGNING_KEY; `quorate keys list` shows what is there";
-        Stop::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+        ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
     };
-    let by = match keys.secret().await? {
-        Secret::There(by, _) => by,
-        Secret::Missing(why) => return Err(cannot(&why)),
+    let by = match keys.signing_key().await? {
+        SigningKey::Available(by, _) => by,
+        SigningKey::Missing(why) => return Err(cannot(&why)),
     };
     let now_ms = keys.now_ms();
-    if let Some(why) = super::unusable(&super::judge(&ring.keys), by.public().id(), now_ms) {
+    if let Some(why) = super::unusable_reason(&super::to_keyring(&ring.keys), by.public().id(), now_ms) {
         return Err(cannot(&why));
     }
     if by.public() == public {
         return Err(cannot("it is the key that signs here itself"));
     }
     let voucher = Voucher::sign(&by, &public, now_ms).written();
-    let edited = edit::vouch(text(&ring), &public.to_string(), &voucher)
-        .ok_or_else(|| by_hand(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id())))?;
+    let edited = edit::vouch(keyring_text(&ring), &public.to_string(), &voucher).ok_or_else(|| {
+        manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
+    })?;
     write(keys, &edited)?;
-    Ok(Vouching { by: by.public().id(), key: public.id() })
+    Ok(Vouch { by: by.public().id(), key: public.id() })
 }
 
 /// Ends a key from a time on: nothing that it signs from then on counts.
 ///
 /// # Errors
 /// When it is not in the keyring, or the file cannot be used or written.
-pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, Stop> {
-    let (ring, public) = revocable(keys, id, at_ms)?;
-    write(keys, &stamped(keys, text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
+pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> {
+    let (ring, public) = find_revocable(keys, id, at_ms)?;
+    write(keys, &set_timestamp(keys, keyring_text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
     Ok(public.id())
 }
 
 /// The key of a name, where it is not revoked from an earlier time on.
-fn revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(Ring, PublicKey), Stop> {
-    let ring = keys.ring()?;
+fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), ServiceError> {
+    let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
     let listed = ring.keys.iter().find(|key| *key.public == public.to_string());
     if let Some(before_ms) = listed.and_then(|key| key.revoked_at_ms).filter(|before_ms| *before_ms < at_ms) {
@@ -242,7 +247,7 @@ fn revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(Ring, PublicKey), Sto
             timestamp::write(before_ms)
         ));
         let help = "what it signed in between would count again; who means that edits the keyring, where others see it";
-        return Err(Stop::configuration(codes::KEY_REVOKED, body.help(help)));
+        return Err(ServiceError::configuration(codes::KEY_REVOKED, body.help(help)));
     }
     Ok((ring, public))
 }
@@ -251,8 +256,8 @@ fn revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(Ring, PublicKey), Sto
 ///
 /// # Errors
 /// As [`revoke`].
-pub fn reaches_back(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Result<Report, Stop> {
-    let id = revocable(keys, id, at_ms)?.1.id();
+pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Result<Report, ServiceError> {
+    let id = find_revocable(keys, id, at_ms)?.1.id();
     let mut report = Report::new();
     if at_ms < now_ms {
         let body =
@@ -268,33 +273,36 @@ pub fn reaches_back(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Result<Re
 ///
 /// # Errors
 /// When there is none, or several.
-pub(super) fn find(keys: &Keys, ring: &Ring, id: &str) -> Result<PublicKey, Stop> {
-    let all = ring.keys.iter().filter_map(super::public);
+pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
+    let all = ring.keys.iter().filter_map(super::public_key);
     let found: Vec<PublicKey> = all.filter(|key| key.id().to_string().starts_with(id)).collect();
     match found.as_slice() {
         [one] => Ok(*one),
         [] => {
-            let body = Body::new(format!("the keyring {} has no key `{id}`", keys.shown(&keys.ring_path())));
-            Err(Stop::not_found(
+            let body = Body::new(format!(
+                "the keyring {} has no key `{id}`",
+                keys.display_path(&keys.keyring_path())
+            ));
+            Err(ServiceError::not_found(
                 codes::KEY_UNKNOWN,
                 body.help("`quorate keys list` shows those that there are"),
             ))
         }
         several => {
             let body = Body::new(format!("`{id}` begins the names of {} keys", several.len()));
-            Err(Stop::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
+            Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
         }
     }
 }
 
 /// Refuses while a run is being worked on: what it still signs would come after its key's end.
-fn idle(keys: &Keys) -> Result<(), Stop> {
+fn ensure_idle(keys: &Keys) -> Result<(), ServiceError> {
     let live = keys.ledger_dir.join("live");
     for found in disk::walk(&live).unwrap_or_default() {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
         if let Ok(None) = Hold::take(&keys.ledger_dir, name) {
             let body = Body::new(format!("{name} is being worked on, and may be signing with this key"));
-            return Err(Stop::configuration(
+            return Err(ServiceError::configuration(
                 codes::RUN_MOVED,
                 body.help("rotate when it has come to an end"),
             ));
@@ -303,51 +311,57 @@ fn idle(keys: &Keys) -> Result<(), Stop> {
     Ok(())
 }
 
-fn text(ring: &Ring) -> &str {
-    ring.text.as_deref().unwrap_or(HEAD)
+fn keyring_text(ring: &KeyringFile) -> &str {
+    ring.text.as_deref().unwrap_or(KEYRING_HEADER)
 }
 
-fn listed(ring: &Ring, key: &PublicKey) -> bool {
+fn contains_key(ring: &KeyringFile, key: &PublicKey) -> bool {
     ring.keys.iter().any(|one| *one.public == key.to_string())
 }
 
 /// The text with a key more, from now on.
-fn with(
+fn add_key(
     keys: &Keys,
     text: &str,
     key: &PublicKey,
     from_ms: i64,
     voucher: Option<&Voucher>,
-) -> Result<String, Stop> {
+) -> Result<String, ServiceError> {
     let from = timestamp::write(from_ms);
     let voucher = voucher.map(Voucher::written);
     edit::add(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
-        .ok_or_else(|| by_hand(keys, &format!("add `public = \"{key}\"`")))
+        .ok_or_else(|| manual_edit_error(keys, &format!("add `public = \"{key}\"`")))
 }
 
-fn stamped(keys: &Keys, text: &str, key: &PublicKey, what: Stamp, at_ms: i64) -> Result<String, Stop> {
+fn set_timestamp(
+    keys: &Keys,
+    text: &str,
+    key: &PublicKey,
+    what: Stamp,
+    at_ms: i64,
+) -> Result<String, ServiceError> {
     let at = timestamp::write(at_ms);
     let line = match what {
         Stamp::NotAfter => "not_after",
         Stamp::RevokedAt => "revoked_at",
     };
     stamp(text, &key.to_string(), what, &at)
-        .ok_or_else(|| by_hand(keys, &format!("write `{line} = \"{at}\"` beside {}", key.id())))
+        .ok_or_else(|| manual_edit_error(keys, &format!("write `{line} = \"{at}\"` beside {}", key.id())))
 }
 
-fn by_hand(keys: &Keys, what: &str) -> Stop {
+fn manual_edit_error(keys: &Keys, what: &str) -> ServiceError {
     let body = Body::new(format!(
         "{} is written in a way that is not changed from here: keys are `[[keys]]` tables with a line for each",
-        keys.shown(&keys.ring_path())
+        keys.display_path(&keys.keyring_path())
     ));
-    Stop::configuration(codes::KEYRING_INVALID, body.help(format!("write it so; or by hand: {what}")))
+    ServiceError::configuration(codes::KEYRING_INVALID, body.help(format!("write it so; or by hand: {what}")))
 }
 
-fn write(keys: &Keys, text: &str) -> Result<(), Stop> {
-    let path = keys.ring_path();
-    disk::put_below(&keys.root, &path, text.as_bytes()).map_err(|error| {
-        let body = Body::new(format!("cannot write {}: {error}", keys.shown(&path)));
-        Stop::configuration(
+fn write(keys: &Keys, text: &str) -> Result<(), ServiceError> {
+    let path = keys.keyring_path();
+    disk::write_below(&keys.root, &path, text.as_bytes()).map_err(|error| {
+        let body = Body::new(format!("cannot write {}: {error}", keys.display_path(&path)));
+        ServiceError::configuration(
             codes::KEYRING_INVALID,
             body.help("the key is there; run it again when the file can be written"),
         )

@@ -8,12 +8,12 @@ use quorate_ledger::signing::{KeyId, Keyring, PublicKey, Uncounted};
 use quorate_ledger::store::address::Address;
 use quorate_manifest::keyring::Key;
 
-use super::{Keys, Secret, change};
-use crate::service::stop::{Stop, chain};
+use super::{Keys, SigningKey, change};
+use crate::service::stop::{ServiceError, error_chain};
 
 /// A key as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct KeyEntry {
     /// Its public half.
     pub public: PublicKey,
     /// What its secret half is used for here, if it is here.
@@ -61,9 +61,9 @@ impl State {
 
 /// All keys, and why there is none that signs records, if there is none.
 #[derive(Debug, Clone)]
-pub struct All {
+pub struct KeyList {
     /// The ledger's, then the one that signs records, then the keyring's in the order of its file.
-    pub keys: Vec<Listed>,
+    pub keys: Vec<KeyEntry>,
     /// Why no key signs records.
     pub unsigned: Option<String>,
     /// What the user calls the keyring.
@@ -74,12 +74,12 @@ pub struct All {
 ///
 /// # Errors
 /// When a file cannot be read or used.
-pub async fn list(keys: &Keys) -> Result<All, Stop> {
+pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
     let directory = keys.directory();
-    let ring = keys.ring()?;
-    let judge = super::judge(&ring.keys);
+    let ring = keys.load_keyring()?;
+    let judge = super::to_keyring(&ring.keys);
     let mut all = Vec::new();
-    let ledger = |public, state, from| Listed {
+    let ledger = |public, state, from| KeyEntry {
         public,
         purpose: Some(Purpose::Ledger),
         state,
@@ -87,45 +87,45 @@ pub async fn list(keys: &Keys) -> Result<All, Stop> {
         from,
         entry: None,
     };
-    if let Some(key) = directory.load(Purpose::Ledger).map_err(|error| keys.stop(&error))? {
-        let from = keys.shown(&directory.file(Purpose::Ledger));
+    if let Some(key) = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))? {
+        let from = keys.display_path(&directory.file(Purpose::Ledger));
         all.push(ledger(key.public(), State::Usable, Some(from)));
     }
-    let retired = directory.retired(Purpose::Ledger).map_err(|error| keys.stop(&error))?;
+    let retired = directory.retired(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
     all.extend(retired.into_iter().map(|public| ledger(public, State::Retired, None)));
-    let (signing, mut unsigned) = match keys.secret().await? {
-        Secret::There(key, from) => (Some((key.public(), from)), None),
-        Secret::Missing(why) => (None, Some(why)),
+    let (signing, mut unsigned) = match keys.signing_key().await? {
+        SigningKey::Available(key, from) => (Some((key.public(), from)), None),
+        SigningKey::Missing(why) => (None, Some(why)),
     };
     if let Some((public, from)) = &signing {
         let entry = ring.keys.iter().find(|key| *key.public == public.to_string()).cloned();
-        all.push(Listed {
+        all.push(KeyEntry {
             public: *public,
             purpose: Some(Purpose::Signing),
-            state: state(&judge, public.id(), keys.now_ms()),
+            state: key_state(&judge, public.id(), keys.now_ms()),
             label: entry.as_ref().and_then(|key| key.label.clone()),
             from: Some(from.clone()),
             entry,
         });
-        unsigned = super::unusable(&judge, public.id(), keys.now_ms());
+        unsigned = super::unusable_reason(&judge, public.id(), keys.now_ms());
     }
     for key in &ring.keys {
-        let Some(public) = super::public(key) else { continue };
+        let Some(public) = super::public_key(key) else { continue };
         if signing.as_ref().is_none_or(|(signing, _)| *signing != public) {
-            all.push(Listed {
+            all.push(KeyEntry {
                 public,
                 purpose: None,
-                state: state(&judge, public.id(), keys.now_ms()),
+                state: key_state(&judge, public.id(), keys.now_ms()),
                 label: key.label.clone(),
                 from: None,
                 entry: Some(key.clone()),
             });
         }
     }
-    Ok(All { keys: all, unsigned, keyring: keys.shown(&keys.ring_path()) })
+    Ok(KeyList { keys: all, unsigned, keyring: keys.display_path(&keys.keyring_path()) })
 }
 
-fn state(ring: &Keyring, id: KeyId, at_ms: i64) -> State {
+fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> State {
     match ring.may_sign(id, at_ms) {
         Ok(_) => State::Usable,
         Err(Uncounted::Early { .. }) => State::NotYet,
@@ -137,30 +137,30 @@ fn state(ring: &Keyring, id: KeyId, at_ms: i64) -> State {
 
 /// Which key is to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum KeySelector {
     /// The one that signs the ledger's checkpoints.
     Ledger,
     /// The one that signs records.
     Signing,
     /// One of the keyring, by its name or the beginning of it.
-    Named(String),
+    Prefix(String),
 }
 
 /// The public half of a key.
 ///
 /// # Errors
 /// When there is no such key, or a file cannot be read or used.
-pub async fn export(keys: &Keys, which: &Which) -> Result<PublicKey, Stop> {
+pub async fn export(keys: &Keys, which: &KeySelector) -> Result<PublicKey, ServiceError> {
     match which {
-        Which::Ledger => ledger(keys),
-        Which::Signing => match keys.secret().await? {
-            Secret::There(key, _) => Ok(key.public()),
-            Secret::Missing(why) => {
+        KeySelector::Ledger => ledger_key(keys),
+        KeySelector::Signing => match keys.signing_key().await? {
+            SigningKey::Available(key, _) => Ok(key.public()),
+            SigningKey::Missing(why) => {
                 let body = Body::new(format!("there is no key that signs records: {why}"));
-                Err(Stop::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one")))
+                Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one")))
             }
         },
-        Which::Named(id) => change::find(keys, &keys.ring()?, id),
+        KeySelector::Prefix(id) => change::find(keys, &keys.load_keyring()?, id),
     }
 }
 
@@ -168,11 +168,11 @@ pub async fn export(keys: &Keys, which: &Which) -> Result<PublicKey, Stop> {
 ///
 /// # Errors
 /// When there is no such key, no checkpoint yet, or the ledger does not answer.
-pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, Stop> {
-    let public = ledger(keys)?;
+pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, ServiceError> {
+    let public = ledger_key(keys)?;
     let unsealed = || {
         let body = Body::new("the ledger has no checkpoint yet, and its first one gives it the name");
-        Stop::not_found(codes::KEY_UNKNOWN, body.help("`quorate ledger checkpoint` makes one"))
+        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate ledger checkpoint` makes one"))
     };
     if !address.may_be_there() {
         return Err(unsealed());
@@ -183,14 +183,14 @@ pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, Stop>
     let sealed = sealed?.ok_or_else(unsealed)?;
     match Verifier::new(&sealed.origin, public) {
         Ok(verifier) => Ok(verifier.to_string()),
-        Err(error) => Err(Stop::configuration(codes::LEDGER_CORRUPT, Body::new(chain(&error)))),
+        Err(error) => Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))),
     }
 }
 
-fn ledger(keys: &Keys) -> Result<PublicKey, Stop> {
-    let key = keys.directory().load(Purpose::Ledger).map_err(|error| keys.stop(&error))?;
+fn ledger_key(keys: &Keys) -> Result<PublicKey, ServiceError> {
+    let key = keys.directory().load(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
     key.map(|key| key.public()).ok_or_else(|| {
         let body = Body::new("the ledger has no key");
-        Stop::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one"))
+        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one"))
     })
 }

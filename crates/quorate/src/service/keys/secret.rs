@@ -11,79 +11,79 @@ use quorate_ledger::signing::SecretKey;
 use quorate_manifest::host::KeySource;
 use zeroize::Zeroizing;
 
-use super::{Keys, Secret};
+use super::{Keys, SigningKey};
 use crate::service::environment;
-use crate::service::stop::Stop;
-use crate::service::trust::Need;
+use crate::service::stop::ServiceError;
+use crate::service::trust::TrustRequest;
 use crate::service::workspace::{absolute, reach};
 
 /// The variable that comes before everything else.
 const VARIABLE: &str = "QUORATE_SIGNING_KEY";
 /// How long a command may take that prints the key: somebody may have to type something.
-const COMMAND: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) async fn find(all: &Keys) -> Result<Secret, Stop> {
+pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
     if let Some(text) = variable(VARIABLE) {
-        return read(&text, format!("the variable {VARIABLE}"));
+        return from_text(&text, format!("the variable {VARIABLE}"));
     }
     match all.settings.signing.as_ref().map(|(source, _)| source) {
         Some(KeySource::Env(name)) => match variable(name) {
-            Some(text) => read(&text, format!("the variable {name}")),
-            None => Ok(Secret::Missing(format!("the variable {name} is not set"))),
+            Some(text) => from_text(&text, format!("the variable {name}")),
+            None => Ok(SigningKey::Missing(format!("the variable {name} is not set"))),
         },
         Some(KeySource::File(path)) => {
             let path = absolute(&all.root, path.as_ref());
-            match elsewhere(all, &path)? {
+            match refuse_outside(all, &path)? {
                 Some(missing) => Ok(missing),
-                None => of_file(all, &path, keys::read(&path)),
+                None => from_file(all, &path, keys::read(&path)),
             }
         }
         Some(KeySource::Command(command)) => {
-            let need = Need { file: all.configuration(), acts: vec![process::act(command, &all.root)] };
+            let need = TrustRequest { file: all.config_path(), acts: vec![process::act(command, &all.root)] };
             let from = format!("the command `{}`", command.first().map_or("", String::as_str));
             if let Some(why) = untrusted(all, need)? {
-                return Ok(Secret::Missing(format!("{from} was not run, since {why}")));
+                return Ok(SigningKey::Missing(format!("{from} was not run, since {why}")));
             }
-            match process::ask(command, &all.root, String::new(), COMMAND).await {
-                Ok(text) => read(&Zeroizing::new(text), from),
+            match process::ask(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
+                Ok(text) => from_text(&Zeroizing::new(text), from),
                 // What it says may be the key.
-                Err(_) => Ok(Secret::Missing(format!("{from} did not succeed; try it by hand"))),
+                Err(_) => Ok(SigningKey::Missing(format!("{from} did not succeed; try it by hand"))),
             }
         }
         None => {
             let directory = all.directory();
-            of_file(all, &directory.file(Purpose::Signing), directory.load(Purpose::Signing))
+            from_file(all, &directory.file(Purpose::Signing), directory.load(Purpose::Signing))
         }
     }
 }
 
 /// Why something is not done that is not trusted. Listing keys, and signing where it is optional, go on without it.
-fn untrusted(all: &Keys, need: Need) -> Result<Option<String>, Stop> {
+fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
     match all.environment.trust.admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
         Err(stop) => match stop.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
-            true => Ok(Some(stop.first())),
+            true => Ok(Some(stop.first_message())),
             false => Err(stop),
         },
     }
 }
 
 /// Why a key is not used that lies outside of the workspace: another key of the same person's, which only they may have used.
-fn elsewhere(all: &Keys, path: &std::path::Path) -> Result<Option<Secret>, Stop> {
+fn refuse_outside(all: &Keys, path: &std::path::Path) -> Result<Option<SigningKey>, ServiceError> {
     let Some(act) = reach::of_key(&all.root, path) else { return Ok(None) };
-    let why = untrusted(all, Need { file: all.configuration(), acts: vec![act] })?;
-    Ok(why.map(|why| Secret::Missing(format!("{} was not read, since {why}", all.shown(path)))))
+    let why = untrusted(all, TrustRequest { file: all.config_path(), acts: vec![act] })?;
+    Ok(why.map(|why| SigningKey::Missing(format!("{} was not read, since {why}", all.display_path(path)))))
 }
 
-fn of_file(
+fn from_file(
     all: &Keys,
     path: &std::path::Path,
     read: Result<Option<SecretKey>, keys::Error>,
-) -> Result<Secret, Stop> {
-    let shown = all.shown(path);
-    Ok(match read.map_err(|error| all.stop(&error))? {
-        Some(key) => Secret::There(Arc::new(key), shown),
-        None => Secret::Missing(format!("{shown} is not there")),
+) -> Result<SigningKey, ServiceError> {
+    let shown = all.display_path(path);
+    Ok(match read.map_err(|error| all.to_error(&error))? {
+        Some(key) => SigningKey::Available(Arc::new(key), shown),
+        None => SigningKey::Missing(format!("{shown} is not there")),
     })
 }
 
@@ -91,12 +91,12 @@ fn variable(name: &str) -> Option<Zeroizing<String>> {
     environment::variable(name).filter(|text| !text.is_empty()).map(Zeroizing::new)
 }
 
-fn read(text: &str, from: String) -> Result<Secret, Stop> {
+fn from_text(text: &str, from: String) -> Result<SigningKey, ServiceError> {
     match SecretKey::from_text(text) {
-        Ok(key) => Ok(Secret::There(Arc::new(key), from)),
+        Ok(key) => Ok(SigningKey::Available(Arc::new(key), from)),
         Err(error) => {
             let body = Body::new(format!("{from} gives no secret key: {error}"));
-            Err(Stop::configuration(
+            Err(ServiceError::configuration(
                 codes::KEY_UNUSABLE,
                 body.help("it is one line, as a key's file below `keys/` has it"),
             ))

@@ -11,12 +11,12 @@ use super::check_proof::Request;
 use super::trust;
 use crate::service::disk;
 use crate::service::environment::Environment;
-use crate::service::stop::{Class, Stop, chain};
+use crate::service::stop::{ExitClass, ServiceError, error_chain};
 use crate::service::workspace::absolute;
 
 /// An export that holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct ExportCheck {
     /// Its first line.
     pub header: Header,
     /// How many lines of each kind it has.
@@ -29,9 +29,9 @@ pub struct Checked {
 ///
 /// # Errors
 /// When it is no export, or does not hold.
-pub fn check(environment: &Environment, request: &Request) -> Result<Checked, Stop> {
-    let trusted = trust::trusted(environment, &request.keys)?;
-    let signers = trust::signers(environment, &request.signers)?;
+pub fn check(environment: &Environment, request: &Request) -> Result<ExportCheck, ServiceError> {
+    let trusted = trust::ledger_keys(environment, &request.keys)?;
+    let signers = trust::signer_keys(environment, &request.signers)?;
     let input: Box<dyn BufRead> = match request.file.as_str() {
         "-" => Box::new(BufReader::new(std::io::stdin())),
         file => {
@@ -41,21 +41,21 @@ pub fn check(environment: &Environment, request: &Request) -> Result<Checked, St
     };
     let refused = |flaw: Flaw| match flaw {
         Flaw::Read(error) => unreadable(request, &error),
-        Flaw::Unreadable(_) => no_export(request, &flaw.to_string()),
+        Flaw::Unreadable(_) => invalid_export(request, &flaw.to_string()),
         Flaw::Broken { .. } => {
             let body = Body::new(format!("{} does not hold: {flaw}", request.file));
             let help = "have it exported again; it has to stay as it is, byte for byte";
-            Stop::new(Class::Refused, codes::EXPORT_INVALID, body.help(help))
+            ServiceError::new(ExitClass::Refused, codes::EXPORT_INVALID, body.help(help))
         }
     };
     let mut reader = Reader::open(input, &signers).map_err(refused)?;
     while reader.entry().map_err(refused)?.is_some() {}
     let (header, counted) = (reader.header().clone(), reader.counted().clone());
-    Ok(Checked { vouched: reader.vouched(&trusted), header, counted })
+    Ok(ExportCheck { vouched: reader.vouched(&trusted), header, counted })
 }
 
 /// What is to be said of an export that holds against a key that nobody vouched for.
-pub fn unvouched(request: &Request, checked: &Checked) -> Stop {
+pub fn unvouched(request: &Request, checked: &ExportCheck) -> ServiceError {
     let why = match (checked.header.keys.as_slice(), request.keys.is_empty()) {
         ([], _) => "nobody signed its checkpoint, so that it proves nothing".to_owned(),
         (keys, true) => format!("it holds against {}, and nobody vouched for that key", keys.join(" and ")),
@@ -64,21 +64,28 @@ pub fn unvouched(request: &Request, checked: &Checked) -> Stop {
         }
     };
     let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
-    Stop::new(Class::Refused, codes::KEY_UNVOUCHED, Body::new(format!("{}: {why}", request.file)).help(help))
+    ServiceError::new(
+        ExitClass::Refused,
+        codes::KEY_UNVOUCHED,
+        Body::new(format!("{}: {why}", request.file)).help(help),
+    )
 }
 
-fn unreadable(request: &Request, error: &std::io::Error) -> Stop {
+fn unreadable(request: &Request, error: &std::io::Error) -> ServiceError {
     match error.kind() {
-        std::io::ErrorKind::NotFound => Stop::not_found(
+        std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::EXPORT_INVALID,
             Body::new(format!("{} is not there", request.file))
                 .help("`quorate ledger export --out FILE` writes an export"),
         ),
-        _ => no_export(request, &chain(error)),
+        _ => invalid_export(request, &error_chain(error)),
     }
 }
 
-fn no_export(request: &Request, why: &str) -> Stop {
+fn invalid_export(request: &Request, why: &str) -> ServiceError {
     let body = Body::new(format!("{} is no export that can be read: {why}", request.file));
-    Stop::configuration(codes::EXPORT_INVALID, body.help("`quorate ledger export --out FILE` writes one"))
+    ServiceError::configuration(
+        codes::EXPORT_INVALID,
+        body.help("`quorate ledger export --out FILE` writes one"),
+    )
 }

@@ -8,7 +8,7 @@ use quorate_ledger::prove::{self, Failed, Proven};
 use super::trust;
 use crate::service::disk;
 use crate::service::environment::Environment;
-use crate::service::stop::{Class, Stop, chain};
+use crate::service::stop::{ExitClass, ServiceError, error_chain};
 use crate::service::workspace::absolute;
 
 /// What is asked.
@@ -27,27 +27,27 @@ pub struct Request {
 ///
 /// # Errors
 /// When it is no proof, or does not hold.
-pub fn check(environment: &Environment, request: &Request) -> Result<Proven, Stop> {
-    let trusted = trust::trusted(environment, &request.keys)?;
-    let signers = trust::signers(environment, &request.signers)?;
+pub fn check(environment: &Environment, request: &Request) -> Result<Proven, ServiceError> {
+    let trusted = trust::ledger_keys(environment, &request.keys)?;
+    let signers = trust::signer_keys(environment, &request.signers)?;
     let limit = prove::MAX_BYTES as u64;
     let bytes = match request.file.as_str() {
         "-" => disk::read_stdin(limit),
         file => disk::read_up_to(&absolute(&environment.directory, Path::new(file)), limit),
     };
     let bytes = bytes.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Stop::not_found(
+        std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::PROOF_UNREADABLE,
             Body::new(format!("{} is not there", request.file))
                 .help("`quorate ledger prove RUN` writes a proof"),
         ),
-        _ => unreadable(request, &chain(&error)),
+        _ => unreadable(request, &error_chain(&error)),
     })?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(request, "it is not UTF-8"))?;
     prove::check(&text, &trusted, &signers).map_err(|failed| match failed {
         Failed::Unreadable(why) => unreadable(request, &why),
-        Failed::Broken { .. } => Stop::new(
-            Class::Refused,
+        Failed::Broken { .. } => ServiceError::new(
+            ExitClass::Refused,
             codes::PROOF_INVALID,
             Body::new(format!("{} proves nothing: {failed}", request.file))
                 .help("ask whoever gave it to you for another, and for the key over another way"),
@@ -56,7 +56,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<Proven, Sto
 }
 
 /// What is to be said of a proof that holds against a key that nobody vouched for.
-pub fn unvouched(request: &Request, proven: &Proven) -> Stop {
+pub fn unvouched(request: &Request, proven: &Proven) -> ServiceError {
     let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
     let keys = keys.join(" and ");
     let why = match request.keys.is_empty() {
@@ -65,11 +65,11 @@ pub fn unvouched(request: &Request, proven: &Proven) -> Stop {
     };
     let body = Body::new(format!("{} holds against {keys}, {why}", request.file));
     let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
-    Stop::new(Class::Refused, codes::KEY_UNVOUCHED, body.help(help))
+    ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
 }
 
-fn unreadable(request: &Request, why: &str) -> Stop {
+fn unreadable(request: &Request, why: &str) -> ServiceError {
     let body = Body::new(format!("{} is no proof that can be read: {why}", request.file));
     let help = "`quorate ledger prove RUN > proof.json` writes one; it has to stay as it is, byte for byte";
-    Stop::configuration(codes::PROOF_UNREADABLE, body.help(help))
+    ServiceError::configuration(codes::PROOF_UNREADABLE, body.help(help))
 }

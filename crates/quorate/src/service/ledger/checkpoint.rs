@@ -14,22 +14,22 @@ use quorate_ledger::verify::{Divergence, Part};
 use zeroize::Zeroizing;
 
 use super::{kept, verify};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::environment::{self, Environment};
-use crate::service::stop::{Stop, chain};
-use crate::service::witness::{Telling, Witness};
-use crate::service::workspace::shown;
+use crate::service::stop::{ServiceError, error_chain};
+use crate::service::witness::{SubmitContext, Witness};
+use crate::service::workspace::display_path;
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
-pub const VARIABLE: &str = "QUORATE_LEDGER_KEY";
+pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
 
 /// How long a command that is done waits for the ledger to be sealed, and to be closed. Nothing that was recorded depends
 /// on either: the next command seals, and what was written stays without being closed.
-const SEALING: Duration = Duration::from_secs(10);
-const CLOSING: Duration = Duration::from_secs(3);
+const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What is done to seal a ledger.
-pub struct Sealing<'a> {
+pub struct Sealer<'a> {
     /// The surroundings.
     pub environment: &'a Environment,
     /// The ledger.
@@ -39,7 +39,7 @@ pub struct Sealing<'a> {
 }
 
 /// A checkpoint, and what is to be said of it.
-pub struct Done {
+pub struct SealResult {
     /// The checkpoint.
     pub sealed: Sealed,
     /// Warnings.
@@ -50,11 +50,11 @@ pub struct Done {
 ///
 /// # Errors
 /// As [`checkpoint`], and when the ledger differs from what was recorded.
-pub async fn verified(desk: &Desk) -> Result<Done, Stop> {
-    let sealing = of(desk);
+pub async fn checkpoint_verified(desk: &LedgerSession) -> Result<SealResult, ServiceError> {
+    let sealing = sealer(desk);
     // What a rollback is answered with is another thing than what an altered ledger is.
-    sealing.goes_on().await?;
-    verify::sealable(desk, |_| true).await?;
+    sealing.check_continuity().await?;
+    verify::ensure_sealable(desk, |_| true).await?;
     sealing.seal().await
 }
 
@@ -63,31 +63,31 @@ pub async fn verified(desk: &Desk) -> Result<Done, Stop> {
 ///
 /// # Errors
 /// When the ledger does not answer, or does not continue its last checkpoint.
-pub async fn checkpoint(desk: &Desk) -> Result<Done, Stop> {
-    of(desk).seal().await
+pub async fn checkpoint(desk: &LedgerSession) -> Result<SealResult, ServiceError> {
+    sealer(desk).seal().await
 }
 
 /// As [`checkpoint`], of a ledger whose rollback a person accepted: what its key signed before does not count.
 ///
 /// # Errors
 /// As [`checkpoint`].
-pub async fn after_rollback(desk: &Desk) -> Result<Done, Stop> {
-    of(desk).seal_as_it_is().await
+pub async fn after_rollback(desk: &LedgerSession) -> Result<SealResult, ServiceError> {
+    sealer(desk).seal_unchecked().await
 }
 
 /// The ledger's key, which signs what is done to the ledger.
 ///
 /// # Errors
 /// When it is not there or is not the one that signed so far: what is not signed would count for nothing.
-pub async fn key_of(desk: &Desk) -> Result<SecretKey, Stop> {
+pub async fn ledger_key(desk: &LedgerSession) -> Result<SecretKey, ServiceError> {
     let mut report = Report::new();
-    if let Some(key) = of(desk).key(&mut report).await? {
+    if let Some(key) = sealer(desk).key(&mut report).await? {
         return Ok(key);
     }
     let why = report.warnings.first().map_or_else(String::new, |one| one.body.message.clone());
     let body = Body::new(format!("cannot sign what is to be done to the ledger: {why}"));
     let help = "put the key back, or hand it over with QUORATE_LEDGER_KEY; `quorate keys rotate ledger` goes on with another one";
-    Err(Stop::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
+    Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
 }
 
 /// Signs what an older version left unsigned in the ledger's own stream, and gives the numbers of these records.
@@ -95,15 +95,15 @@ pub async fn key_of(desk: &Desk) -> Result<SecretKey, Stop> {
 /// # Errors
 /// As [`key_of`], when the ledger does not answer, and when anything else differs from what was recorded: signed, what was
 /// forged would look true.
-pub async fn accept_unsigned(desk: &Desk) -> Result<Vec<u64>, Stop> {
-    let key = key_of(desk).await?;
+pub async fn accept_unsigned(desk: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
+    let key = ledger_key(desk).await?;
     let unsigned = desk.store.unsigned_own().await?;
     let is_unsigned = |one: &Divergence| {
         one.part == Part::Signature
             && one.run.as_deref() == Some(STREAM)
             && one.n.is_some_and(|n| unsigned.contains(&n))
     };
-    verify::sealable(desk, |one| !is_unsigned(one)).await?;
+    verify::ensure_sealable(desk, |one| !is_unsigned(one)).await?;
     Ok(desk.store.sign_own(&key).await?)
 }
 
@@ -111,66 +111,66 @@ pub async fn accept_unsigned(desk: &Desk) -> Result<Vec<u64>, Stop> {
 ///
 /// # Errors
 /// As [`checkpoint`].
-pub async fn vouch(desk: &Desk, keys: &[Arc<SecretKey>]) -> Result<Report, Stop> {
-    let sealing = of(desk);
+pub async fn vouch(desk: &LedgerSession, keys: &[Arc<SecretKey>]) -> Result<Report, ServiceError> {
+    let sealing = sealer(desk);
     let mut report = Report::new();
-    if let Some(first_use) = sealing.goes_on().await? {
+    if let Some(first_use) = sealing.check_continuity().await? {
         report.warn(codes::LEDGER_FIRST_USE, first_use);
     }
     let now_ms = desk.environment.clock.now_ms();
     let sealed = desk.store.seal(keys, now_ms, true, Durability::Synced).await?;
-    sealing.tell(&sealed, &mut report).await;
+    sealing.publish(&sealed, &mut report).await;
     Ok(report)
 }
 
 /// Seals the ledger of a desk, and says what is wrong with that.
-pub async fn checkpoint_or_say(desk: &Desk) -> Report {
-    of(desk).seal_or_say().await
+pub async fn checkpoint_or_warn(desk: &LedgerSession) -> Report {
+    sealer(desk).seal_or_warn().await
 }
 
 /// Closes a ledger. One that does not answer is left to the system, which closes its files when the process ends.
 pub async fn close(store: Store) {
-    let _ = tokio::time::timeout(CLOSING, Box::pin(store.close())).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
 }
 
 /// How long a command that was interrupted takes to seal, and how long to close.
-const HURRIED: Duration = Duration::from_secs(2);
+const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Does something at the end of a command; `None` where that takes long and the command was interrupted.
-pub async fn in_time<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
+pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
     match store.is_hurried() {
         // The next command does what is given up here.
-        true => tokio::time::timeout(HURRIED, work).await.ok(),
+        true => tokio::time::timeout(INTERRUPTED_TIMEOUT, work).await.ok(),
         false => Some(work.await),
     }
 }
 
 /// As [`close`]; where a command that was interrupted cannot, the end of its process does.
-pub async fn close_in_time(store: Store) {
+pub async fn close_within_deadline(store: Store) {
     match store.is_hurried() {
-        true => drop(tokio::time::timeout(HURRIED, Box::pin(close(store))).await),
+        true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),
         false => Box::pin(close(store)).await,
     }
 }
 
 /// The key that the environment hands over, as text.
-pub fn handed() -> Option<String> {
-    environment::variable(VARIABLE).filter(|text| !text.is_empty())
+pub fn key_from_environment() -> Option<String> {
+    environment::variable(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
 }
 
-fn of(desk: &Desk) -> Sealing<'_> {
-    Sealing { environment: &desk.environment, store: &desk.store, witness: desk.workspace.witness.as_ref() }
+fn sealer(desk: &LedgerSession) -> Sealer<'_> {
+    Sealer { environment: &desk.environment, store: &desk.store, witness: desk.workspace.witness.as_ref() }
 }
 
-impl Sealing<'_> {
+impl Sealer<'_> {
     /// Seals. The checkpoint is synced before it is shown or kept anywhere: after a loss of power the ledger would
     /// contradict it.
     ///
     /// # Errors
     /// As [`checkpoint`].
-    async fn seal(&self) -> Result<Done, Stop> {
-        let first_use = self.goes_on().await?;
-        let mut done = self.seal_as_it_is().await?;
+    async fn seal(&self) -> Result<SealResult, ServiceError> {
+        let first_use = self.check_continuity().await?;
+        let mut done = self.seal_unchecked().await?;
         // Where there is no key nothing is kept, and what the key's absence means is said already.
         if let Some(first_use) = first_use
             && done.sealed.note.is_some()
@@ -181,28 +181,28 @@ impl Sealing<'_> {
     }
 
     /// Seals whatever the ledger leads to.
-    async fn seal_as_it_is(&self) -> Result<Done, Stop> {
+    async fn seal_unchecked(&self) -> Result<SealResult, ServiceError> {
         let mut report = Report::new();
         let key = self.key(&mut report).await?;
         let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
         let now_ms = self.environment.clock.now_ms();
         let sealed = self.store.seal(&keys, now_ms, false, Durability::Synced).await?;
         if !keys.is_empty() {
-            self.tell(&sealed, &mut report).await;
+            self.publish(&sealed, &mut report).await;
         }
-        Ok(Done { sealed, report })
+        Ok(SealResult { sealed, report })
     }
 
     /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12); gives what is to be
     /// said where none is kept.
-    async fn goes_on(&self) -> Result<Option<Body>, Stop> {
+    async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
         let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
         let found = copies.read(origin.as_deref());
-        if let Some(why) = kept::departs(self.environment, self.store, &found).await? {
+        if let Some(why) = kept::rollback_reason(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
                         begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
-            return Err(Stop::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
+            return Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
         if let Some(origin) = origin
             && found.copies.is_empty()
@@ -218,37 +218,37 @@ impl Sealing<'_> {
     }
 
     fn copies(&self) -> Copies {
-        Copies::of(self.store.address(), self.environment.state.as_deref())
+        Copies::of(self.store.address(), self.environment.state_dir.as_deref())
     }
 
     /// Keeps a checkpoint on this machine, and tells the witness of it.
-    async fn tell(&self, sealed: &Sealed, report: &mut Report) {
+    async fn publish(&self, sealed: &Sealed, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let copies = self.copies();
         for error in copies.keep(note).err().into_iter().flatten() {
-            let body = Body::new(chain(&error));
+            let body = Body::new(error_chain(&error));
             let help = "the checkpoint stands in the ledger; make the directory writable, so that a rollback is noticed";
             report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
         }
         if let Some(witness) = self.witness {
-            let telling = Telling { environment: self.environment, store: self.store, copies: &copies };
-            witness.tell(&telling, sealed, report).await;
+            let telling = SubmitContext { environment: self.environment, store: self.store, copies: &copies };
+            witness.submit(&telling, sealed, report).await;
         }
     }
 
     /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
-    pub async fn seal_or_say(&self) -> Report {
+    pub async fn seal_or_warn(&self) -> Report {
         // A witness that is asked over HTTP has as long again.
         let limit = match self.witness {
-            Some(Witness::Service(_)) => SEALING * 2,
-            Some(Witness::File(_)) | None => SEALING,
+            Some(Witness::Service(_)) => SEAL_TIMEOUT * 2,
+            Some(Witness::File(_)) | None => SEAL_TIMEOUT,
         };
         let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
             Ok(Err(stop)) => {
                 let help = stop.report.refusals.first().and_then(|one| one.body.help.clone());
                 let other = || "see what is wrong with `quorate ledger verify`".to_owned();
-                (stop.first(), help.unwrap_or_else(other))
+                (stop.first_message(), help.unwrap_or_else(other))
             }
             Err(_) => (
                 format!("it did not answer within {} s", limit.as_secs()),
@@ -262,12 +262,12 @@ impl Sealing<'_> {
     }
 
     /// The ledger's key, where it is the one that signed so far.
-    async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, Stop> {
+    async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, ServiceError> {
         let known = self.store.checkpoint_keys().await?;
-        let (key, from) = match handed() {
+        let (key, from) = match key_from_environment() {
             Some(text) => {
                 let key = SecretKey::from_text(&Zeroizing::new(text)).map(Some);
-                (key.map_err(|error| chain(&error)), format!("the variable {VARIABLE}"))
+                (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"))
             }
             None => {
                 let directory = keys::Directory::of(self.store.dir());
@@ -279,8 +279,8 @@ impl Sealing<'_> {
                     }
                     loaded => loaded,
                 };
-                let file = shown(self.environment, &directory.file(Purpose::Ledger));
-                (key.map_err(|error| chain(&error)), file)
+                let file = display_path(self.environment, &directory.file(Purpose::Ledger));
+                (key.map_err(|error| error_chain(&error)), file)
             }
         };
         let help = "checkpoints are unsigned until it is back; `quorate keys rotate ledger` goes on with another key";

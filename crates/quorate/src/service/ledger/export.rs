@@ -12,11 +12,11 @@ use quorate_ledger::store::STREAM;
 use quorate_protocol::{Json, Name};
 
 use super::{checkpoint, prove, trust, verify};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::since;
-use crate::service::stop::{Class, Stop, chain};
-use crate::service::workspace::{absolute, shown};
+use crate::service::stop::{ExitClass, ServiceError, error_chain};
+use crate::service::workspace::{absolute, display_path};
 
 /// What is exported.
 #[derive(Debug, Clone)]
@@ -30,38 +30,38 @@ pub struct Request {
 }
 
 /// A file that takes its place when it is whole.
-pub struct Staged {
+pub struct StagedFile {
     file: tempfile::NamedTempFile,
     path: PathBuf,
 }
 
-impl Staged {
+impl StagedFile {
     /// Beside its place. Nobody but its owner can read it. A link is followed: what it leads to is replaced.
     ///
     /// # Errors
     /// When nothing can be written there, or what is there is the ledger's or the workspace's, or is no regular file.
-    pub fn at(desk: &Desk, path: &Path) -> Result<Staged, Stop> {
+    pub fn create(desk: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
         let named = absolute(&desk.environment.directory, path);
-        let path = place(&named).map_err(|error| unwritable(&named, &error))?;
-        free(desk, &path)?;
+        let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
+        ensure_not_protected(desk, &path)?;
         let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
         let file = file.map_err(|error| unwritable(&path, &error))?;
-        Ok(Staged { file, path })
+        Ok(StagedFile { file, path })
     }
 
     /// Puts it in its place, to stay.
     ///
     /// # Errors
     /// When that fails.
-    pub fn keep(self) -> Result<(), Stop> {
-        let Staged { file, path } = self;
+    pub fn persist(self) -> Result<(), ServiceError> {
+        let StagedFile { file, path } = self;
         file.as_file().sync_all().map_err(|error| unwritable(&path, &error))?;
         file.persist(&path).map_err(|error| unwritable(&path, &error.error)).map(drop)
     }
 }
 
 /// Where a path leads to, links followed, whether there is a file yet or not.
-fn place(path: &Path) -> std::io::Result<PathBuf> {
+fn resolve_target(path: &Path) -> std::io::Result<PathBuf> {
     if path.symlink_metadata().is_ok() {
         return std::fs::canonicalize(path);
     }
@@ -75,18 +75,18 @@ fn place(path: &Path) -> std::io::Result<PathBuf> {
 ///
 /// # Errors
 /// [`codes::FILE_UNWRITABLE`].
-pub fn is_free(desk: &Desk, path: &Path) -> Result<(), Stop> {
+pub fn ensure_free(desk: &LedgerSession, path: &Path) -> Result<(), ServiceError> {
     let named = absolute(&desk.environment.directory, path);
-    let path = place(&named).map_err(|error| unwritable(&named, &error))?;
-    free(desk, &path)
+    let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
+    ensure_not_protected(desk, &path)
 }
 
 /// Refuses a place that an export must not take: what would be lost there is not to be had again.
-fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
+fn ensure_not_protected(desk: &LedgerSession, path: &Path) -> Result<(), ServiceError> {
     let refused = |why: String, help: &str| {
-        let shown = shown(&desk.environment, path);
+        let shown = display_path(&desk.environment, path);
         let body = Body::new(format!("nothing can be written to {shown}: {why}"));
-        Err(Stop::configuration(codes::FILE_UNWRITABLE, body.help(help)))
+        Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)))
     };
     if let Ok(found) = std::fs::metadata(path)
         && !found.is_file()
@@ -95,7 +95,7 @@ fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
     }
     let (workspace, keys) = (&desk.workspace, desk.keys());
     let other = "give it another name";
-    let mut taken = vec![("the log", workspace.log.clone()), ("the keyring", keys.ring_path())];
+    let mut taken = vec![("the log", workspace.log.clone()), ("the keyring", keys.keyring_path())];
     for end in ["", "-wal", "-shm", "-journal"] {
         let file = workspace.ledger.file().map(|file| {
             let mut file = file.as_os_str().to_owned();
@@ -108,7 +108,7 @@ fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
     taken.extend(witness.map(|file| ("the witness", file.to_owned())));
     let configured = [&workspace.host_path, &workspace.council_path].into_iter().flatten();
     taken.extend(configured.map(|file| ("the configuration", file.clone())));
-    let is = |other: &Path| place(other).is_ok_and(|other| other == path);
+    let is = |other: &Path| resolve_target(other).is_ok_and(|other| other == path);
     if let Some((what, _)) = taken.iter().find(|(_, other)| is(other)) {
         return refused(format!("{what} is there"), other);
     }
@@ -120,7 +120,7 @@ fn free(desk: &Desk, path: &Path) -> Result<(), Stop> {
     }
 }
 
-impl Write for Staged {
+impl Write for StagedFile {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.file.write(bytes)
     }
@@ -135,37 +135,37 @@ impl Write for Staged {
 /// # Errors
 /// When there is nothing to export, the ledger does not hold together, or it cannot be written.
 pub async fn export(
-    desk: &Desk,
+    desk: &LedgerSession,
     request: &Request,
     out: &mut (dyn Write + Send),
-) -> Result<Option<Written>, Stop> {
-    write(desk, request, out).await.map_err(Stop::or_diverges)
+) -> Result<Option<Written>, ServiceError> {
+    write_export(desk, request, out).await.map_err(ServiceError::corrupt_as_refused)
 }
 
-async fn write(
-    desk: &Desk,
+async fn write_export(
+    desk: &LedgerSession,
     request: &Request,
     out: &mut (dyn Write + Send),
-) -> Result<Option<Written>, Stop> {
+) -> Result<Option<Written>, ServiceError> {
     if desk.store.closed_to_writers().is_none() {
         desk.absorb(checkpoint::checkpoint(desk).await?.report);
     }
     // Each record is held against its checkpoint again when it is written; what is not there any more, only this finds.
-    verify::unaltered(desk, |_| true).await?;
+    verify::ensure_unaltered(desk, |_| true).await?;
     let mut selection = Selection::default();
     for run in &request.runs {
         selection.runs.push(match prove::is_stream(desk, run).await? {
             true => run.as_str().into(),
-            false => desk.find(run).await?.run,
+            false => desk.find_run(run).await?.run,
         });
     }
     if let Some(since) = &request.since {
-        selection.since = size_at(desk, since).await?;
+        selection.since = checkpoint_size(desk, since).await?;
     }
     let known = trust::known_signers(desk).await;
     let written = match desk.store.export(&selection, request.form, &known, out).await {
         Err(Failed::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
-        done => done.map_err(|error| refused(desk, error))?,
+        done => done.map_err(|error| export_error(desk, error))?,
     };
     if !written.unknown.is_empty() {
         let body = Body::new(format!(
@@ -178,7 +178,7 @@ async fn write(
 }
 
 /// How many records stand before what a `--since` names.
-async fn size_at(desk: &Desk, since: &str) -> Result<u64, Stop> {
+async fn checkpoint_size(desk: &LedgerSession, since: &str) -> Result<u64, ServiceError> {
     if let Ok(size) = since.parse() {
         return Ok(size);
     }
@@ -186,7 +186,7 @@ async fn size_at(desk: &Desk, since: &str) -> Result<u64, Stop> {
         let records = desk.store.records(&Name::from(STREAM)).await?;
         let data = records.into_iter().find(|record| record.n == n).and_then(|record| record.data);
         let size = data.and_then(|data| data.get("size").and_then(Json::as_u64));
-        return size.ok_or_else(|| foreign(format!("{since} is no checkpoint of this ledger")));
+        return size.ok_or_else(|| unknown_checkpoint(format!("{since} is no checkpoint of this ledger")));
     }
     let path = absolute(&desk.environment.directory, Path::new(since));
     if path.is_file() {
@@ -197,52 +197,58 @@ async fn size_at(desk: &Desk, since: &str) -> Result<u64, Stop> {
         Ok(Some(at_ms)) => Ok(desk.store.records_before(at_ms).await?),
         Err(error) => {
             let help = "or give a checkpoint: its size, `ledger/<n>`, or the file of a note";
-            Err(Stop::new(Class::Usage, codes::USAGE, Body::new(error.to_string()).help(help)))
+            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string()).help(help)))
         }
     }
 }
 
 /// The size of a checkpoint's note, which has to be one of this ledger.
-async fn size_of_note(desk: &Desk, since: &str, path: &Path) -> Result<u64, Stop> {
-    let text = match disk::text(path) {
-        Ok(Text::There(text)) => text,
-        Ok(Text::Missing) => return Err(foreign(format!("{since} is not there"))),
-        Err(error) => return Err(foreign(format!("{since} cannot be read: {error}"))),
+async fn size_of_note(desk: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
+    let text = match disk::read_text(path) {
+        Ok(Text::Present(text)) => text,
+        Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} is not there"))),
+        Err(error) => return Err(unknown_checkpoint(format!("{since} cannot be read: {error}"))),
     };
-    let parsed = Note::parse(text.as_bytes()).map_err(|error| foreign(format!("{since}: {error}")))?;
-    let noted = Checkpoint::parse(parsed.text()).map_err(|error| foreign(format!("{since}: {error}")))?;
+    let parsed =
+        Note::parse(text.as_bytes()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
+    let noted =
+        Checkpoint::parse(parsed.text()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
     let tree = noted.tree();
     let ours = desk.store.last_sealed().await?.filter(|sealed| sealed.origin == noted.origin());
     let root = desk.store.sealed_root(tree.size).await?;
     match ours.is_some() && root == Some(tree.root) {
         true => Ok(tree.size),
-        false => Err(foreign(format!("{since} is a checkpoint that this ledger does not continue"))),
+        false => {
+            Err(unknown_checkpoint(format!("{since} is a checkpoint that this ledger does not continue")))
+        }
     }
 }
 
-fn foreign(what: String) -> Stop {
+fn unknown_checkpoint(what: String) -> ServiceError {
     let help = "`quorate ledger checkpoint` prints the last one; `quorate ledger verify` says whether the ledger continues one";
-    Stop::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
+    ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
 }
 
-fn refused(desk: &Desk, error: Failed) -> Stop {
+fn export_error(desk: &LedgerSession, error: Failed) -> ServiceError {
     match error {
-        Failed::Unsealed => prove::unsealed(desk, "nothing is sealed yet, so that nothing can be exported"),
-        Failed::Unknown { run } => {
-            Stop::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
+        Failed::Unsealed => {
+            prove::unsealed_error(desk, "nothing is sealed yet, so that nothing can be exported")
         }
-        Failed::Beyond { .. } => foreign(error.to_string()),
+        Failed::Unknown { run } => {
+            ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
+        }
+        Failed::Beyond { .. } => unknown_checkpoint(error.to_string()),
         Failed::Ledger(error) => error.into(),
-        Failed::Write(error) => Stop::configuration(
+        Failed::Write(error) => ServiceError::configuration(
             codes::FILE_UNWRITABLE,
-            Body::new(format!("the export cannot be written: {}", chain(&error))),
+            Body::new(format!("the export cannot be written: {}", error_chain(&error))),
         ),
     }
 }
 
 /// What cannot be written.
-pub fn unwritable(path: &Path, error: &std::io::Error) -> Stop {
-    Stop::configuration(
+pub fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
+    ServiceError::configuration(
         codes::FILE_UNWRITABLE,
         Body::new(format!("{} cannot be written: {error}", path.display())),
     )

@@ -11,13 +11,13 @@ use serde_json::Map;
 
 use super::checkpoint;
 use crate::service::convene;
-use crate::service::desk::Desk;
-use crate::service::stop::Stop;
-use crate::service::workspace::{shown, shown_ledger};
+use crate::service::desk::LedgerSession;
+use crate::service::stop::ServiceError;
+use crate::service::workspace::{display_ledger, display_path};
 
 /// What was erased, or would be.
 #[derive(Debug, Clone)]
-pub struct Collected {
+pub struct GcResult {
     /// The ledger, as the user calls it.
     pub ledger: String,
     /// Whether nothing was touched.
@@ -40,10 +40,10 @@ pub struct Collected {
 ///
 /// # Errors
 /// When the ledger does not answer. Then nothing is erased.
-pub async fn gc(desk: &Desk, dry_run: bool) -> Result<Collected, Stop> {
+pub async fn gc(desk: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
     let now_ms = desk.environment.clock.now_ms();
     let days = desk.workspace.host.ledger.retention_days;
-    let unsaid = unsaid(days);
+    let unsaid = default_retention(days);
     let mut plan: Plan = desk.store.due(&Terms { now_ms, unsaid: &unsaid, conversations: days }).await?;
     let (held, open) = (std::mem::take(&mut plan.held), plan.open);
     let erased = match dry_run {
@@ -51,20 +51,20 @@ pub async fn gc(desk: &Desk, dry_run: bool) -> Result<Collected, Stop> {
         false => {
             let key = match plan.due.is_empty() {
                 true => None,
-                false => Some(checkpoint::key_of(desk).await?),
+                false => Some(checkpoint::ledger_key(desk).await?),
             };
             desk.store.erase(plan, now_ms, Rewrite::Anew, key.as_ref()).await?
         }
     };
     let mut logs: Vec<String> = Vec::new();
     for log in erased.runs.iter().filter_map(|due| due.log.as_deref()) {
-        let log = shown(&desk.environment, std::path::Path::new(log));
+        let log = display_path(&desk.environment, std::path::Path::new(log));
         if !logs.contains(&log) {
             logs.push(log);
         }
     }
-    Ok(Collected {
-        ledger: shown_ledger(&desk.environment, desk.store.address()),
+    Ok(GcResult {
+        ledger: display_ledger(&desk.environment, desk.store.address()),
         dry_run,
         due: erased.runs,
         logs,
@@ -76,18 +76,18 @@ pub async fn gc(desk: &Desk, dry_run: bool) -> Result<Collected, Stop> {
 }
 
 /// What is to be done where something that was erased can still be found.
-pub fn unfinished(collected: &Collected) -> Option<Stop> {
-    let body = left(&collected.ledger, collected.remains.as_deref()?);
-    Some(Stop::configuration(codes::ERASURE_UNFINISHED, body))
+pub fn unfinished_error(collected: &GcResult) -> Option<ServiceError> {
+    let body = erasure_incomplete(&collected.ledger, collected.remains.as_deref()?);
+    Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body))
 }
 
-fn left(ledger: &str, why: &str) -> Body {
+fn erasure_incomplete(ledger: &str, why: &str) -> Body {
     Body::new(format!("what was erased can still be found in the files of {ledger}: {why}"))
         .help("end what reads the ledger or make room, and repeat `quorate ledger gc`: it goes on where this stopped")
 }
 
 /// Whether nothing that the members of a run said is kept beyond its end (D5).
-pub fn keeps_no_answers(history: &History) -> bool {
+pub fn drops_answers_at_end(history: &History) -> bool {
     Keep::of(&history.opened, None) == Keep::UntilEnd
 }
 
@@ -96,21 +96,22 @@ pub fn keeps_no_answers(history: &History) -> bool {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn after_run(desk: &Desk, run: &Name) -> Result<(), Stop> {
-    let history = desk.history_left(run).await?;
-    if history.ended.is_some() || history.outcome().is_none() || !keeps_no_answers(&history) {
+pub async fn after_run(desk: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
+    let history = desk.partial_history(run).await?;
+    if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
     }
     // Another process that has hold of the run ends it.
     let Taken::Ours(_held) = desk.store.take(run).await? else { return Ok(()) };
     let now_ms = desk.environment.clock.now_ms();
-    let terms = Terms { now_ms, unsaid: &unsaid(None), conversations: None };
+    let terms = Terms { now_ms, unsaid: &default_retention(None), conversations: None };
     let plan = desk.store.due_at_end(run, &terms).await?;
-    let key = match checkpoint::key_of(desk).await {
+    let key = match checkpoint::ledger_key(desk).await {
         Ok(key) => key,
         // They stay until they can be erased so that it counts: the next one who opens the ledger tries again.
         Err(stop) => {
-            let body = Body::new(format!("the answers of run {run} are not erased: {}", stop.first()));
+            let body =
+                Body::new(format!("the answers of run {run} are not erased: {}", stop.first_message()));
             desk.warn(
                 codes::ERASURE_BEHIND,
                 body.help("they are erased at the next start that has the ledger's key"),
@@ -120,10 +121,10 @@ pub async fn after_run(desk: &Desk, run: &Name) -> Result<(), Stop> {
     };
     let erased = desk.store.erase(plan, now_ms, Rewrite::InPlace, Some(&key)).await?;
     if let Some(why) = erased.remains {
-        let ledger = shown_ledger(&desk.environment, desk.store.address());
-        desk.warn(codes::ERASURE_BEHIND, left(&ledger, &why));
+        let ledger = display_ledger(&desk.environment, desk.store.address());
+        desk.warn(codes::ERASURE_BEHIND, erasure_incomplete(&ledger, &why));
     }
-    desk.end(&history, false).await
+    desk.record_run_ended(&history, false).await
 }
 
 /// What to say of a run whose answers were erased.
@@ -135,6 +136,6 @@ pub fn erased_note(history: &History) -> Option<String> {
 }
 
 /// For how many days bodies of runs are kept that do not say so themselves: assemblies do, whatever they say.
-fn unsaid(days: Option<u32>) -> impl Fn(&Map<String, Json>) -> Option<u32> + Sync {
-    move |opened| days.filter(|_| !convene::opens_assembly(opened))
+fn default_retention(days: Option<u32>) -> impl Fn(&Map<String, Json>) -> Option<u32> + Sync {
+    move |opened| days.filter(|_| !convene::is_assembly_opening(opened))
 }

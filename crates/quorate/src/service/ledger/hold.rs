@@ -8,12 +8,12 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::checkpoint;
-use crate::service::desk::Desk;
-use crate::service::stop::{Class, Stop};
+use crate::service::desk::LedgerSession;
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// A run, and whether anything changed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct HoldChange {
     /// The run.
     pub run: Name,
     /// Whether it is on hold now.
@@ -26,48 +26,57 @@ pub struct Changed {
 ///
 /// # Errors
 /// When there is no such run, the reason is empty, or the ledger does not take it.
-pub async fn hold(desk: &Desk, prefix: &str, reason: Option<&str>) -> Result<Changed, Stop> {
+pub async fn hold(
+    desk: &LedgerSession,
+    prefix: &str,
+    reason: Option<&str>,
+) -> Result<HoldChange, ServiceError> {
     if reason.is_some_and(|reason| reason.trim().is_empty()) {
         let body = Body::new("the reason of a hold is empty").help("say why, or leave `--reason` out");
-        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let reason = reason.map(|reason| desk.workspace.redaction.redactor.redact(reason.trim()).0);
-    change(desk, prefix, true, json!({"reason": reason})).await
+    set_hold(desk, prefix, true, json!({"reason": reason})).await
 }
 
 /// Releases a run. One that is not on hold stays so.
 ///
 /// # Errors
 /// When there is no such run, or the ledger does not take it.
-pub async fn release(desk: &Desk, prefix: &str) -> Result<Changed, Stop> {
-    change(desk, prefix, false, json!({})).await
+pub async fn release(desk: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
+    set_hold(desk, prefix, false, json!({})).await
 }
 
 /// The runs on hold, the oldest hold first.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn holds(desk: &Desk) -> Result<Vec<Held>, Stop> {
+pub async fn holds(desk: &LedgerSession) -> Result<Vec<Held>, ServiceError> {
     Ok(desk.store.holds().await?)
 }
 
-async fn change(desk: &Desk, prefix: &str, held: bool, also: Json) -> Result<Changed, Stop> {
-    let run = named(desk, prefix).await?;
+async fn set_hold(
+    desk: &LedgerSession,
+    prefix: &str,
+    held: bool,
+    also: Json,
+) -> Result<HoldChange, ServiceError> {
+    let run = find_run_or_stream(desk, prefix).await?;
     let fresh = desk.store.is_held(&run).await? != held;
     if fresh {
         let mut data = object(json!({"run": &*run, "by": desk.environment.user}));
         data.extend(object(also));
         let kind = if held { Kind::Held } else { Kind::Released };
-        let key = checkpoint::key_of(desk).await?;
+        let key = checkpoint::ledger_key(desk).await?;
         desk.store.tell(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }, &key).await?;
     }
-    Ok(Changed { run, held, fresh })
+    Ok(HoldChange { run, held, fresh })
 }
 
 /// The run that a prefix names, or the stream of a conversation, whose name is given in full.
-async fn named(desk: &Desk, prefix: &str) -> Result<Name, Stop> {
+async fn find_run_or_stream(desk: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
     match desk.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
         Some(stream) => Ok(stream),
-        None => Ok(desk.find(prefix).await?.run),
+        None => Ok(desk.find_run(prefix).await?.run),
     }
 }

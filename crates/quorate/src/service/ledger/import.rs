@@ -9,11 +9,11 @@ use quorate_ledger::prove::Trusted;
 use quorate_ledger::signing::{PublicKey, SecretKey};
 
 use super::{checkpoint, trust};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::keys::Keys;
-use crate::service::stop::{Stop, chain};
+use crate::service::stop::{ServiceError, error_chain};
 use crate::service::workspace::{Workspace, absolute};
 
 /// What is imported.
@@ -30,7 +30,7 @@ pub struct Request {
 }
 
 /// What an import needs besides a ledger.
-struct Ready {
+struct PreparedImport {
     path: PathBuf,
     trusted: Vec<Trusted>,
     signers: Vec<PublicKey>,
@@ -40,11 +40,11 @@ struct Ready {
     dry_run: bool,
 }
 
-impl Ready {
-    fn of(environment: &Environment, keys: &Keys, request: &Request) -> Result<Ready, Stop> {
-        let mut trusted = trust::own(keys)?;
-        trusted.extend(trust::trusted(environment, &request.keys)?);
-        let signers = trust::signers(environment, &request.signers)?;
+impl PreparedImport {
+    fn of(environment: &Environment, keys: &Keys, request: &Request) -> Result<PreparedImport, ServiceError> {
+        let mut trusted = trust::own_keys(keys)?;
+        trusted.extend(trust::ledger_keys(environment, &request.keys)?);
+        let signers = trust::signer_keys(environment, &request.signers)?;
         let path = absolute(&environment.directory, Path::new(&request.file));
         let unusable = |what: &str| {
             let body = Body::new(format!("nothing of {} is merged: {what}", request.file));
@@ -54,17 +54,23 @@ impl Ready {
             Ok(found) if found.is_file() => {}
             // It is read twice, and of what is no file nobody knows whether it ends.
             Ok(_) => {
-                return Err(Stop::configuration(codes::EXPORT_INVALID, unusable("it is no regular file")));
+                return Err(ServiceError::configuration(
+                    codes::EXPORT_INVALID,
+                    unusable("it is no regular file"),
+                ));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Stop::not_found(codes::EXPORT_INVALID, unusable("there is no such file")));
+                return Err(ServiceError::not_found(
+                    codes::EXPORT_INVALID,
+                    unusable("there is no such file"),
+                ));
             }
             Err(error) => {
                 let what = format!("it cannot be read: {error}");
-                return Err(Stop::configuration(codes::EXPORT_INVALID, unusable(&what)));
+                return Err(ServiceError::configuration(codes::EXPORT_INVALID, unusable(&what)));
             }
         }
-        Ok(Ready {
+        Ok(PreparedImport {
             path,
             trusted,
             signers,
@@ -75,7 +81,7 @@ impl Ready {
     }
 
     fn terms(&self) -> Terms<'_> {
-        let Ready { trusted, signers, key, at_ms, dry_run, .. } = self;
+        let PreparedImport { trusted, signers, key, at_ms, dry_run, .. } = self;
         Terms { trusted, signers, key: key.as_ref(), at_ms: *at_ms, dry_run: *dry_run }
     }
 
@@ -89,14 +95,14 @@ impl Ready {
 ///
 /// # Errors
 /// As [`import()`].
-pub async fn into_nothing(
+pub async fn preview(
     environment: &Environment,
     workspace: &Workspace,
     request: &Request,
-) -> Result<Imported, Stop> {
-    let ready = Ready::of(environment, &Keys::of(environment, workspace), request)?;
-    let file = ready.open().map_err(|error| refused(request, Refused::Flaw(error.into())))?;
-    import::into_nothing(file, &ready.terms()).await.map_err(|error| refused(request, error))
+) -> Result<Imported, ServiceError> {
+    let ready = PreparedImport::of(environment, &Keys::of(environment, workspace), request)?;
+    let file = ready.open().map_err(|error| import_error(request, Refused::Flaw(error.into())))?;
+    import::into_nothing(file, &ready.terms()).await.map_err(|error| import_error(request, error))
 }
 
 /// Verifies an export and merges what this ledger does not have, then seals.
@@ -104,25 +110,25 @@ pub async fn into_nothing(
 /// # Errors
 /// When the file is no export, does not hold, is signed by nobody that is trusted, or contradicts this ledger; then nothing
 /// is merged.
-pub async fn import(desk: &Desk, request: &Request) -> Result<Imported, Stop> {
-    let mut ready = Ready::of(&desk.environment, desk.keys(), request)?;
+pub async fn import(desk: &LedgerSession, request: &Request) -> Result<Imported, ServiceError> {
+    let mut ready = PreparedImport::of(&desk.environment, desk.keys(), request)?;
     if !request.dry_run {
-        ready.key = Some(checkpoint::key_of(desk).await?);
+        ready.key = Some(checkpoint::ledger_key(desk).await?);
     }
     let imported = desk.store.import(|| ready.open(), &ready.terms()).await;
-    let imported = imported.map_err(|error| refused(request, error))?;
+    let imported = imported.map_err(|error| import_error(request, error))?;
     if !request.dry_run && !imported.runs.is_empty() {
         desk.absorb(checkpoint::checkpoint(desk).await?.report);
     }
     Ok(imported)
 }
 
-fn refused(request: &Request, error: Refused) -> Stop {
+fn import_error(request: &Request, error: Refused) -> ServiceError {
     let file = &request.file;
     match error {
-        Refused::Flaw(flaw) => Stop::configuration(
+        Refused::Flaw(flaw) => ServiceError::configuration(
             codes::EXPORT_INVALID,
-            Body::new(format!("nothing of {file} is merged: {}", chain(&flaw)))
+            Body::new(format!("nothing of {file} is merged: {}", error_chain(&flaw)))
                 .help("have it exported again; it has to stay as it is, byte for byte"),
         ),
         Refused::Unvouched { keys } => {
@@ -131,12 +137,12 @@ fn refused(request: &Request, error: Refused) -> Stop {
                 false => format!("it is signed by {}, and nobody vouched for that key", keys.join(" and ")),
             };
             let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
-            Stop::configuration(
+            ServiceError::configuration(
                 codes::KEY_UNVOUCHED,
                 Body::new(format!("nothing of {file} is merged: {why}")).help(help),
             )
         }
-        Refused::Contradicts { .. } => Stop::configuration(
+        Refused::Contradicts { .. } => ServiceError::configuration(
             codes::IMPORT_CONFLICT,
             Body::new(format!("nothing of {file} is merged: {error}")).help(
                 "import it into a ledger of its own with `--ledger`, and compare the run with `quorate show`",

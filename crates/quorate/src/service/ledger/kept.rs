@@ -5,14 +5,18 @@ use quorate_ledger::kept::Kept;
 use quorate_ledger::note::{Checkpoint, Note};
 
 use crate::service::environment::Environment;
-use crate::service::stop::Stop;
-use crate::service::workspace::shown;
+use crate::service::stop::ServiceError;
+use crate::service::workspace::display_path;
 
 /// How a ledger departs from what is kept of it, in words; `None` where it leads to every copy.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn departs(environment: &Environment, store: &Store, kept: &Kept) -> Result<Option<String>, Stop> {
+pub async fn rollback_reason(
+    environment: &Environment,
+    store: &Store,
+    kept: &Kept,
+) -> Result<Option<String>, ServiceError> {
     // Another process may have made the first checkpoint meanwhile.
     if let Some(origin) = &kept.replaced
         && store.last_sealed().await?.is_none_or(|sealed| sealed.origin != *origin)
@@ -20,7 +24,7 @@ pub async fn departs(environment: &Environment, store: &Store, kept: &Kept) -> R
         return Ok(Some(format!("the ledger {origin} was kept here, and another one is in its place")));
     }
     for copy in &kept.copies {
-        let file = shown(environment, &copy.path);
+        let file = display_path(environment, &copy.path);
         let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
             Ok(Ok(checkpoint)) => checkpoint,
             Ok(Err(why)) => {

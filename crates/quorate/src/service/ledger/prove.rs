@@ -8,27 +8,27 @@ use quorate_ledger::verify::{Divergence, Part};
 use quorate_protocol::Name;
 
 use super::{trust, verify};
-use crate::service::desk::Desk;
-use crate::service::stop::Stop;
+use crate::service::desk::LedgerSession;
+use crate::service::stop::ServiceError;
 
 /// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A run may be named by the beginning of its id.
 ///
 /// # Errors
 /// When there is no such record, it is not sealed yet, nobody signed the last checkpoint, or something of it is not what it
 /// was.
-pub async fn prove(desk: &Desk, what: &str) -> Result<Proof, Stop> {
-    proof(desk, what).await.map_err(Stop::or_diverges)
+pub async fn prove(desk: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
+    try_prove(desk, what).await.map_err(ServiceError::corrupt_as_refused)
 }
 
-async fn proof(desk: &Desk, what: &str) -> Result<Proof, Stop> {
-    let (run, n) = find(desk, what).await?;
+async fn try_prove(desk: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
+    let (run, n) = parse_target(desk, what).await?;
     // What is wrong with another run does not take its proof from this one.
     let concerns = |one: &Divergence| {
         let other = one.run.as_ref().filter(|other| **other != run && &***other != STREAM);
         // A text is named once, and may be of several runs.
         other.is_none() || one.part == Part::Body
     };
-    verify::unaltered(desk, concerns).await?;
+    verify::ensure_unaltered(desk, concerns).await?;
     let known = trust::known_signers(desk).await;
     match desk.store.prove(&run, n, &known).await {
         Ok(proof) => Ok(proof),
@@ -37,13 +37,13 @@ async fn proof(desk: &Desk, what: &str) -> Result<Proof, Stop> {
             let id = last.filter(|last| last.is(Kind::Checkpoint)).map(|last| format!("{run}/{}", last.n));
             let is_checkpoint =
                 matches!(&error, Unproven::Unsealed { id: unsealed } if Some(unsealed) == id.as_ref());
-            Err(refused(desk, &run, error, is_checkpoint))
+            Err(prove_error(desk, &run, error, is_checkpoint))
         }
     }
 }
 
 /// What a run, a stream or a record is called by.
-async fn find(desk: &Desk, what: &str) -> Result<(Name, Option<u64>), Stop> {
+async fn parse_target(desk: &LedgerSession, what: &str) -> Result<(Name, Option<u64>), ServiceError> {
     if is_stream(desk, what).await? {
         return Ok((what.into(), None));
     }
@@ -52,47 +52,47 @@ async fn find(desk: &Desk, what: &str) -> Result<(Name, Option<u64>), Stop> {
     {
         let run = match is_stream(desk, run).await? {
             true => run.into(),
-            false => desk.find(run).await?.run,
+            false => desk.find_run(run).await?.run,
         };
         return Ok((run, Some(n)));
     }
-    Ok((desk.find(what).await?.run, None))
+    Ok((desk.find_run(what).await?.run, None))
 }
 
 /// Whether there is a stream of just this name.
-pub(super) async fn is_stream(desk: &Desk, name: &str) -> Result<bool, Stop> {
+pub(super) async fn is_stream(desk: &LedgerSession, name: &str) -> Result<bool, ServiceError> {
     Ok(!desk.store.tail(&name.into(), 1).await?.is_empty())
 }
 
 /// `is_checkpoint` says whether what is not sealed is the record of the last checkpoint.
-fn refused(desk: &Desk, run: &Name, error: Unproven, is_checkpoint: bool) -> Stop {
+fn prove_error(desk: &LedgerSession, run: &Name, error: Unproven, is_checkpoint: bool) -> ServiceError {
     match error {
         Unproven::Unknown { id } => {
             let body = Body::new(format!("the ledger has no record {id}"));
             let help = format!("`quorate show {run}` shows what it has of the run");
-            Stop::not_found(codes::RUN_UNKNOWN, body.help(help))
+            ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
         }
         Unproven::Unsealed { id } if is_checkpoint => {
             let body = Body::new(format!(
                 "record {id} is the last checkpoint's own and stands behind what that seals, so that nothing proves it yet"
             ));
             let help = "it is sealed by the next checkpoint, once something else was recorded; `quorate ledger prove ledger/<n>` proves an earlier record";
-            Stop::configuration(codes::RECORD_UNSEALED, body.help(help))
+            ServiceError::configuration(codes::RECORD_UNSEALED, body.help(help))
         }
         Unproven::Unsealed { id } => {
-            unsealed(desk, &format!("record {id} is not sealed yet, so that nothing proves it"))
+            unsealed_error(desk, &format!("record {id} is not sealed yet, so that nothing proves it"))
         }
         Unproven::Unsigned => {
             let body = Body::new("nobody signed the last checkpoint, so that a proof would prove nothing");
             let help = "put the ledger's key back, or make another with `quorate keys rotate ledger`, which signs a checkpoint at once";
-            Stop::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
+            ServiceError::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }
         Unproven::Ledger(error) => error.into(),
     }
 }
 
 /// What is not under a checkpoint yet.
-pub(super) fn unsealed(desk: &Desk, what: &str) -> Stop {
+pub(super) fn unsealed_error(desk: &LedgerSession, what: &str) -> ServiceError {
     let help = format!("seal the ledger with `quorate ledger checkpoint{}`", desk.ledger_flag());
-    Stop::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))
+    ServiceError::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))
 }

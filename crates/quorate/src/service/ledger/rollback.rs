@@ -7,12 +7,12 @@ use quorate_ledger::kept::Copies;
 use serde_json::{Value, json};
 
 use super::{checkpoint, kept};
-use crate::service::desk::Desk;
-use crate::service::stop::{Class, Stop, chain};
+use crate::service::desk::LedgerSession;
+use crate::service::stop::{ExitClass, ServiceError, error_chain};
 
 /// A rollback that a person accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedRollback {
     /// How the ledger departs from what was kept; `None` where it does not, and then nothing was done.
     pub departs: Option<String>,
     /// How many records the checkpoint is over that is kept from now on.
@@ -24,18 +24,18 @@ pub struct Accepted {
 ///
 /// # Errors
 /// When the reason is empty, the ledger does not take the record, or a copy cannot be moved.
-pub async fn accept(desk: &Desk, reason: &str) -> Result<Accepted, Stop> {
+pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollback, ServiceError> {
     if reason.trim().is_empty() {
         let body = Body::new("cannot accept a rollback: the reason is empty")
             .help("say what was restored, and from where");
-        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
-    let copies = Copies::of(desk.store.address(), desk.environment.state.as_deref());
+    let copies = Copies::of(desk.store.address(), desk.environment.state_dir.as_deref());
     let kept = copies.read(origin.as_deref());
-    let departs = kept::departs(&desk.environment, &desk.store, &kept).await?;
+    let departs = kept::rollback_reason(&desk.environment, &desk.store, &kept).await?;
     if departs.is_some() {
-        let key = checkpoint::key_of(desk).await?;
+        let key = checkpoint::ledger_key(desk).await?;
         let reason = desk.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up: Vec<Value> =
             kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
@@ -48,9 +48,9 @@ pub async fn accept(desk: &Desk, reason: &str) -> Result<Accepted, Stop> {
         let at_ms = desk.environment.clock.now_ms();
         desk.store.tell(Entry { kind: Kind::RolledBack, at_ms, data: object(data) }, &key).await?;
         copies.give_up(origin.as_deref()).map_err(|error| {
-            let body = Body::new(format!("cannot move the kept checkpoint aside: {}", chain(&error)));
+            let body = Body::new(format!("cannot move the kept checkpoint aside: {}", error_chain(&error)));
             let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
-            Stop::configuration(codes::FILE_UNWRITABLE, body.help(help))
+            ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
         })?;
     }
     let done = match departs {
@@ -59,5 +59,5 @@ pub async fn accept(desk: &Desk, reason: &str) -> Result<Accepted, Stop> {
     };
     let size = done.sealed.tree.size;
     desk.absorb(done.report);
-    Ok(Accepted { departs, size })
+    Ok(AcceptedRollback { departs, size })
 }

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use quorate_ledger::stats::Stats;
 
-use crate::service::desk::Desk;
-use crate::service::stop::Stop;
-use crate::service::workspace::shown_ledger;
+use crate::service::desk::LedgerSession;
+use crate::service::stop::ServiceError;
+use crate::service::workspace::display_ledger;
 
 /// How far back "recent" reaches, in days.
-pub const DAYS: i64 = 30;
+pub const RECENT_DAYS: i64 = 30;
 
 /// What was counted.
 #[derive(Debug, Clone)]
-pub struct Counted {
+pub struct LedgerStats {
     /// The ledger, as the user calls it.
     pub ledger: String,
     /// How many bytes its files have, or its tables on a server.
@@ -26,15 +26,15 @@ pub struct Counted {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn stats(desk: &Desk) -> Result<Counted, Stop> {
-    let since_ms = desk.environment.clock.now_ms().saturating_sub(DAYS * 24 * 3_600_000);
+pub async fn stats(desk: &LedgerSession) -> Result<LedgerStats, ServiceError> {
+    let since_ms = desk.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);
     let address = desk.store.address();
     let bytes = match address.file() {
         Some(path) => file_bytes(path),
         None => desk.store.server_bytes().await?.unwrap_or_default(),
     };
-    Ok(Counted {
-        ledger: shown_ledger(&desk.environment, address),
+    Ok(LedgerStats {
+        ledger: display_ledger(&desk.environment, address),
         file_bytes: bytes,
         stats: desk.store.stats(since_ms).await?,
     })

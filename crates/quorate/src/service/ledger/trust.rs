@@ -8,50 +8,52 @@ use quorate_ledger::keys::Purpose;
 use quorate_ledger::prove::Trusted;
 use quorate_ledger::signing::PublicKey;
 
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
-use crate::service::keys::{Keys, Secret, public};
-use crate::service::stop::{Stop, chain};
+use crate::service::keys::{Keys, SigningKey, public_key};
+use crate::service::stop::{ServiceError, error_chain};
 use crate::service::workspace::absolute;
 
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///
 /// # Errors
 /// When one is neither.
-pub fn trusted(environment: &Environment, given: &[String]) -> Result<Vec<Trusted>, Stop> {
-    each(environment, given, Trusted::from_text)
+pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<Trusted>, ServiceError> {
+    parse_keys(environment, given, Trusted::from_text)
 }
 
 /// Keys of signers of records: each value is a public key or a file of such lines.
 ///
 /// # Errors
 /// When one is neither.
-pub fn signers(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, Stop> {
-    each(environment, given, |line| PublicKey::from_text(line.trim()).map_err(|error| error.to_string()))
+pub fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, ServiceError> {
+    parse_keys(environment, given, |line| {
+        PublicKey::from_text(line.trim()).map_err(|error| error.to_string())
+    })
 }
 
-fn each<T>(
+fn parse_keys<T>(
     environment: &Environment,
     given: &[String],
     read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, Stop> {
+) -> Result<Vec<T>, ServiceError> {
     let mut all = Vec::new();
     for value in given {
         let path = absolute(&environment.directory, Path::new(value));
         let unusable = |why: &str| {
             let help =
                 "`quorate keys export ledger` prints a ledger's key, and `quorate keys export` a signer's";
-            Stop::configuration(
+            ServiceError::configuration(
                 codes::KEY_UNUSABLE,
                 Body::new(format!("`{value}` is no public key: {why}")).help(help),
             )
         };
         let text = match path.is_file() {
-            true => disk::text(&path).map_err(|error| unusable(&chain(&error)))?,
-            false => Text::There(value.clone()),
+            true => disk::read_text(&path).map_err(|error| unusable(&error_chain(&error)))?,
+            false => Text::Present(value.clone()),
         };
-        let Text::There(text) = text else { return Err(unusable("the file is not there")) };
+        let Text::Present(text) = text else { return Err(unusable("the file is not there")) };
         let before = all.len();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             all.push(read(line).map_err(|why| match path.is_file() {
@@ -70,10 +72,13 @@ fn each<T>(
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn own(keys: &Keys) -> Result<Vec<Trusted>, Stop> {
+pub fn own_keys(keys: &Keys) -> Result<Vec<Trusted>, ServiceError> {
     let directory = keys.directory();
     let unreadable = |error: quorate_ledger::keys::Error| {
-        Stop::configuration(codes::KEY_UNUSABLE, Body::new(chain(&error)).help("see `quorate keys list`"))
+        ServiceError::configuration(
+            codes::KEY_UNUSABLE,
+            Body::new(error_chain(&error)).help("see `quorate keys list`"),
+        )
     };
     let now = directory.load(Purpose::Ledger).map_err(unreadable)?.map(|key| key.public());
     let gone = directory.retired(Purpose::Ledger).map_err(unreadable)?;
@@ -82,11 +87,11 @@ pub fn own(keys: &Keys) -> Result<Vec<Trusted>, Stop> {
 
 /// The public keys that may have signed records here: the keyring's, the signing key's, those that have gone. What cannot
 /// be read is not among them.
-pub async fn known_signers(desk: &Desk) -> Vec<PublicKey> {
+pub async fn known_signers(desk: &LedgerSession) -> Vec<PublicKey> {
     let keys = desk.keys();
-    let ring = keys.ring().unwrap_or_default();
-    let mut known: Vec<PublicKey> = ring.keys.iter().filter_map(public).collect();
-    if let Ok(Secret::There(secret, _)) = keys.secret().await {
+    let ring = keys.load_keyring().unwrap_or_default();
+    let mut known: Vec<PublicKey> = ring.keys.iter().filter_map(public_key).collect();
+    if let Ok(SigningKey::Available(secret, _)) = keys.signing_key().await {
         known.push(secret.public());
     }
     known.extend(keys.directory().retired(Purpose::Signing).unwrap_or_default());

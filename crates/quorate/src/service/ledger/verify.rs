@@ -15,13 +15,13 @@ use quorate_ledger::verify::{self, Divergence, Options, Part, Report, Since, Unv
 use quorate_ledger::witness::Witness;
 
 use super::{checkpoint, trust};
-use crate::service::desk::Desk;
+use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::keys::Keys;
-use crate::service::stop::{Class, Stop, chain};
+use crate::service::stop::{ExitClass, ServiceError, error_chain};
 use crate::service::witness::Witness as Configured;
-use crate::service::workspace::{self, Places, Workspace, absolute, shown, shown_ledger};
+use crate::service::workspace::{self, PathOverrides, Workspace, absolute, display_ledger, display_path};
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -36,12 +36,12 @@ pub struct Request {
     /// neither signed nor sealed.
     pub strict: bool,
     /// Where configuration and ledger are.
-    pub places: Places,
+    pub places: PathOverrides,
 }
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Verified {
+pub struct Verification {
     /// The ledger, as the user calls it.
     pub ledger: String,
     /// The log, as the user calls it.
@@ -59,28 +59,28 @@ pub struct Verified {
 /// # Errors
 /// When configuration, keys or witness are unusable, there is no ledger or it cannot be read, or there is no such
 /// checkpoint. What differs is no error.
-pub async fn verify(environment: &Environment, request: &Request) -> Result<Verified, Stop> {
+pub async fn verify(environment: &Environment, request: &Request) -> Result<Verification, ServiceError> {
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
-    let ledger = shown_ledger(environment, &workspace.ledger);
+    let ledger = display_ledger(environment, &workspace.ledger);
     if !workspace.ledger.may_be_there() {
         let body = Body::new(format!("there is no ledger {ledger} yet"));
         let help = "review something first, or name a ledger with `--ledger`";
-        return Err(Stop::not_found(codes::RUN_UNKNOWN, body.help(help)));
+        return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
     }
     let keys = Keys::of(environment, &workspace);
-    let given = trust::trusted(environment, &request.keys)?.iter().map(public).collect::<Vec<_>>();
-    let own = own(&keys, &mut warnings);
+    let given = trust::ledger_keys(environment, &request.keys)?.iter().map(to_public_key).collect::<Vec<_>>();
+    let own = own_keys(&keys, &mut warnings);
     let since = match &request.since {
-        Some(since) => Some(checkpoint(environment, since, own.iter().chain(&given))?),
+        Some(since) => Some(parse_since(environment, since, own.iter().chain(&given))?),
         None => None,
     };
     let (witness, witness_shown) = witness_file(environment, request, &workspace, &mut warnings)?;
-    let outside = keys.outside()?;
+    let outside = keys.trusted_keys()?;
     let store = Store::open_to_read(&workspace.ledger).await?;
     // A ledger whose last checkpoint cannot be read is held against what was kept for its file.
     let origin = store.last_sealed().await.ok().flatten().map(|sealed| sealed.origin);
-    let copies = Copies::of(&workspace.ledger, environment.state.as_deref());
+    let copies = Copies::of(&workspace.ledger, environment.state_dir.as_deref());
     let cosigned = match &workspace.witness {
         Some(Configured::Service(service)) => {
             let copy = origin.as_deref().and_then(|origin| copies.cosigned(origin, &service.key));
@@ -102,9 +102,9 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     };
     let report = verify::verify(&store, options).await;
     store.close().await;
-    let report = report.map_err(unverifiable)?;
-    let log = shown(environment, &workspace.log);
-    Ok(Verified { ledger, log, witness: witness_shown, report, warnings })
+    let report = report.map_err(verify_error)?;
+    let log = display_path(environment, &workspace.log);
+    Ok(Verification { ledger, log, witness: witness_shown, report, warnings })
 }
 
 /// Refuses to let anything leave a ledger that differs from what was recorded. `concerns` says whether a divergence is
@@ -113,40 +113,46 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
 ///
 /// # Errors
 /// With the first divergence that concerns what leaves, and when the ledger cannot be verified.
-pub(super) async fn unaltered(desk: &Desk, concerns: impl Fn(&Divergence) -> bool) -> Result<(), Stop> {
+pub(super) async fn ensure_unaltered(
+    desk: &LedgerSession,
+    concerns: impl Fn(&Divergence) -> bool,
+) -> Result<(), ServiceError> {
     let help = "nothing leaves an altered ledger; `quorate ledger verify` says what differs";
-    unaltered_or(desk, concerns, Class::Refused, help).await
+    ensure_unaltered_or(desk, concerns, ExitClass::Refused, help).await
 }
 
 /// As [`unaltered`], where what differs keeps a checkpoint from being made.
 ///
 /// # Errors
 /// As [`unaltered`].
-pub(super) async fn sealable(desk: &Desk, concerns: impl Fn(&Divergence) -> bool) -> Result<(), Stop> {
+pub(super) async fn ensure_sealable(
+    desk: &LedgerSession,
+    concerns: impl Fn(&Divergence) -> bool,
+) -> Result<(), ServiceError> {
     let help = "no checkpoint is made over an altered ledger; `quorate ledger verify` says what differs";
-    unaltered_or(desk, concerns, Class::Configuration, help).await
+    ensure_unaltered_or(desk, concerns, ExitClass::Configuration, help).await
 }
 
-async fn unaltered_or(
-    desk: &Desk,
+async fn ensure_unaltered_or(
+    desk: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
-    class: Class,
+    class: ExitClass,
     help: &str,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     let address = desk.store.address();
     let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
-    let copies = Copies::of(address, desk.environment.state.as_deref());
+    let copies = Copies::of(address, desk.environment.state_dir.as_deref());
     let mut warnings = Diagnostics::new();
-    let Outside { keyring, signers } = desk.keys().outside()?;
+    let Outside { keyring, signers } = desk.keys().trusted_keys()?;
     let options = Options {
-        own: own(desk.keys(), &mut warnings),
+        own: own_keys(desk.keys(), &mut warnings),
         keyring: keyring.as_ref().map(Keyring::unbounded),
         signers,
         kept: Some(copies.read(origin.as_deref())),
         ..Options::default()
     };
     desk.absorb(warnings);
-    let report = verify::verify(&desk.store, options).await.map_err(unverifiable)?;
+    let report = verify::verify(&desk.store, options).await.map_err(verify_error)?;
     let listed = report.divergences.len() as u64;
     // Of those that are not listed nobody knows what they concern.
     let unlisted = report.found - listed;
@@ -157,14 +163,16 @@ async fn unaltered_or(
         None => return Ok(()),
     };
     let others = (found.len() as u64 + unlisted).saturating_sub(1);
-    let body = Body::new(differs(&shown_ledger(&desk.environment, address), Some(first), others));
-    Err(Stop::new(class, codes::LEDGER_CORRUPT, body.help(help)))
+    let body =
+        Body::new(divergence_message(&display_ledger(&desk.environment, address), Some(first), others));
+    Err(ServiceError::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
 /// What is to be said of a ledger that differs.
-pub fn diverges(verified: &Verified) -> Stop {
-    let Verified { ledger, report, .. } = verified;
-    let body = Body::new(differs(ledger, report.divergences.first(), report.found.saturating_sub(1)));
+pub fn divergence_error(verified: &Verification) -> ServiceError {
+    let Verification { ledger, report, .. } = verified;
+    let body =
+        Body::new(divergence_message(ledger, report.divergences.first(), report.found.saturating_sub(1)));
     let help = match report.divergences.iter().any(|one| one.part == Part::Kept) {
         true => {
             "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
@@ -174,10 +182,10 @@ pub fn diverges(verified: &Verified) -> Stop {
             "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`"
         }
     };
-    Stop::new(Class::Refused, codes::LEDGER_DIVERGES, body.help(help))
+    ServiceError::new(ExitClass::Refused, codes::LEDGER_DIVERGES, body.help(help))
 }
 
-fn differs(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
+fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
     let first = first.map_or_else(String::new, ToString::to_string);
     let more = match others {
         0 => String::new(),
@@ -186,17 +194,17 @@ fn differs(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
     format!("{ledger} is not what it was: {first}{more}")
 }
 
-fn unverifiable(error: Unverifiable) -> Stop {
+fn verify_error(error: Unverifiable) -> ServiceError {
     match error {
         Unverifiable::Store(error) => error.into(),
-        Unverifiable::Since(error) => Stop::not_found(
+        Unverifiable::Since(error) => ServiceError::not_found(
             codes::CHECKPOINT_UNKNOWN,
             Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
         ),
     }
 }
 
-fn public(key: &Trusted) -> PublicKey {
+fn to_public_key(key: &Trusted) -> PublicKey {
     match key {
         Trusted::Verifier(verifier) => *verifier.key(),
         Trusted::Public(key) => *key,
@@ -204,15 +212,15 @@ fn public(key: &Trusted) -> PublicKey {
 }
 
 /// The ledger's own keys. Who may not read them verifies against what else there is, and is told.
-fn own(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
+fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
     // The variable comes before the file here, as it does where a checkpoint is signed.
-    let now = match checkpoint::handed() {
-        Some(text) => SecretKey::from_text(&text).map(Some).map_err(|error| chain(&error)),
-        None => directory.load(Purpose::Ledger).map_err(|error| chain(&error)),
+    let now = match checkpoint::key_from_environment() {
+        Some(text) => SecretKey::from_text(&text).map(Some).map_err(|error| error_chain(&error)),
+        None => directory.load(Purpose::Ledger).map_err(|error| error_chain(&error)),
     };
     let now = now.map(|key| key.map(|key| key.public()));
-    let gone = directory.retired(Purpose::Ledger).map_err(|error| chain(&error));
+    let gone = directory.retired(Purpose::Ledger).map_err(|error| error_chain(&error));
     match (now, gone) {
         (Ok(now), Ok(gone)) => now.into_iter().chain(gone).collect(),
         (Err(error), _) | (_, Err(error)) => {
@@ -225,11 +233,11 @@ fn own(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
 }
 
 /// The checkpoint that is trusted.
-fn checkpoint<'a>(
+fn parse_since<'a>(
     environment: &Environment,
     since: &str,
     keys: impl Iterator<Item = &'a PublicKey>,
-) -> Result<Since, Stop> {
+) -> Result<Since, ServiceError> {
     if let Ok(size) = since.parse() {
         return Ok(Since::Size(size));
     }
@@ -240,14 +248,14 @@ fn checkpoint<'a>(
     let unusable = |why: &str| {
         let body = Body::new(format!("`{since}` is no checkpoint: {why}"));
         let help = "give a number of records, `ledger/<n>`, or a file that `quorate ledger checkpoint` wrote";
-        Stop::configuration(codes::CHECKPOINT_UNKNOWN, body.help(help))
+        ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, body.help(help))
     };
-    let text = disk::text(&absolute(&environment.directory, Path::new(since)));
-    let text = match text.map_err(|error| unusable(&chain(&error)))? {
-        Text::There(text) => text,
+    let text = disk::read_text(&absolute(&environment.directory, Path::new(since)));
+    let text = match text.map_err(|error| unusable(&error_chain(&error)))? {
+        Text::Present(text) => text,
         Text::Missing => {
             let body = Body::new(format!("`{since}` is no checkpoint: no file of this name is there"));
-            return Err(Stop::not_found(codes::CHECKPOINT_UNKNOWN, body));
+            return Err(ServiceError::not_found(codes::CHECKPOINT_UNKNOWN, body));
         }
     };
     let note =
@@ -257,7 +265,7 @@ fn checkpoint<'a>(
     note.verify(&known).map_err(|error| {
         let body = Body::new(format!("the checkpoint {since} cannot be trusted: {error}"));
         let help = "give the ledger's key, as you have it from its owner, with `--key`";
-        Stop::new(Class::Refused, codes::KEY_UNVOUCHED, body.help(help))
+        ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
     })?;
     Ok(Since::Tree(*checkpoint.tree()))
 }
@@ -267,26 +275,29 @@ fn witness_file(
     request: &Request,
     workspace: &Workspace,
     warnings: &mut Diagnostics,
-) -> Result<(Option<Witness>, Option<String>), Stop> {
+) -> Result<(Option<Witness>, Option<String>), ServiceError> {
     let asked = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
     let is_asked = asked.is_some();
     let configured = workspace.witness.as_ref().and_then(|witness| witness.file());
     let Some(path) = asked.or_else(|| configured.map(Path::to_owned)) else { return Ok((None, None)) };
-    let name = match shown(environment, &path) {
+    let name = match display_path(environment, &path) {
         here if here.is_empty() => ".".to_owned(),
         name => name,
     };
-    let text = disk::text(&path).map_err(|error| {
-        let body = Body::new(format!("the witness {name} cannot be read: {}", chain(&error)));
-        Stop::configuration(codes::WITNESS_UNREADABLE, body.help("it is a text file of signed checkpoints"))
+    let text = disk::read_text(&path).map_err(|error| {
+        let body = Body::new(format!("the witness {name} cannot be read: {}", error_chain(&error)));
+        ServiceError::configuration(
+            codes::WITNESS_UNREADABLE,
+            body.help("it is a text file of signed checkpoints"),
+        )
     })?;
     match text {
-        Text::There(text) => {
+        Text::Present(text) => {
             let witness = Witness::of(&text);
             if witness.notes.is_empty() {
                 let body = Body::new(format!("the witness {name} has no signed checkpoint"));
                 let help = "name the file that checkpoints were appended to; where they stood there before, get it back";
-                return Err(Stop::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
+                return Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
             }
             if !witness.torn.is_empty() {
                 let body = Body::new(format!(
@@ -300,7 +311,10 @@ fn witness_file(
         }
         Text::Missing if is_asked => {
             let body = Body::new(format!("the witness {name} is not there"));
-            Err(Stop::not_found(codes::WITNESS_UNREADABLE, body.help("name the file with `--witness`")))
+            Err(ServiceError::not_found(
+                codes::WITNESS_UNREADABLE,
+                body.help("name the file with `--witness`"),
+            ))
         }
         Text::Missing => {
             let body = Body::new(format!("the witness {name} is not there, so nothing is held against it"));

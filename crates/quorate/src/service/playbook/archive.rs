@@ -11,31 +11,31 @@ use quorate_manifest::playbook::shelf::Book;
 use quorate_manifest::timestamp;
 use serde_json::json;
 
-use super::change::{Change, Happened, Keeping};
-use super::promote::find;
+use super::change::{Change, ChangeEvent, LibraryWriter};
+use super::promote::find_playbook;
 use super::rollback::status_word;
 use super::versions::Step;
 use crate::service::host::Host;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// Archives a playbook.
 ///
 /// # Errors
 /// When there is none, it is archived already, or something cannot be written.
 pub async fn archive(
-    keeping: &mut Keeping,
+    keeping: &mut LibraryWriter,
     slug: &str,
     why: &str,
     by: &str,
     host: &Host,
-) -> Result<u32, Stop> {
-    let book = find(keeping, slug)?.clone();
+) -> Result<u32, ServiceError> {
+    let book = find_playbook(keeping, slug)?.clone();
     if book.playbook.status == Status::Archived {
         let body = Body::new(format!("`{slug}` is archived already"));
-        return Err(Stop::configuration(codes::PROMOTION_DENIED, body));
+        return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body));
     }
-    let mut change = Change::at(keeping.desk.environment.clock.now_ms());
-    let version = settle(keeping, &book, Status::Archived, why, by, &mut change)?;
+    let mut change = Change::new_at(keeping.session.environment.clock.now_ms());
+    let version = change_status(keeping, &book, Status::Archived, why, by, &mut change)?;
     keeping.commit(&change, host).await?;
     Ok(version)
 }
@@ -44,14 +44,19 @@ pub async fn archive(
 ///
 /// # Errors
 /// As [`archive`].
-pub async fn shadow(keeping: &mut Keeping, slug: &str, by: &str, host: &Host) -> Result<u32, Stop> {
-    let book = find(keeping, slug)?.clone();
+pub async fn shadow(
+    keeping: &mut LibraryWriter,
+    slug: &str,
+    by: &str,
+    host: &Host,
+) -> Result<u32, ServiceError> {
+    let book = find_playbook(keeping, slug)?.clone();
     if book.playbook.status == Status::Shadow {
         let body = Body::new(format!("`{slug}` is in shadow already"));
-        return Err(Stop::configuration(codes::PROMOTION_DENIED, body));
+        return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body));
     }
-    let mut change = Change::at(keeping.desk.environment.clock.now_ms());
-    let version = settle(keeping, &book, Status::Shadow, "back in shadow", by, &mut change)?;
+    let mut change = Change::new_at(keeping.session.environment.clock.now_ms());
+    let version = change_status(keeping, &book, Status::Shadow, "back in shadow", by, &mut change)?;
     keeping.commit(&change, host).await?;
     Ok(version)
 }
@@ -60,15 +65,15 @@ pub async fn shadow(keeping: &mut Keeping, slug: &str, by: &str, host: &Host) ->
 ///
 /// # Errors
 /// When something cannot be read or written.
-pub async fn sweep(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<String>, Stop> {
-    let now_ms = keeping.desk.environment.clock.now_ms();
-    let over = |book: &&Book| book.playbook.status != Status::Archived && is_over(book, now_ms);
-    let books: Vec<Book> = keeping.library.shelf.books.iter().filter(over).cloned().collect();
+pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
+    let now_ms = keeping.session.environment.clock.now_ms();
+    let over = |book: &&Book| book.playbook.status != Status::Archived && has_expired(book, now_ms);
+    let books: Vec<Book> = keeping.library.catalogue.books.iter().filter(over).cloned().collect();
     let mut swept = Vec::new();
     for book in books {
         // Each by itself, so that one that was changed by hand keeps no other back.
-        let mut change = Change::at(now_ms);
-        settle(keeping, &book, Status::Archived, "its time is over", by, &mut change)?;
+        let mut change = Change::new_at(now_ms);
+        change_status(keeping, &book, Status::Archived, "its time is over", by, &mut change)?;
         keeping.commit(&change, host).await?;
         swept.push(book.playbook.slug);
     }
@@ -76,22 +81,22 @@ pub async fn sweep(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<S
 }
 
 /// Whether a playbook's time is over (B11).
-pub fn is_over(book: &Book, now_ms: i64) -> bool {
+pub fn has_expired(book: &Book, now_ms: i64) -> bool {
     let written = written_at(&book.playbook).and_then(timestamp::read);
     let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<Iso>().ok());
     written.zip(ttl).is_some_and(|(at, ttl)| timestamp::after(at, ttl) <= now_ms)
 }
 
 /// Gives a playbook another status, below what is woven.
-fn settle(
-    keeping: &Keeping,
+fn change_status(
+    keeping: &LibraryWriter,
     book: &Book,
     status: Status,
     why: &str,
     by: &str,
     change: &mut Change,
-) -> Result<u32, Stop> {
-    let environment = &keeping.desk.environment;
+) -> Result<u32, ServiceError> {
+    let environment = &keeping.session.environment;
     let record = keeping.library.record(book)?;
     record.faithful(environment)?;
     let at = timestamp::write(change.at_ms);
@@ -106,6 +111,6 @@ fn settle(
     })?;
     change.files.extend(files);
     let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});
-    change.events.push(Happened::new(event, &book.playbook.slug, why, data));
+    change.events.push(ChangeEvent::new(event, &book.playbook.slug, why, data));
     Ok(version.n)
 }

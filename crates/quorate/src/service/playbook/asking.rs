@@ -10,46 +10,50 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::seat::Seat;
 use quorate_protocol::{Json, Name};
 
-use super::change::Keeping;
-use crate::service::executor::{self, By};
-use crate::service::stop::Stop;
+use super::change::LibraryWriter;
+use crate::service::executor::{self, SelectedBy};
+use crate::service::stop::ServiceError;
 
 /// Where questions are recorded.
 const STREAM: &str = "playbooks/asked";
 
 /// Somebody who can be asked.
-pub struct Asking {
+pub struct Consultant {
     alone: Alone,
     seat: Seat,
 }
 
-impl Asking {
+impl Consultant {
     /// Whoever is named: an executor of `quorate.toml`, a preset or a kind; without a name the one that reads by rule.
     ///
     /// # Errors
     /// When there is no such executor, or its settings are refused.
-    pub fn of(keeping: &Keeping, named: Option<&str>, place: Option<&Place>) -> Result<Self, Stop> {
+    pub fn resolve(
+        keeping: &LibraryWriter,
+        named: Option<&str>,
+        place: Option<&Place>,
+    ) -> Result<Self, ServiceError> {
         let (registry, workspace) = (executor::registry(), &keeping.library.workspace);
         let file = workspace.host.file();
         // Only a file has a place to point at.
-        let by = if place.is_some() { By::File(&file) } else { By::Person };
+        let by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
         let chosen = match named {
             Some(name) => executor::by_name(&registry, &workspace.host, name, place, by)?,
             None => executor::fallback(&registry, &workspace.host)?,
         };
-        let environment = &keeping.desk.environment;
+        let environment = &keeping.session.environment;
         let admitted = environment.trust.admit(environment, chosen.needs())?;
-        chosen.installed()?;
-        let seat = chosen.seat(admitted);
+        chosen.ensure_installed()?;
+        let seat = chosen.into_member_config(admitted);
         let alone = Alone {
             stream: STREAM.into(),
-            ledger: keeping.desk.store.clone(),
-            clock: keeping.desk.environment.clock.clone(),
+            ledger: keeping.session.store.clone(),
+            clock: keeping.session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
             calls: workspace.host.budget.calls,
             observer: Arc::new(Nobody),
         };
-        Ok(Asking { alone, seat })
+        Ok(Consultant { alone, seat })
     }
 
     /// The name that it goes by.
@@ -61,7 +65,7 @@ impl Asking {
     ///
     /// # Errors
     /// When the ledger fails.
-    pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, Stop> {
+    pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, ServiceError> {
         let (step, member) = id.split_once('/').unwrap_or((id, id));
         match self.alone.ask(&Name::from(id), &Name::from(member), &self.seat, question).await {
             Ok(Answered { answer, .. }) => Ok(Ok(answer)),

@@ -12,12 +12,12 @@ use quorate_manifest::round::Round;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Bindings, Bound};
 
-use super::library::Known;
-use super::recalled::Recalled;
+use super::library::KnownOperator;
+use super::recalled::RecordedVersions;
 use super::traits;
 use super::versions::Record;
 use crate::service::environment::Environment;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// The playbooks of a scope, and whom they are for.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Catalogue {
     /// What is wrong with the others, and warnings.
     pub report: Report,
     bindings: Bindings,
-    recalled: Recalled,
+    recalled: RecordedVersions,
 }
 
 impl Catalogue {
@@ -39,7 +39,7 @@ impl Catalogue {
         }
         let catalogue = Catalogue::from(shelf::open(round, scope));
         match catalogue.books.iter().any(|book| book.playbook.status == Status::Active) {
-            true => Catalogue { recalled: Recalled::look(ledger, scope), ..catalogue },
+            true => Catalogue { recalled: RecordedVersions::load_blocking(ledger, scope), ..catalogue },
             false => catalogue,
         }
     }
@@ -48,7 +48,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// As [`Record::read`].
-    pub fn record(&self, environment: &Environment, root: &Path, book: &Book) -> Result<Record, Stop> {
+    pub fn record(
+        &self,
+        environment: &Environment,
+        root: &Path,
+        book: &Book,
+    ) -> Result<Record, ServiceError> {
         let mut record = Record::read(environment, root, book)?;
         if book.playbook.status == Status::Active {
             record.recalled = self.recalled.version(&record.slug);
@@ -62,8 +67,8 @@ impl Catalogue {
     }
 
     /// The playbooks that are for any of these, in the order of their files, each with those whom it is for.
-    pub fn bound<'k>(&self, known: &[&'k Known]) -> Vec<(&Book, Vec<(&'k Known, Bound)>)> {
-        let mut bound: BTreeMap<usize, Vec<(&'k Known, Bound)>> = BTreeMap::new();
+    pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&Book, Vec<(&'k KnownOperator, Bound)>)> {
+        let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, Bound)>> = BTreeMap::new();
         for one in known {
             for (at, how) in self.bindings.bound(&one.subject) {
                 bound.entry(at).or_default().push((one, how));
@@ -76,6 +81,6 @@ impl Catalogue {
 impl From<Shelf> for Catalogue {
     fn from(Shelf { books, report }: Shelf) -> Self {
         let bindings = Bindings::of(books.iter().map(|book| &book.playbook));
-        Catalogue { bindings, books, report, recalled: Recalled::default() }
+        Catalogue { bindings, books, report, recalled: RecordedVersions::default() }
     }
 }

@@ -24,24 +24,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::library::Library;
-use super::logging::{self, LOG};
-use crate::service::desk::Desk;
+use super::logging::{self, LOG_FILE};
+use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::stop::Stop;
-use crate::service::workspace::{Places, shown};
+use crate::service::stop::ServiceError;
+use crate::service::workspace::{PathOverrides, display_path};
 
 /// What is about to be written.
-pub const PENDING: &str = "_pending.json";
+pub const PENDING_FILE: &str = "_pending.json";
 /// The index of all playbooks.
-pub const INDEX: &str = "_index.md";
+pub const INDEX_FILE: &str = "_index.md";
 /// The stream of records about playbooks, of the workspace; a tenant's has its name behind it.
 const STREAM: &str = "playbooks";
 /// How long a change waits for another one: a proposal takes a moment, and many may come at once.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often an append is tried again when somebody else was faster.
-const TRIES: usize = 50;
+const MAX_ATTEMPTS: usize = 50;
 
 /// A file that is written whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl File {
 
 /// Something that happened to a playbook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Happened {
+pub struct ChangeEvent {
     /// What: the record's kind.
     pub event: String,
     /// To which playbook.
@@ -74,10 +74,10 @@ pub struct Happened {
     pub data: Json,
 }
 
-impl Happened {
+impl ChangeEvent {
     /// An event of a playbook.
     pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
-        Happened { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
+        ChangeEvent { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
     }
 }
 
@@ -91,17 +91,17 @@ pub struct Change {
     /// Files, in the order in which they are written.
     pub files: Vec<File>,
     /// What is recorded and logged.
-    pub events: Vec<Happened>,
+    pub events: Vec<ChangeEvent>,
 }
 
 impl Change {
     /// A change at a time.
-    pub fn at(at_ms: i64) -> Self {
+    pub fn new_at(at_ms: i64) -> Self {
         Change { id: entropy::hex(&entropy::bytes::<8>()), at_ms, files: Vec::new(), events: Vec::new() }
     }
 
     /// With paths from a folder on, so that the folder may be moved before it is finished.
-    fn below(&self, folder: &Path) -> Self {
+    fn relative_to(&self, folder: &Path) -> Self {
         let mut change = self.clone();
         for file in &mut change.files {
             if let Ok(path) = file.path.strip_prefix(folder) {
@@ -113,14 +113,14 @@ impl Change {
 
     /// Its events, as they are appended to a stream.
     fn append(&self, stream: &Name, from: u64, bodies: Vec<ledger::Body>) -> Append {
-        let entry = |one: &Happened| {
+        let entry = |one: &ChangeEvent| {
             let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == one.event)?;
             let mut data = object(json!({"change": self.id, "slug": one.slug, "words": one.words}));
             data.extend(one.data.as_object().cloned().unwrap_or_default());
             Some(Entry { kind: Kind::Playbook(kind), at_ms: self.at_ms, data })
         };
         let mut entries: Vec<Entry> = self.events.iter().filter_map(entry).collect();
-        name(&mut entries, &bodies);
+        attach_unnamed_texts(&mut entries, &bodies);
         Append { run: stream.clone(), from, entries, bodies, durability: Durability::Synced }
     }
 
@@ -136,29 +136,29 @@ impl Change {
 }
 
 /// Playbooks that this process alone may change.
-pub struct Keeping {
+pub struct LibraryWriter {
     /// The ledger.
-    pub desk: Desk,
+    pub session: LedgerSession,
     /// The playbooks.
     pub library: Library,
-    places: Places,
+    places: PathOverrides,
     _hold: Hold,
 }
 
-impl Keeping {
+impl LibraryWriter {
     /// Opens library and ledger for a change. Nobody else changes anything while this lives.
     ///
     /// # Errors
     /// When something cannot be opened, another process is changing playbooks, or a change was left half done.
     pub async fn open(
         environment: &Environment,
-        places: &Places,
+        places: &PathOverrides,
         root: Option<&Path>,
         host: &Host,
-    ) -> Result<Self, Stop> {
-        let keeping = Keeping::open_unfinished(environment, places, root, host).await?;
-        match unfinished(environment, &keeping.library.folder()) {
-            Some(body) => Err(Stop::configuration(codes::PLAYBOOK_UNFINISHED, body)),
+    ) -> Result<Self, ServiceError> {
+        let keeping = LibraryWriter::open_with_pending(environment, places, root, host).await?;
+        match pending_change(environment, &keeping.library.folder()) {
+            Some(body) => Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body)),
             None => Ok(keeping),
         }
     }
@@ -167,72 +167,76 @@ impl Keeping {
     ///
     /// # Errors
     /// As [`Keeping::open`], but for that.
-    pub async fn open_unfinished(
+    pub async fn open_with_pending(
         environment: &Environment,
-        places: &Places,
+        places: &PathOverrides,
         root: Option<&Path>,
         host: &Host,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, ServiceError> {
         let mut library = Library::open(environment, places, root, host)?;
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let desk = Desk::open(environment.clone(), workspace).await?;
-        desk.may_write()?;
+        let desk = LedgerSession::open(environment.clone(), workspace).await?;
+        desk.ensure_writable()?;
         let name = stream(&library.scope).replace('/', "-");
-        let hold = Hold::wait_for(desk.store.dir(), &name, PATIENCE).await;
+        let hold = Hold::wait_for(desk.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
-            Stop::configuration(codes::LEDGER_UNAVAILABLE, body)
+            ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
         })?;
         let Some(hold) = hold else {
             let body = Body::new(format!(
                 "another process has been changing these playbooks for {} seconds",
-                PATIENCE.as_secs()
+                LOCK_TIMEOUT.as_secs()
             ));
-            return Err(Stop::configuration(codes::RUN_MOVED, body.help("try again when it is done")));
+            return Err(ServiceError::configuration(
+                codes::RUN_MOVED,
+                body.help("try again when it is done"),
+            ));
         };
         // What somebody else did until we had hold of it counts.
         library = Library::open(environment, places, root, host)?;
-        Ok(Keeping { desk, library, places: places.clone(), _hold: hold })
+        Ok(LibraryWriter { session: desk, library, places: places.clone(), _hold: hold })
     }
 
     /// Writes a change, all of it, and the index.
     ///
     /// # Errors
     /// When a file was changed meanwhile, or cannot be written. What was begun is finished by `repair`.
-    pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), Stop> {
+    pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         let folder = self.library.folder();
         for file in &change.files {
-            if now(file)? == Now::Other {
-                let file = shown(&self.desk.environment, &file.path);
+            if file_state(file)? == FileState::Other {
+                let file = display_path(&self.session.environment, &file.path);
                 let body = Body::new(format!("{file} was changed by somebody else meanwhile"));
-                return Err(Stop::configuration(
+                return Err(ServiceError::configuration(
                     codes::HISTORY_MUTATION,
                     body.help("look at it, and try again"),
                 ));
             }
         }
         // What cannot be written is said before anything is begun.
-        for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX)]) {
-            disk::can_put_below(&self.scope_dir(), &path).map_err(|error| {
-                let path = shown(&self.desk.environment, &path);
+        for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX_FILE)]) {
+            disk::can_write_below(&self.scope_dir(), &path).map_err(|error| {
+                let path = display_path(&self.session.environment, &path);
                 let body = Body::new(format!("cannot write {path}: {error}"));
                 let help = "make it writable, and try again; nothing was begun";
-                Stop::configuration(codes::FILE_UNWRITABLE, body.help(help))
+                ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
             })?;
         }
-        let pending = serde_json::to_string_pretty(&change.below(&self.scope_dir())).unwrap_or_default();
-        self.put(&folder.join(PENDING), &pending)?;
-        self.finish(change, host).await
+        let pending =
+            serde_json::to_string_pretty(&change.relative_to(&self.scope_dir())).unwrap_or_default();
+        self.write(&folder.join(PENDING_FILE), &pending)?;
+        self.apply(change, host).await
     }
 
     /// Does what a change says, from wherever it stopped, and says which files somebody else has changed meanwhile.
     ///
     /// # Errors
     /// When something cannot be written.
-    pub async fn finish(&mut self, change: &Change, host: &Host) -> Result<(), Stop> {
+    pub async fn apply(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         for file in &change.files {
-            if now(file)? == Now::Before {
-                self.put(&file.path, &file.text)?;
+            if file_state(file)? == FileState::Before {
+                self.write(&file.path, &file.text)?;
             }
         }
         // What is refused leaves a line in the log, and nothing else (B5).
@@ -242,19 +246,19 @@ impl Keeping {
         }
         self.record(change).await?;
         let folder = self.library.folder();
-        logging::add(&self.scope_dir(), &folder, change.at_ms, &change.events)
-            .map_err(|error| self.unwritable(&folder.join(LOG), &error))?;
-        disk::remove(&self.library.folder().join(PENDING))
-            .map_err(|error| self.unwritable(PENDING.as_ref(), &error))
+        logging::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
+            .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
+        disk::remove(&self.library.folder().join(PENDING_FILE))
+            .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))
     }
 
     /// Reads the library again.
     ///
     /// # Errors
     /// As [`Library::open`].
-    pub fn refresh(&mut self, host: &Host) -> Result<(), Stop> {
+    pub fn refresh(&mut self, host: &Host) -> Result<(), ServiceError> {
         let root = self.library.root.join(self.library.scope.folder());
-        self.library = Library::open(&self.desk.environment, &self.places, Some(&root), host)?;
+        self.library = Library::open(&self.session.environment, &self.places, Some(&root), host)?;
         Ok(())
     }
 
@@ -262,48 +266,48 @@ impl Keeping {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write_index(&self) -> Result<bool, Stop> {
-        let path = self.library.folder().join(INDEX);
-        let text = index_of(&self.library);
-        if matches!(disk::text(&path), Ok(Text::There(there)) if there == text) {
+    pub fn write_index(&self) -> Result<bool, ServiceError> {
+        let path = self.library.folder().join(INDEX_FILE);
+        let text = render_index(&self.library);
+        if matches!(disk::read_text(&path), Ok(Text::Present(there)) if there == text) {
             return Ok(true);
         }
-        self.put(&path, &text).map(|()| false)
+        self.write(&path, &text).map(|()| false)
     }
 
     /// Puts lines that are gone back into the log; says how many.
     ///
     /// # Errors
     /// When the ledger does not answer, or the log cannot be read or written.
-    pub async fn mend_log(&self) -> Result<usize, Stop> {
+    pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
         let folder = self.library.folder();
-        let records = self.desk.store.records(&stream(&self.library.scope)).await?;
-        let path = folder.join(LOG);
-        match logging::rebuilt(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
+        let records = self.session.store.records(&stream(&self.library.scope)).await?;
+        let path = folder.join(LOG_FILE);
+        match logging::restore_lines(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
             None => Ok(0),
-            Some((text, missing)) => self.put(&path, &text).map(|()| missing),
+            Some((text, missing)) => self.write(&path, &text).map(|()| missing),
         }
     }
 
     /// The places that were said.
-    pub(super) fn places(&self) -> &Places {
+    pub(super) fn places(&self) -> &PathOverrides {
         &self.places
     }
 
-    async fn record(&self, change: &Change) -> Result<(), Stop> {
+    async fn record(&self, change: &Change) -> Result<(), ServiceError> {
         // A file that somebody has put a secret into keeps it, and the ledger has its hash alone.
-        let redactor = &self.desk.workspace.redaction.redactor;
+        let redactor = &self.session.workspace.redaction.redactor;
         let kept = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
         let bodies = kept.map(|file| ledger::Body {
             sha256: sha256_hex(file.text.as_bytes()),
             text: file.text.as_str().into(),
         });
         let bodies: Vec<ledger::Body> = bodies.collect();
-        append(&self.desk.store, &stream(&self.library.scope), change, bodies).await
+        append(&self.session.store, &stream(&self.library.scope), change, bodies).await
     }
 
-    fn put(&self, path: &Path, text: &str) -> Result<(), Stop> {
-        disk::put_below(&self.scope_dir(), path, text.as_bytes())
+    fn write(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
+        disk::write_below(&self.scope_dir(), path, text.as_bytes())
             .map_err(|error| self.unwritable(path, &error))
     }
 
@@ -312,10 +316,11 @@ impl Keeping {
         self.library.root.join(self.library.scope.folder())
     }
 
-    fn unwritable(&self, path: &Path, error: &std::io::Error) -> Stop {
-        let body = Body::new(format!("cannot write {}: {error}", shown(&self.desk.environment, path)));
+    fn unwritable(&self, path: &Path, error: &std::io::Error) -> ServiceError {
+        let body =
+            Body::new(format!("cannot write {}: {error}", display_path(&self.session.environment, path)));
         let help = "make it writable, then `quorate playbook repair` finishes what was begun";
-        Stop::configuration(codes::FILE_UNWRITABLE, body.help(help))
+        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
     }
 }
 
@@ -325,7 +330,7 @@ async fn append(
     stream: &Name,
     change: &Change,
     bodies: Vec<ledger::Body>,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     let mut tries = 0;
     loop {
         let records = store.records(stream).await?;
@@ -336,14 +341,14 @@ async fn append(
         let next = records.last().map_or(0, |last| last.n + 1);
         match store.append(change.append(stream, next, bodies.clone())).await {
             Ok(_) => return Ok(()),
-            Err(ledger::Error::Moved { .. }) if tries < TRIES => tries += 1,
+            Err(ledger::Error::Moved { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
         }
     }
 }
 
 /// Names in the first record the texts that none of the records names: nothing is kept that no record names (D12).
-fn name(entries: &mut [Entry], bodies: &[ledger::Body]) {
+fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
     let named: BTreeSet<&str> = entries.iter().flat_map(|entry| wire::named(&entry.data)).collect();
     let unnamed = bodies.iter().map(|body| &body.sha256).filter(|sha256| !named.contains(sha256.as_str()));
     let unnamed: Vec<String> = unnamed.cloned().collect();
@@ -357,20 +362,20 @@ fn name(entries: &mut [Entry], bodies: &[ledger::Body]) {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn note(
+pub async fn record_events(
     store: &Store,
     (root, scope): (&Path, &Scope),
     at_ms: i64,
-    events: Vec<Happened>,
+    events: Vec<ChangeEvent>,
     bodies: Vec<ledger::Body>,
     mut next: u64,
-) -> Result<(), Stop> {
-    let change = Change { events, ..Change::at(at_ms) };
+) -> Result<(), ServiceError> {
+    let change = Change { events, ..Change::new_at(at_ms) };
     let stream = stream(scope);
     for tries in 0.. {
         match store.append(change.append(&stream, next, bodies.clone())).await {
             Ok(_) => break,
-            Err(ledger::Error::Moved { .. }) if tries < TRIES => {
+            Err(ledger::Error::Moved { .. }) if tries < MAX_ATTEMPTS => {
                 next = store.tail(&stream, 1).await?.last().map_or(0, |last| last.n + 1);
             }
             Err(error) => return Err(error.into()),
@@ -378,16 +383,16 @@ pub async fn note(
     }
     // The ledger is the record; a workspace that cannot be written to is no reason not to weave.
     let dir = root.join(scope.folder());
-    let _ = logging::add(&dir, &dir.join(FOLDER), at_ms, &change.events);
+    let _ = logging::append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
     Ok(())
 }
 
 /// The event of a pattern that matches an operator for the first time (B10); `None` where the log says it already.
-pub fn match_of(root: &Path, scope: &Scope, slug: &str, operator: &str) -> Option<Happened> {
+pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str) -> Option<ChangeEvent> {
     let words = format!("a pattern of it matches `{operator}`");
     let folder = root.join(scope.folder()).join(FOLDER);
-    let event = || Happened::new(PlaybookEvent::Registered, slug, &*words, json!({"operator": operator}));
-    (!logging::says(&folder, slug, &words)).then(event)
+    let event = || ChangeEvent::new(PlaybookEvent::Registered, slug, &*words, json!({"operator": operator}));
+    (!logging::mentions(&folder, slug, &words)).then(event)
 }
 
 /// The stream of a scope.
@@ -399,22 +404,25 @@ pub fn stream(scope: &Scope) -> Name {
 }
 
 /// The index as it should be.
-pub fn index_of(library: &Library) -> String {
-    index::index(library.shelf.books.iter().map(|book| &book.playbook))
+pub fn render_index(library: &Library) -> String {
+    index::index(library.catalogue.books.iter().map(|book| &book.playbook))
 }
 
 /// What was left half done, in words; `None` where nothing was.
-pub fn unfinished(environment: &Environment, folder: &Path) -> Option<Body> {
-    let path = folder.join(PENDING);
-    matches!(disk::text(&path), Ok(Text::There(_)) | Err(_)).then(|| {
-        Body::new(format!("{} says that a change was begun and not finished", shown(environment, &path)))
-            .help("`quorate playbook repair` finishes it")
+pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> {
+    let path = folder.join(PENDING_FILE);
+    matches!(disk::read_text(&path), Ok(Text::Present(_)) | Err(_)).then(|| {
+        Body::new(format!(
+            "{} says that a change was begun and not finished",
+            display_path(environment, &path)
+        ))
+        .help("`quorate playbook repair` finishes it")
     })
 }
 
 /// A file, compared with what a change says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Now {
+pub enum FileState {
     /// It is what it was.
     Before,
     /// It is what it is to be.
@@ -427,19 +435,19 @@ pub enum Now {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn now(file: &File) -> Result<Now, Stop> {
-    let there = disk::text(&file.path).map_err(|error| {
-        Stop::configuration(
+pub fn file_state(file: &File) -> Result<FileState, ServiceError> {
+    let there = disk::read_text(&file.path).map_err(|error| {
+        ServiceError::configuration(
             codes::FILE_UNREADABLE,
             Body::new(format!("cannot read {}: {error}", file.path.display())),
         )
     })?;
     Ok(match (there, &file.was) {
-        (Text::There(text), _) if text == file.text => Now::After,
-        (Text::There(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => Now::Before,
-        (Text::Missing, None) => Now::Before,
+        (Text::Present(text), _) if text == file.text => FileState::After,
+        (Text::Present(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => FileState::Before,
+        (Text::Missing, None) => FileState::Before,
         // A file that was emptied holds nothing that could be lost.
-        (Text::There(text), None) if text.is_empty() => Now::Before,
-        _ => Now::Other,
+        (Text::Present(text), None) if text.is_empty() => FileState::Before,
+        _ => FileState::Other,
     })
 }

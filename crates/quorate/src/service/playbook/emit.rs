@@ -6,37 +6,37 @@ use quorate_playbook::delta::{Add, Delta};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::change::Keeping;
+use super::change::LibraryWriter;
 use super::propose::Proposal;
 use crate::service::overlays;
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// How many characters of a fragment its title has.
-const TITLE: usize = 120;
+const MAX_TITLE_CHARS: usize = 120;
 
 /// The fragments of an advisory run as proposals, for the operators that it was about.
 ///
 /// # Errors
 /// When there is no such run, or it has advised nothing.
-pub async fn of_run(keeping: &Keeping, prefix: &str) -> Result<Vec<Proposal>, Stop> {
-    let run = keeping.desk.find(prefix).await?.run;
-    let history = keeping.desk.history_left(&run).await?;
+pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
+    let run = keeping.session.find_run(prefix).await?.run;
+    let history = keeping.session.partial_history(&run).await?;
     let fragments = history.outcome().and_then(|outcome| outcome.get("fragments").cloned());
     let fragments = fragments.as_ref().and_then(Json::as_array).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (overlays::setup(&history), fragments) else {
         let body = Body::new(format!("run {run} is no advisory run that has advised anything"));
         let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
-        return Err(Stop::new(Class::Usage, codes::USAGE, body.help(help)));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };
     let known = keeping.library.operators.iter();
     let targets: Vec<Json> = known
-        .filter(|known| setup.operators.contains(&known.named(&keeping.library.scope)))
+        .filter(|known| setup.operators.contains(&known.overlay_name(&keeping.library.scope)))
         .map(|known| json!({"kind": "operator", "ref": known.slug}))
         .collect();
     if targets.is_empty() {
         let body = Body::new(format!("run {run} is about no operator of this workspace"));
         let help = "name one in `appliesTo` or `executor` of the assembly";
-        return Err(Stop::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
+        return Err(ServiceError::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
     }
     let proposals = fragments.iter().filter_map(|one| {
         let text = one.get("text")?.as_str()?.trim().to_owned();
@@ -79,6 +79,6 @@ fn slug(assembly: &str, member: &str, run: &str) -> String {
 
 fn title(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    let cut: String = line.chars().take(TITLE).collect();
+    let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
     if cut.len() < line.len() { format!("{}…", cut.trim_end()) } else { cut }
 }

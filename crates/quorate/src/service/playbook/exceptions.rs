@@ -18,8 +18,8 @@ use quorate_playbook::lock::Touch;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::change::{Happened, stream};
-use super::gate::Asked;
+use super::change::{ChangeEvent, stream};
+use super::gate::Approver;
 use crate::service::workspace::Workspace;
 
 /// The key of a record that holds exceptions.
@@ -54,7 +54,7 @@ impl Exceptions {
     }
 
     /// Of touches of a text those that no exception allows.
-    pub fn without(&self, slug: &str, text: &str, mut touches: Vec<Touch>) -> Vec<Touch> {
+    pub fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Touch>) -> Vec<Touch> {
         if !touches.is_empty() {
             let allowed = self.allowed(slug, text);
             touches.retain(|touch| !allowed.iter().any(|one| one.locked == touch.id));
@@ -83,13 +83,13 @@ fn read(address: Address, stream: Name) -> Option<Vec<Exception>> {
         let store = Store::open_at(&address).await.ok()?.store;
         let records = store.records(&stream).await;
         store.close().await;
-        Some(records.ok()?.iter().flat_map(of_record).collect())
+        Some(records.ok()?.iter().flat_map(exceptions_of_record).collect())
     };
     let run = move || tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?.block_on(read);
     std::thread::spawn(run).join().ok()?
 }
 
-fn of_record(record: &Record) -> Vec<Exception> {
+fn exceptions_of_record(record: &Record) -> Vec<Exception> {
     let one = |slug: &str, value: &Json| {
         let text = |key: &str| value.get(key).and_then(Json::as_str).map(str::to_owned);
         Some(Exception {
@@ -110,16 +110,16 @@ fn of_record(record: &Record) -> Vec<Exception> {
 }
 
 /// What somebody who proposes wants to be allowed, and the person who is asked for it.
-pub struct Excepting<'a> {
+pub struct ExceptionRequest<'a> {
     /// The traits, by id.
     pub traits: &'a [String],
     /// Why.
     pub reason: &'a str,
     /// The person.
-    pub person: &'a mut dyn Asked,
+    pub person: &'a mut dyn Approver,
 }
 
-impl Excepting<'_> {
+impl ExceptionRequest<'_> {
     /// Takes out of objections to a text those that a person allows; what is recorded of that.
     pub fn allow(
         &mut self,
@@ -127,7 +127,7 @@ impl Excepting<'_> {
         text: &str,
         objections: &mut Vec<Objection>,
         report: &mut Report,
-    ) -> Option<Happened> {
+    ) -> Option<ChangeEvent> {
         let mut refuse = |message: String, help: String| {
             report.refuse(codes::LOCK_VIOLATED, Body::new(message).help(help));
         };
@@ -154,7 +154,7 @@ impl Excepting<'_> {
             shown.push_str(&format!("- {objection}\n"));
         }
         shown.push_str(&format!("\nWhy: {}\n\n## What agents would be told\n\n", self.reason.trim()));
-        super::gate::human::quote(&mut shown, text);
+        super::gate::human::push_quote(&mut shown, text);
         let answer = match self.person.ask(&shown) {
             Ok(answer) => answer,
             Err(shut) => {
@@ -177,7 +177,7 @@ impl Excepting<'_> {
             .map(|id| json!({"trait": id, "text": hash, "by": answer.by, "reason": self.reason.trim()}))
             .collect();
         let words = format!("{} lets it touch {}: {}", answer.by, self.traits.join(", "), self.reason.trim());
-        Some(Happened::new(PlaybookEvent::Registered, slug, words, json!({KEY: all})))
+        Some(ChangeEvent::new(PlaybookEvent::Registered, slug, words, json!({KEY: all})))
     }
 }
 

@@ -9,13 +9,13 @@ use quorate_manifest::playbook::history::Gate;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_playbook::gate::Terms;
 
-use super::change::Keeping;
+use super::change::LibraryWriter;
 use crate::service::host::Host;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// What let a playbook through, as it stands in its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passed {
+pub struct GateEvidence {
     /// The kind of evidence.
     pub kind: &'static str,
     /// What it is.
@@ -26,27 +26,27 @@ pub struct Passed {
 
 /// Why a gate stays shut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shut {
+pub struct GateClosed {
     /// Why.
     pub message: String,
     /// What to do.
     pub help: String,
 }
 
-impl Shut {
+impl GateClosed {
     /// A reason, with what to do.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Shut { message: message.into(), help: help.into() }
+        GateClosed { message: message.into(), help: help.into() }
     }
 }
 
 /// A person, who is asked.
-pub trait Asked: Send {
+pub trait Approver: Send {
     /// Shows what is to be decided and asks for a yes or a no.
     ///
     /// # Errors
     /// When there is nobody who could be asked.
-    fn ask(&mut self, shown: &str) -> Result<Answer, Shut>;
+    fn ask(&mut self, shown: &str) -> Result<Answer, GateClosed>;
 }
 
 /// What a person says.
@@ -64,19 +64,19 @@ pub struct Answer {
 ///
 /// # Errors
 /// When something cannot be read or asked at all.
-pub async fn open(
-    keeping: &Keeping,
+pub async fn attempt(
+    keeping: &LibraryWriter,
     book: &Book,
     gate: Gate,
-    asked: &mut dyn Asked,
+    asked: &mut dyn Approver,
     host: &Host,
-) -> Result<Result<Passed, Shut>, Stop> {
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let playbooks = &keeping.library.workspace.host.playbooks;
     let terms = Terms { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
     match gate {
-        Gate::AB => ab::open(keeping, book, terms).await,
-        Gate::Scorer => scorer::open(keeping, book, terms).await,
-        Gate::Human => Ok(human::open(keeping, book, asked)),
-        Gate::Governance => governance::open(keeping, book, host).await,
+        Gate::AB => ab::attempt(keeping, book, terms).await,
+        Gate::Scorer => scorer::attempt(keeping, book, terms).await,
+        Gate::Human => Ok(human::attempt(keeping, book, asked)),
+        Gate::Governance => governance::attempt(keeping, book, host).await,
     }
 }

@@ -18,7 +18,7 @@ use quorate_playbook::gate::GOVERNED;
 use quorate_playbook::index::priority;
 use serde_json::Value;
 
-use super::change::{INDEX, Keeping, index_of, stream, unfinished};
+use super::change::{INDEX_FILE, LibraryWriter, pending_change, render_index, stream};
 use super::library::Library;
 use super::superseding;
 use crate::service::disk::{self, Text};
@@ -26,31 +26,31 @@ use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
 use crate::service::runs;
-use crate::service::stop::{Class, Stop};
-use crate::service::workspace::{Places, shown};
+use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::workspace::{PathOverrides, display_path};
 
 /// From this share of the cap on a growing number of active playbooks is warned of, in percent.
-const MANY: usize = 75;
+const CROWDED_PERCENT: usize = 75;
 
 /// The playbook that a text is, its `history` as JSON, and its fragment.
 ///
 /// # Errors
 /// When it is none, which versions are not.
-pub(super) fn as_playbook(
-    keeping: &Keeping,
+pub(super) fn parse_playbook(
+    keeping: &LibraryWriter,
     text: &str,
     host: &Host,
-) -> Result<(Playbook, Option<Value>, String), Stop> {
-    let manifests = Manifests::open(&keeping.desk.environment, &keeping.library.root, Refs::ShapeOnly)?;
-    let round = manifests.round(host);
-    let unusable = |report: Report| Stop::report(Class::Configuration, report);
+) -> Result<(Playbook, Option<Value>, String), ServiceError> {
+    let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
+    let round = manifests.loader(host);
+    let unusable = |report: Report| ServiceError::from_report(ExitClass::Configuration, report);
     let spot = Spot::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
     let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
         Opened::Layer(layer) if layer.doctype == Doctype::Playbook => layer,
         Opened::Unknown(report) => return Err(unusable(report)),
         _ => {
             let body = Body::new("a version is no playbook any more");
-            return Err(Stop::configuration(codes::HISTORY_MUTATION, body));
+            return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body));
         }
     };
     let loaded = load::load(&round, &layer);
@@ -63,58 +63,61 @@ pub(super) fn as_playbook(
 pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Spot) -> bool) -> Report {
     let mut report = Report::new();
     let folder = library.folder();
-    let books: Vec<&Book> = library.shelf.books.iter().filter(|book| asked(&book.spot)).collect();
+    let books: Vec<&Book> = library.catalogue.books.iter().filter(|book| asked(&book.spot)).collect();
     if books.is_empty() && !folder.is_dir() {
         return report;
     }
-    if let Some(body) = unfinished(environment, &folder) {
+    if let Some(body) = pending_change(environment, &folder) {
         report.refuse(codes::PLAYBOOK_UNFINISHED, body);
     }
     let now_ms = environment.clock.now_ms();
     let standing: Vec<(String, Vec<Candidate>)> =
-        library.operators.iter().map(|known| (known.slug.clone(), library.standing(known))).collect();
-    let orphans = orphaned(library, &folder);
+        library.operators.iter().map(|known| (known.slug.clone(), library.candidates_for(known))).collect();
+    let orphans = orphaned_histories(library, &folder);
     let mut kept = !orphans.is_empty();
     for book in books {
         report.source(book.layer.shown.clone(), book.layer.text.clone());
-        let has_history = of_history(environment, library, book, &mut report);
+        let has_history = check_history(environment, library, book, &mut report);
         kept |= has_history;
         let trial = match has_history && book.playbook.status == Status::Shadow {
             true => Trial::Accepted,
             false => Trial::None,
         };
-        of_prompts(library, book, trial, &standing, now_ms, &mut report);
-        of_gates(book, &mut report);
+        check_prompts(library, book, trial, &standing, now_ms, &mut report);
+        check_gates(book, &mut report);
         if book.playbook.status != Status::Archived {
-            for body in superseding::idle(&library.shelf, &book.playbook) {
+            for body in superseding::idle(&library.catalogue, &book.playbook) {
                 let body = body.at(book.layer.value_place("supersedes"));
                 report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
             }
         }
     }
     for (operator, all) in &standing {
-        crowded(library, operator, all, now_ms, &mut report);
+        warn_crowded(library, operator, all, now_ms, &mut report);
     }
     for orphan in orphans {
-        let body =
-            Body::new(format!("{} is the history of a playbook that is gone", shown(environment, &orphan)));
+        let body = Body::new(format!(
+            "{} is the history of a playbook that is gone",
+            display_path(environment, &orphan)
+        ));
         report.refuse(
             codes::HISTORY_MUTATION,
             body.help("`quorate playbook repair` puts the playbook back as it was"),
         );
     }
-    let index = folder.join(INDEX);
-    let there = disk::text(&index).unwrap_or(Text::Missing);
-    let is_true = matches!(&there, Text::There(text) if *text == index_of(library));
+    let index = folder.join(INDEX_FILE);
+    let there = disk::read_text(&index).unwrap_or(Text::Missing);
+    let is_true = matches!(&there, Text::Present(text) if *text == render_index(library));
     if !is_true && (kept || there != Text::Missing) {
-        let body = Body::new(format!("{} does not say what the playbooks say", shown(environment, &index)));
+        let body =
+            Body::new(format!("{} does not say what the playbooks say", display_path(environment, &index)));
         report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("`quorate playbook repair` writes it anew"));
     }
     report
 }
 
 /// Whether a file still is what its history says; gives whether it has one.
-fn of_history(environment: &Environment, library: &Library, book: &Book, report: &mut Report) -> bool {
+fn check_history(environment: &Environment, library: &Library, book: &Book, report: &mut Report) -> bool {
     match library.record(book) {
         Ok(record) => {
             if record.drifted() || record.is_torn() {
@@ -141,7 +144,7 @@ enum Trial {
 }
 
 /// What it does, or would do, to prompts.
-fn of_prompts(
+fn check_prompts(
     library: &Library,
     book: &Book,
     trial: Trial,
@@ -157,7 +160,7 @@ fn of_prompts(
             // It takes nothing away yet, and what is active beside it may have changed since it was accepted: its gate
             // holds it against that.
             Objection::Collapse { .. } if trial == Trial::Accepted => continue,
-            Objection::Locked { touch, .. } => words(&book.layer, &touch.excerpt),
+            Objection::Locked { touch, .. } => excerpt_place(&book.layer, &touch.excerpt),
             Objection::NoBlock { .. } => book.layer.value_place("block"),
             Objection::Collapse { .. } => book.layer.value_place("kind"),
             // What somebody has written by hand is theirs to say at length, or twice.
@@ -169,7 +172,7 @@ fn of_prompts(
 }
 
 /// Where the words stand in a manifest's body that touch a trait; the whole body where they are not found as they are.
-pub(super) fn words(layer: &Layer, excerpt: &str) -> Place {
+pub(super) fn excerpt_place(layer: &Layer, excerpt: &str) -> Place {
     let body = &layer.text[layer.body.clone()];
     let lowered: Vec<String> = excerpt.trim_matches('…').split_whitespace().map(str::to_lowercase).collect();
     let mut pieces: Vec<(usize, &str)> = Vec::new();
@@ -192,7 +195,7 @@ pub(super) fn words(layer: &Layer, excerpt: &str) -> Place {
 }
 
 /// Whether it passed the gate that its priority asks for.
-fn of_gates(book: &Book, report: &mut Report) {
+fn check_gates(book: &Book, report: &mut Report) {
     let playbook = &book.playbook;
     let promoted = playbook.history.iter().flatten().rfind(|entry| entry.kind == EntryKind::Promoted);
     let Some(promoted) = promoted else { return };
@@ -211,13 +214,13 @@ fn of_gates(book: &Book, report: &mut Report) {
 }
 
 /// Whether an operator has too many active playbooks, or will soon.
-fn crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
+fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
     let most = library.workspace.host.playbooks.max_active;
     let active = |one: &&Candidate| {
         one.status == Status::Active && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
     };
     let count = all.iter().filter(active).count();
-    if count * 100 > most * MANY {
+    if count * 100 > most * CROWDED_PERCENT {
         let body =
             Body::new(format!("`{operator}` has {count} active playbooks, of {most} that are allowed"));
         let help = "archive those that do no good: many small changes can lead an agent off its mission";
@@ -226,9 +229,9 @@ fn crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, re
 }
 
 /// The histories whose playbooks are not there.
-pub(super) fn orphaned(library: &Library, folder: &Path) -> Vec<std::path::PathBuf> {
+pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::path::PathBuf> {
     let known: BTreeSet<std::path::PathBuf> = library
-        .shelf
+        .catalogue
         .books
         .iter()
         .map(|book| {
@@ -240,14 +243,15 @@ pub(super) fn orphaned(library: &Library, folder: &Path) -> Vec<std::path::PathB
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let beside = name.strip_suffix(HISTORY).map(|slug| path.with_file_name(format!("{slug}.md")));
         // One that lies beside a file that is refused belongs to that file; one that is cut off is passed over as none.
-        beside.is_some_and(|playbook| !playbook.exists() || is_cut(&playbook)) && !known.contains(path)
+        beside.is_some_and(|playbook| !playbook.exists() || lacks_frontmatter(&playbook))
+            && !known.contains(path)
     };
     found.filter(is_history).collect()
 }
 
 /// Whether a file has no frontmatter, or not all of it: whoever looks for playbooks passes it over.
-fn is_cut(path: &Path) -> bool {
-    matches!(disk::text(path), Ok(Text::There(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
+fn lacks_frontmatter(path: &Path) -> bool {
+    matches!(disk::read_text(path), Ok(Text::Present(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
 }
 
 /// The records about playbooks, the oldest first; of one, where a slug is given.
@@ -256,11 +260,11 @@ fn is_cut(path: &Path) -> bool {
 /// When there is no ledger, or it does not answer.
 pub async fn log(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     library: &Library,
     slug: Option<&str>,
-) -> Result<Vec<Recorded>, Stop> {
-    let desk = runs::desk_to_look(environment, places).await?;
+) -> Result<Vec<Recorded>, ServiceError> {
+    let desk = runs::open_read_only(environment, places).await?;
     let records = desk.store.records(&stream(&library.scope)).await;
     desk.close().await;
     let of_it = |record: &Recorded| match slug {

@@ -10,10 +10,10 @@ use quorate_protocol::answers::reflection::{Judgement, Ruling};
 use quorate_protocol::{Part, PartKind};
 use serde_json::json;
 
-use super::asking::Asking;
-use super::change::Keeping;
-use super::inspect::words;
-use crate::service::stop::Stop;
+use super::asking::Consultant;
+use super::change::LibraryWriter;
+use super::inspect::excerpt_place;
+use crate::service::stop::ServiceError;
 
 const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment, once it stands in an agent's prompt, would \
     weaken one of the agent's locked traits: by what it says, by what it hints at, or by what it has the agent leave out. \
@@ -22,7 +22,7 @@ const TASK: &str = "Say whether the fragment keeps the locked traits.";
 
 /// Somebody who judges proposals.
 pub struct Judge {
-    asking: Asking,
+    consultant: Consultant,
 }
 
 impl Judge {
@@ -30,24 +30,24 @@ impl Judge {
     ///
     /// # Errors
     /// When it cannot be asked.
-    pub fn of(keeping: &Keeping) -> Result<Option<Self>, Stop> {
+    pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, ServiceError> {
         let Some((name, place)) = &keeping.library.workspace.host.playbooks.judge else { return Ok(None) };
-        Ok(Some(Judge { asking: Asking::of(keeping, Some(name), Some(place))? }))
+        Ok(Some(Judge { consultant: Consultant::resolve(keeping, Some(name), Some(place))? }))
     }
 
     /// Hears it on a proposal, for each operator that it is for; whatever is no clear yes is a refusal.
     ///
     /// # Errors
     /// When the ledger fails.
-    pub async fn hear(
+    pub async fn judge(
         &self,
-        keeping: &Keeping,
+        keeping: &LibraryWriter,
         playbook: &Playbook,
         text: &str,
         layer: Option<&Layer>,
         operators: &[String],
         report: &mut Report,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ServiceError> {
         for known in keeping.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
             let traits = known.traits.iter().map(|one| json!({"id": one.id, "description": one.description}));
             let traits = serde_json::to_string_pretty(&traits.collect::<Vec<_>>()).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Judge {
                 ],
                 form: Schema::Judgement,
             };
-            let answered = self.asking.ask(&format!("judge/{}", known.slug), question).await?;
+            let answered = self.consultant.ask(&format!("judge/{}", known.slug), question).await?;
             let why = match answered.as_ref().map(Judgement::read) {
                 Ok(Some(Judgement { verdict: Ruling::Keeps, .. })) => continue,
                 Ok(Some(Judgement { verdict: Ruling::Betrays, traits, reason })) => {
@@ -80,7 +80,7 @@ impl Judge {
             // A judge names no words: it is the text as a whole.
             if let Some(layer) = layer {
                 report.source(layer.shown.clone(), layer.text.clone());
-                body = body.at(words(layer, ""));
+                body = body.at(excerpt_place(layer, ""));
             }
             report.refuse(codes::LOCK_VIOLATED, body);
         }

@@ -29,9 +29,9 @@ use super::versions::Record;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
-use crate::service::stop::Stop;
-use crate::service::weave::{self, Operating};
-use crate::service::workspace::{self, Places, Workspace};
+use crate::service::stop::ServiceError;
+use crate::service::weave::{self, LoadedOperator};
+use crate::service::workspace::{self, PathOverrides, Workspace};
 
 /// The playbooks of a scope, and whom they are for.
 pub struct Library {
@@ -42,9 +42,9 @@ pub struct Library {
     /// Its configuration.
     pub workspace: Workspace,
     /// The playbooks.
-    pub shelf: Catalogue,
+    pub catalogue: Catalogue,
     /// The operators.
-    pub operators: Vec<Known>,
+    pub operators: Vec<KnownOperator>,
     /// What is wrong with operators.
     pub report: Report,
     /// What persons have let texts touch.
@@ -53,7 +53,7 @@ pub struct Library {
 }
 
 /// An operator.
-pub struct Known {
+pub struct KnownOperator {
     /// Its slug.
     pub slug: String,
     /// Its manifest.
@@ -75,18 +75,18 @@ impl Library {
     /// When the workspace cannot be opened, or its configuration is refused.
     pub fn open(
         environment: &Environment,
-        places: &Places,
+        places: &PathOverrides,
         root: Option<&Path>,
         host: &Host,
-    ) -> Result<Self, Stop> {
-        let (root, scope) = weave::place(environment, root);
+    ) -> Result<Self, ServiceError> {
+        let (root, scope) = weave::root_and_scope(environment, root);
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-        let round = manifests.round(host);
+        let round = manifests.loader(host);
         let exceptions = Exceptions::of(&workspace, &scope);
         let (operators, report) = operators(&round, &scope, &workspace, &exceptions);
         Ok(Library {
-            shelf: Catalogue::open(&round, &scope, &workspace.ledger),
+            catalogue: Catalogue::open(&round, &scope, &workspace.ledger),
             root,
             scope,
             workspace,
@@ -104,30 +104,30 @@ impl Library {
 
     /// A playbook by its slug.
     pub fn book(&self, slug: &str) -> Option<&Book> {
-        self.shelf.book(slug)
+        self.catalogue.book(slug)
     }
 
     /// A playbook's file with its versions, held against the ledger.
     ///
     /// # Errors
     /// As [`Record::read`].
-    pub fn record(&self, book: &Book) -> Result<Record, Stop> {
-        self.shelf.record(&self.environment, &self.root, book)
+    pub fn record(&self, book: &Book) -> Result<Record, ServiceError> {
+        self.catalogue.record(&self.environment, &self.root, book)
     }
 
     /// The operators that a playbook is for.
-    pub fn matched(&self, playbook: &Playbook) -> Vec<(&Known, Bound)> {
+    pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, Bound)> {
         let binding = Binding::of(playbook);
         self.operators.iter().filter_map(|known| Some((known, binding.binds(&known.subject)?))).collect()
     }
 
     /// What is for an operator, held against its locks. What says that it is active and is not what its history says is
     /// told to nobody, and does not count.
-    pub fn standing(&self, known: &Known) -> Vec<Candidate> {
+    pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
         let counts = |book: &Book| {
             book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_faithful())
         };
-        let bound = self.shelf.bound(&[known]).into_iter().filter(|(book, _)| counts(book));
+        let bound = self.catalogue.matching(&[known]).into_iter().filter(|(book, _)| counts(book));
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()
     }
 
@@ -140,7 +140,7 @@ impl Library {
     ) -> Vec<Affected<'s>> {
         let of =
             |slug: &str| standing.iter().find(|(known, _)| known == slug).map_or(&[][..], |(_, all)| all);
-        let matched = self.matched(playbook).into_iter();
+        let matched = self.operators_for(playbook).into_iter();
         let affected = matched.map(|(known, _)| Affected {
             operator: &known.slug,
             base: &known.base,
@@ -151,21 +151,21 @@ impl Library {
     }
 }
 
-impl Known {
+impl KnownOperator {
     /// An operator with its locks.
     pub(in crate::service) fn new(
-        operating: Operating,
+        operating: LoadedOperator,
         configuration: &Configuration,
         exceptions: &Exceptions,
     ) -> Self {
-        let Operating { operator, base, persona_locks, .. } = operating;
+        let LoadedOperator { operator, base, persona_locks, .. } = operating;
         let traits = traits::of(&configuration.locks, &operator, &persona_locks);
         let mut subject = Subject::of(&operator);
         if let Some(runtime) = &operator.runtime {
             subject = subject.only(RUNTIME, runtime);
         }
         let exceptions = exceptions.clone();
-        Known { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
+        KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
     }
 
     /// A playbook, held against its locks and those that its author names, but for what a person has let it touch.
@@ -179,7 +179,7 @@ impl Known {
             overlay: overlay(playbook, text),
             status: playbook.status,
             supersedes: playbook.supersedes.clone().unwrap_or_default(),
-            touches: self.exceptions.without(&playbook.slug, text, touches),
+            touches: self.exceptions.not_excepted(&playbook.slug, text, touches),
         }
     }
 
@@ -189,7 +189,7 @@ impl Known {
     }
 
     /// As overlays of advisory runs name it.
-    pub fn named(&self, scope: &Scope) -> String {
+    pub fn overlay_name(&self, scope: &Scope) -> String {
         assembly::operator(scope, &self.slug)
     }
 }
@@ -218,7 +218,7 @@ fn operators(
     scope: &Scope,
     workspace: &Workspace,
     exceptions: &Exceptions,
-) -> (Vec<Known>, Report) {
+) -> (Vec<KnownOperator>, Report) {
     let mut report = Report::new();
     let folder = match scope.folder() {
         top if top.is_empty() => "operators".to_owned(),
@@ -229,8 +229,8 @@ fn operators(
     slugs.sort();
     let mut known = Vec::new();
     for slug in slugs {
-        match weave::operating(round, scope, &format!("ws://operators/{slug}")) {
-            Ok(operating) => known.push(Known::new(operating, &workspace.host, exceptions)),
+        match weave::load_operator(round, scope, &format!("ws://operators/{slug}")) {
+            Ok(operating) => known.push(KnownOperator::new(operating, &workspace.host, exceptions)),
             Err(stop) => report.absorb(*stop.report),
         }
     }

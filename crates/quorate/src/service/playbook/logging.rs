@@ -9,20 +9,20 @@ use quorate_manifest::timestamp;
 use quorate_playbook::log::{self, Line};
 use quorate_protocol::Json;
 
-use super::change::Happened;
+use super::change::ChangeEvent;
 use crate::service::disk::{self, Text};
 
 /// The log of a folder of playbooks.
-pub const LOG: &str = "_log.md";
+pub const LOG_FILE: &str = "_log.md";
 
 /// Adds a line for each event that has none yet. `scope` is the folder that nothing may be written outside of.
 ///
 /// # Errors
 /// When it cannot be read or written.
-pub fn add(scope: &Path, folder: &Path, at_ms: i64, events: &[Happened]) -> io::Result<()> {
-    let path = folder.join(LOG);
-    let there = match disk::text(&path)? {
-        Text::There(text) => text,
+pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEvent]) -> io::Result<()> {
+    let path = folder.join(LOG_FILE);
+    let there = match disk::read_text(&path)? {
+        Text::Present(text) => text,
         Text::Missing => String::new(),
     };
     let at = timestamp::write(at_ms);
@@ -42,9 +42,9 @@ pub fn add(scope: &Path, folder: &Path, at_ms: i64, events: &[Happened]) -> io::
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn rebuilt(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
-    let there = match disk::text(&folder.join(LOG))? {
-        Text::There(text) => text,
+pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
+    let there = match disk::read_text(&folder.join(LOG_FILE))? {
+        Text::Present(text) => text,
         Text::Missing => String::new(),
     };
     let line = |record: &Record| {
@@ -59,7 +59,7 @@ pub fn rebuilt(folder: &Path, records: &[Record]) -> io::Result<Option<(String, 
 }
 
 /// Whether it says something of a playbook already.
-pub fn says(folder: &Path, slug: &str, words: &str) -> bool {
-    let Ok(Text::There(there)) = disk::text(&folder.join(LOG)) else { return false };
+pub fn mentions(folder: &Path, slug: &str, words: &str) -> bool {
+    let Ok(Text::Present(there)) = disk::read_text(&folder.join(LOG_FILE)) else { return false };
     there.lines().any(|line| line.contains(&format!("`{slug}`")) && line.contains(words))
 }

@@ -13,13 +13,13 @@ use quorate_playbook::gate::GOVERNED;
 use quorate_playbook::index::priority;
 use serde_json::{Map, Value, json};
 
-use super::change::{Change, Happened, Keeping};
-use super::gate::{Asked, Passed};
-use super::propose::superseding;
+use super::change::{Change, ChangeEvent, LibraryWriter};
+use super::gate::{Approver, GateEvidence};
+use super::propose::check_superseded;
 use super::superseding::replacement;
 use super::versions::{Record, Step, gate_word};
 use crate::service::host::Host;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// What a promotion came to.
 #[derive(Debug)]
@@ -41,24 +41,24 @@ pub struct Outcome {
 /// # Errors
 /// When there is no such playbook, or something cannot be read or written. A gate that stays shut is an outcome.
 pub async fn promote(
-    keeping: &mut Keeping,
+    keeping: &mut LibraryWriter,
     slug: &str,
     gate: Gate,
-    asked: &mut dyn Asked,
+    asked: &mut dyn Approver,
     by: &str,
     host: &Host,
-) -> Result<Outcome, Stop> {
-    let environment = keeping.desk.environment.clone();
+) -> Result<Outcome, ServiceError> {
+    let environment = keeping.session.environment.clone();
     let now_ms = environment.clock.now_ms();
-    let book = find(keeping, slug)?.clone();
+    let book = find_playbook(keeping, slug)?.clone();
     let record = keeping.library.record(&book)?;
     record.faithful(&environment)?;
     let mut report = Report::new();
-    preconditions(keeping, &book, gate, now_ms, &mut report);
+    check_preconditions(keeping, &book, gate, now_ms, &mut report);
     let mut said = None;
     let mut passed = None;
     if !report.refused() {
-        match super::gate::open(keeping, &book, gate, asked, host).await? {
+        match super::gate::attempt(keeping, &book, gate, asked, host).await? {
             Ok(through) => {
                 said = Some(through.note.clone());
                 passed = Some(through);
@@ -75,18 +75,18 @@ pub async fn promote(
     }
     // Whoever asks the world may have taken long; times are those of the decision.
     let now_ms = environment.clock.now_ms();
-    let mut change = Change::at(now_ms);
+    let mut change = Change::new_at(now_ms);
     let Some(passed) = passed else {
         let words = report.refusals.iter().map(|one| format!("{}: {}", one.code.as_str(), one.body.message));
         let words = format!("not promoted: {}", words.collect::<Vec<_>>().join("; "));
         let data = json!({"gate": gate_word(gate), "by": by});
-        change.events.push(Happened::new(PlaybookEvent::Rejected, slug, words, data));
+        change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
         keeping.commit(&change, host).await?;
         return Ok(Outcome { slug: slug.to_owned(), said, promoted: None, archived: Vec::new(), report });
     };
     let (version, archived) =
-        write(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
-    keeping.contamination(&book.playbook, &mut change);
+        record_promotion(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
+    keeping.record_pattern_matches(&book.playbook, &mut change);
     keeping.commit(&change, host).await?;
     Ok(Outcome { slug: slug.to_owned(), said, promoted: Some(version), archived, report })
 }
@@ -95,18 +95,21 @@ pub async fn promote(
 ///
 /// # Errors
 /// When there is none.
-pub fn find<'k>(keeping: &'k Keeping, slug: &str) -> Result<&'k Book, Stop> {
-    keeping.library.book(slug).ok_or_else(|| unknown(slug))
+pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k Book, ServiceError> {
+    keeping.library.book(slug).ok_or_else(|| unknown_playbook(slug))
 }
 
 /// There is no such playbook.
-pub fn unknown(slug: &str) -> Stop {
+pub fn unknown_playbook(slug: &str) -> ServiceError {
     let body = Body::new(format!("there is no playbook `{slug}`"));
-    Stop::not_found(codes::PLAYBOOK_UNKNOWN, body.help("`quorate playbook list` shows those that there are"))
+    ServiceError::not_found(
+        codes::PLAYBOOK_UNKNOWN,
+        body.help("`quorate playbook list` shows those that there are"),
+    )
 }
 
 /// What has to hold whatever the gate says.
-fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report: &mut Report) {
+fn check_preconditions(keeping: &LibraryWriter, book: &Book, gate: Gate, now_ms: i64, report: &mut Report) {
     let playbook = &book.playbook;
     let slug = &playbook.slug;
     let mut deny = |message: String, help: String| {
@@ -143,7 +146,7 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
             "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
         );
     }
-    if let Some((block, id, operator)) = carried(keeping, playbook)
+    if let Some((block, id, operator)) = carried_trait(keeping, playbook)
         && gate != Gate::Governance
     {
         deny(
@@ -151,8 +154,8 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
             "promote it with `--gate governance`, or say it as an overlay".to_owned(),
         );
     }
-    superseding(&keeping.library, playbook, report);
-    if let Some(other) = replacement(&keeping.library.shelf, playbook) {
+    check_superseded(&keeping.library, playbook, report);
+    if let Some(other) = replacement(&keeping.library.catalogue, playbook) {
         let body =
             Body::new(format!("`{other}` is active and supersedes `{slug}`, so it would not be woven"));
         let help = format!("archive `{other}` first, or roll `{slug}` back to a version that was active");
@@ -162,12 +165,12 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
         report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
     };
     let library = &keeping.library;
-    let matched = library.matched(playbook);
+    let matched = library.operators_for(playbook);
     if matched.is_empty() {
         deny(format!("`{slug}` is for nobody here"), "correct its targets with another proposal".to_owned());
     }
     let standing: Vec<(String, Vec<Candidate>)> =
-        matched.iter().map(|(known, _)| (known.slug.clone(), library.standing(known))).collect();
+        matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
     let most = library.workspace.host.playbooks.max_active;
     let expired = matched
         .first()
@@ -177,7 +180,7 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
         deny(format!("the time of `{slug}` is over"), "propose it again if it still holds".to_owned());
     }
     for (operator, all) in &standing {
-        let count = active_beside(all, playbook, now_ms);
+        let count = count_active_beside(all, playbook, now_ms);
         if count >= most {
             deny(
                 format!("`{operator}` has {count} active playbooks, and {most} are allowed"),
@@ -193,14 +196,14 @@ fn preconditions(keeping: &Keeping, book: &Book, gate: Gate, now_ms: i64, report
 }
 
 /// Blocks that carry traits: what they say is lost with them, and no word of what replaces them shows that.
-const CARRIED: [(&str, &[&str]); 2] =
+const TRAIT_BLOCKS: [(&str, &[&str]); 2] =
     [("voice", &["voice-register"]), ("boundaries", &["safety-boundary", "refuse-harm"])];
 
 /// The block that a playbook replaces, the locked trait that it carries, and whose that is.
-fn carried(keeping: &Keeping, playbook: &Playbook) -> Option<(String, String, String)> {
+fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String, String, String)> {
     let block = playbook.block.as_ref()?;
-    let (_, ids) = CARRIED.iter().find(|(name, _)| name == block)?;
-    let matched = keeping.library.matched(playbook);
+    let (_, ids) = TRAIT_BLOCKS.iter().find(|(name, _)| name == block)?;
+    let matched = keeping.library.operators_for(playbook);
     matched.iter().find_map(|(known, _)| {
         let id = known.traits.iter().find(|one| ids.contains(&&*one.id))?;
         Some((block.clone(), id.id.clone(), known.slug.clone()))
@@ -208,7 +211,7 @@ fn carried(keeping: &Keeping, playbook: &Playbook) -> Option<(String, String, St
 }
 
 /// How many playbooks are active for an operator beside one, once that has taken the place of what it supersedes.
-pub(super) fn active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
+pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
     let superseded = playbook.supersedes.as_deref().unwrap_or_default();
     let counts = |one: &&Candidate| {
         one.status == Status::Active
@@ -220,25 +223,26 @@ pub(super) fn active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64)
 }
 
 #[expect(clippy::too_many_arguments, reason = "one record that names everything that a promotion is made of")]
-fn write(
-    keeping: &Keeping,
+fn record_promotion(
+    keeping: &LibraryWriter,
     playbook: &Playbook,
     record: &Record,
     gate: Gate,
-    passed: &Passed,
+    passed: &GateEvidence,
     by: &str,
     now_ms: i64,
     change: &mut Change,
-) -> Result<(u32, Vec<String>), Stop> {
-    let environment = &keeping.desk.environment;
+) -> Result<(u32, Vec<String>), ServiceError> {
+    let environment = &keeping.session.environment;
     let at = timestamp::write(now_ms);
     let slug = &playbook.slug;
     let summary = format!("passed the gate {}: {}", gate_word(gate), passed.note);
-    let step = Step { kind: EntryKind::Promoted, summary: &cut(&summary), by, gate: Some(gate), at: &at };
+    let step =
+        Step { kind: EntryKind::Promoted, summary: &truncate(&summary), by, gate: Some(gate), at: &at };
     let (files, version) = record.step(&step, None, |edit| {
         edit.scalar("status", "active");
         edit.scalar("updated_at", &at);
-        edit.push("evidence", &evidence(passed));
+        edit.push("evidence", &evidence_entry(passed));
     })?;
     let promoted = files;
     let mut archived = Vec::new();
@@ -260,7 +264,12 @@ fn write(
         change.files.extend(files);
         let data =
             json!({"version": gone.n, "sha256": sha256_hex(gone.text.as_bytes()), "superseded_by": slug});
-        events.push(Happened::new(PlaybookEvent::Archived, other, format!("superseded by `{slug}`"), data));
+        events.push(ChangeEvent::new(
+            PlaybookEvent::Archived,
+            other,
+            format!("superseded by `{slug}`"),
+            data,
+        ));
         archived.push(other.clone());
     }
     // After what it supersedes: whoever dies in between leaves neither woven, not both.
@@ -269,17 +278,17 @@ fn write(
         "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "gate": gate_word(gate), "by": by,
         "evidence": passed.reference, "supersedes": archived,
     });
-    change.events.push(Happened::new(PlaybookEvent::Promoted, slug, summary, data));
+    change.events.push(ChangeEvent::new(PlaybookEvent::Promoted, slug, summary, data));
     change.events.extend(events);
     Ok((version.n, archived))
 }
 
-fn evidence(passed: &Passed) -> Map<String, Value> {
-    let entry = json!({"kind": passed.kind, "ref": passed.reference, "note": cut(&passed.note)});
+fn evidence_entry(passed: &GateEvidence) -> Map<String, Value> {
+    let entry = json!({"kind": passed.kind, "ref": passed.reference, "note": truncate(&passed.note)});
     entry.as_object().cloned().unwrap_or_default()
 }
 
 /// A text as a history has room for it.
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(900).collect()
 }

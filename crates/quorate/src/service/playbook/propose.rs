@@ -25,16 +25,16 @@ use quorate_playbook::delta::{Delta, Misread};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::change::{Change, Happened, Keeping, match_of};
-use super::exceptions::Excepting;
-use super::inspect::words;
+use super::change::{Change, ChangeEvent, LibraryWriter, first_match_event};
+use super::exceptions::ExceptionRequest;
+use super::inspect::excerpt_place;
 use super::judge::Judge;
 use super::library::Library;
 use super::versions::Step;
 use crate::service::host::Host;
 use crate::service::modularity;
-use crate::service::stop::Stop;
-use draft::{Draft, Drafted};
+use crate::service::stop::ServiceError;
+use draft::{Draft, DraftBuilder};
 
 /// Something that is proposed.
 #[derive(Debug, Clone)]
@@ -63,14 +63,14 @@ pub struct Outcome {
     /// The slug, as far as there is one.
     pub slug: String,
     /// Whether it was accepted.
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<AcceptedProposal>,
     /// Why not, and warnings.
     pub report: Report,
 }
 
 /// A proposal that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedProposal {
     /// Its file.
     pub path: PathBuf,
     /// Its version.
@@ -92,7 +92,7 @@ pub struct Proposer {
 ///
 /// # Errors
 /// When it is none of these.
-pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
+pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
     let bare = text.trim_start_matches('\u{feff}');
     if bare.starts_with("---") {
         return Ok(vec![Proposal::Manifest { text: text.to_owned(), shown: shown.to_owned() }]);
@@ -101,7 +101,7 @@ pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
         let body = Body::new(format!("{shown} is no delta: {why}"));
         let help =
             "write a playbook with frontmatter, or JSON like {\"deltas\": [{\"op\": \"add\", \"slug\": …}]}";
-        Stop::configuration(codes::DELTA_INVALID, body.help(help))
+        ServiceError::configuration(codes::DELTA_INVALID, body.help(help))
     };
     let value: Json = serde_json::from_str(bare).map_err(|error| invalid(error.to_string()))?;
     let deltas = match value {
@@ -117,14 +117,14 @@ pub fn read(text: &str, shown: &str) -> Result<Vec<Proposal>, Stop> {
         _ => return Err(invalid("it is no object and no list".to_owned())),
     };
     // One that cannot be read keeps no other back.
-    Ok(deltas.into_iter().map(delta).collect())
+    Ok(deltas.into_iter().map(proposal_from_json).collect())
 }
 
 /// A delta as a proposal.
-pub fn delta(value: Json) -> Proposal {
+pub fn proposal_from_json(value: Json) -> Proposal {
     let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
     match Delta::read(value) {
-        Ok(delta) => Proposal::Delta(Box::new(delta)),
+        Ok(delta) => Proposal::Delta(Box::new(proposal_from_json)),
         Err(misread) => Proposal::Unusable {
             slug,
             misread: Misread { why: format!("it is no delta: {}", misread.why), ..misread },
@@ -137,24 +137,24 @@ pub fn delta(value: Json) -> Proposal {
 /// # Errors
 /// When something cannot be written or read; what is refused is an outcome.
 pub async fn propose(
-    keeping: &mut Keeping,
+    keeping: &mut LibraryWriter,
     proposals: &[Proposal],
     proposer: &Proposer,
     judge: Option<&Judge>,
-    mut excepting: Option<Excepting<'_>>,
+    mut excepting: Option<ExceptionRequest<'_>>,
     host: &Host,
-) -> Result<Vec<Outcome>, Stop> {
-    let redactor = keeping.desk.workspace.redaction.redactor.clone();
+) -> Result<Vec<Outcome>, ServiceError> {
+    let redactor = keeping.session.workspace.redaction.redactor.clone();
     let mut outcomes = Vec::new();
     for proposal in proposals {
-        let proposal = clean(proposal, &redactor);
-        outcomes.push(one(keeping, &proposal, proposer, judge, excepting.as_mut(), host).await?);
+        let proposal = redact(proposal, &redactor);
+        outcomes.push(propose_one(keeping, &proposal, proposer, judge, excepting.as_mut(), host).await?);
     }
     Ok(outcomes)
 }
 
 /// A proposal without secrets: it is to stand in a prompt, in files and in the ledger.
-fn clean(proposal: &Proposal, redactor: &Redactor) -> Proposal {
+fn redact(proposal: &Proposal, redactor: &Redactor) -> Proposal {
     match proposal {
         Proposal::Manifest { text, shown } => {
             Proposal::Manifest { text: redactor.redact(text).0, shown: redactor.redact(shown).0 }
@@ -177,22 +177,22 @@ fn clean(proposal: &Proposal, redactor: &Redactor) -> Proposal {
     }
 }
 
-async fn one(
-    keeping: &mut Keeping,
+async fn propose_one(
+    keeping: &mut LibraryWriter,
     proposal: &Proposal,
     proposer: &Proposer,
     judge: Option<&Judge>,
-    excepting: Option<&mut Excepting<'_>>,
+    excepting: Option<&mut ExceptionRequest<'_>>,
     host: &Host,
-) -> Result<Outcome, Stop> {
-    let at_ms = keeping.desk.environment.clock.now_ms();
+) -> Result<Outcome, ServiceError> {
+    let at_ms = keeping.session.environment.clock.now_ms();
     let mut draft =
-        Draft { at: timestamp::write(at_ms), slug: String::new(), report: Report::new(), layer: None };
+        DraftBuilder { at: timestamp::write(at_ms), slug: String::new(), report: Report::new(), layer: None };
     let drafted = match proposal {
-        Proposal::Manifest { text, shown } => draft.of_manifest(keeping, text, shown, host),
-        Proposal::Delta(delta) => match &**delta {
-            Delta::Add(add) => draft.of_add(keeping, add, proposer, host),
-            Delta::Revise(revise) => draft.of_revision(keeping, revise, proposer),
+        Proposal::Manifest { text, shown } => draft.from_manifest(keeping, text, shown, host),
+        Proposal::Delta(delta) => match &**proposal_from_json {
+            Delta::Add(add) => draft.from_add(keeping, add, proposer, host),
+            Delta::Revise(revise) => draft.from_revision(keeping, revise, proposer),
         },
         Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);
@@ -201,14 +201,14 @@ async fn one(
             Ok(None)
         }
     }?;
-    let Draft { slug, mut report, at, .. } = draft;
-    let mut change = Change::at(at_ms);
+    let DraftBuilder { slug, mut report, at, .. } = draft;
+    let mut change = Change::new_at(at_ms);
     let accepted = match drafted {
         Some(drafted) => {
             let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
             if let (false, Some(judge)) = (report.refused(), judge) {
-                let Drafted { playbook, text, layer, .. } = &drafted;
-                judge.hear(keeping, playbook, text, layer.as_deref(), &affected, &mut report).await?;
+                let Draft { playbook, text, layer, .. } = &drafted;
+                judge.judge(keeping, playbook, text, layer.as_deref(), &affected, &mut report).await?;
             }
             match report.refused() {
                 true => None,
@@ -226,15 +226,15 @@ async fn one(
         let words = words.collect::<Vec<_>>().join("; ");
         let data = json!({"codes": codes, "by": proposer.by});
         let slug = if slug.is_empty() { "?" } else { &slug };
-        change.events.push(Happened::new(PlaybookEvent::Rejected, slug, words, data));
+        change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
     }
     keeping.commit(&change, host).await?;
     Ok(Outcome { slug, accepted, report })
 }
 
-impl Drafted {
+impl Draft {
     /// Refuses what a person would not see in it, and an agent would be told.
-    fn hidden(&self, report: &mut Report) {
+    fn refuse_unseen_characters(&self, report: &mut Report) {
         let evidence = json!(self.evidence).to_string();
         let texts = [
             ("title", &self.playbook.title),
@@ -257,12 +257,12 @@ impl Drafted {
     /// Adds what is written to a change.
     fn accept(
         self,
-        keeping: &Keeping,
+        keeping: &LibraryWriter,
         proposer: &Proposer,
         at: &str,
         affected: &[String],
         change: &mut Change,
-    ) -> Result<Accepted, Stop> {
+    ) -> Result<AcceptedProposal, ServiceError> {
         let kind = if self.manifest.is_some() { EntryKind::Created } else { EntryKind::Delta };
         let step = Step { kind, summary: one_line(&self.summary), by: &proposer.by, gate: None, at };
         let (created, text) = (self.playbook.created_at.is_none(), self.text.clone());
@@ -285,27 +285,27 @@ impl Drafted {
         });
         if is_new {
             let words = format!("proposed by {}, for {}", proposer.by, affected.join(", "));
-            change.events.push(Happened::new(PlaybookEvent::Registered, slug, words, data.clone()));
+            change.events.push(ChangeEvent::new(PlaybookEvent::Registered, slug, words, data.clone()));
         }
         let words = format!("version {} is in shadow: {}", version.n, one_line(&self.summary));
-        change.events.push(Happened::new(PlaybookEvent::Shadowed, slug, words, data));
-        keeping.contamination(&self.playbook, change);
-        Ok(Accepted { path: self.record.path, version: version.n, operators: affected.to_vec() })
+        change.events.push(ChangeEvent::new(PlaybookEvent::Shadowed, slug, words, data));
+        keeping.record_pattern_matches(&self.playbook, change);
+        Ok(AcceptedProposal { path: self.record.path, version: version.n, operators: affected.to_vec() })
     }
 }
 
 /// Holds a draft against everybody whom it is for; gives their slugs, and what a person has let it touch.
 async fn examine(
-    keeping: &Keeping,
-    drafted: &Drafted,
-    excepting: Option<&mut Excepting<'_>>,
+    keeping: &LibraryWriter,
+    drafted: &Draft,
+    excepting: Option<&mut ExceptionRequest<'_>>,
     report: &mut Report,
     now_ms: i64,
-) -> Result<(Vec<String>, Option<Happened>), Stop> {
+) -> Result<(Vec<String>, Option<ChangeEvent>), ServiceError> {
     let library = &keeping.library;
     let playbook = &drafted.playbook;
-    let matched = library.matched(playbook);
-    drafted.hidden(report);
+    let matched = library.operators_for(playbook);
+    drafted.refuse_unseen_characters(report);
     let by_pattern = matched.iter().all(|(_, bound)| *bound == Bound::Matched);
     let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
     if Binding::of(playbook).is_for_everybody() || is_everybody {
@@ -319,14 +319,14 @@ async fn examine(
             body.help("`quorate check operators` shows those that there are"),
         );
     }
-    if let Some((word, _)) = modularity::named(&drafted.text).next() {
+    if let Some((word, _)) = modularity::council_mentions(&drafted.text).next() {
         let body = Body::new(format!("it names what judges the agent's work: `{word}`"));
         let help = "say what to do; an agent is not to know who judges it";
         report.refuse(codes::DELTA_INVALID, body.help(help));
     }
-    superseding(library, playbook, report);
+    check_superseded(library, playbook, report);
     let standing: Vec<(String, Vec<Candidate>)> =
-        matched.iter().map(|(known, _)| (known.slug.clone(), library.standing(known))).collect();
+        matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
     let mut objections = curate(&library.affected(playbook, &drafted.text, &standing), now_ms);
     // Nobody is asked about what is refused anyway.
     let allowed = match excepting {
@@ -339,12 +339,12 @@ async fn examine(
         let mut body = Body::new(objection.to_string()).help(objection.help());
         if let (Objection::Locked { touch, .. }, Some(layer)) = (&objection, &drafted.layer) {
             report.source(layer.shown.clone(), layer.text.clone());
-            body = body.at(words(layer, &touch.excerpt));
+            body = body.at(excerpt_place(layer, &touch.excerpt));
         }
         report.refuse(objection.code(), body);
     }
     for evidence in playbook.evidence.iter().filter(|one| one.kind == EvidenceKind::Run) {
-        if let Some(what) = hostile(keeping, &evidence.reference).await? {
+        if let Some(what) = tainted_reason(keeping, &evidence.reference).await? {
             let body = Body::new(format!("it was learned from run {}, in which {what}", evidence.reference));
             report
                 .refuse(codes::DELTA_INVALID, body.help("learn it from runs that nobody has tampered with"));
@@ -354,8 +354,9 @@ async fn examine(
 }
 
 /// What a playbook supersedes has to be there, and for nobody else: whoever it is taken from would otherwise lose it unseen.
-pub(super) fn superseding(library: &Library, playbook: &Playbook, report: &mut Report) {
-    let matched: Vec<&str> = library.matched(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
+pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &mut Report) {
+    let matched: Vec<&str> =
+        library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
     for slug in playbook.supersedes.iter().flatten() {
         let Some(book) = library.book(slug) else {
             let body = Body::new(format!("it supersedes `{slug}`, and there is no such playbook"));
@@ -365,7 +366,7 @@ pub(super) fn superseding(library: &Library, playbook: &Playbook, report: &mut R
             );
             continue;
         };
-        let others = library.matched(&book.playbook);
+        let others = library.operators_for(&book.playbook);
         if let Some((other, _)) = others.iter().find(|(known, _)| !matched.contains(&&*known.slug)) {
             let body =
                 Body::new(format!("it supersedes `{slug}`, which is for `{}`, and it is not", other.slug));
@@ -375,25 +376,33 @@ pub(super) fn superseding(library: &Library, playbook: &Playbook, report: &mut R
 }
 
 /// Why nothing is to be learned from a run; `None` where it is none of this ledger's.
-async fn hostile(keeping: &Keeping, reference: &str) -> Result<Option<&'static str>, Stop> {
+async fn tainted_reason(
+    keeping: &LibraryWriter,
+    reference: &str,
+) -> Result<Option<&'static str>, ServiceError> {
     let id = reference.strip_prefix("runs/").unwrap_or(reference);
     if !id.starts_with('r') || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Ok(None);
     }
-    let Found::One(run) = keeping.desk.store.find(id).await? else { return Ok(None) };
-    let records = keeping.desk.store.records(&run.run).await?;
+    let Found::One(run) = keeping.session.store.find(id).await? else { return Ok(None) };
+    let records = keeping.session.store.records(&run.run).await?;
     Ok(records.iter().any(|one| one.is(Kind::Violation)).then_some("a locked trait was touched"))
 }
 
-impl Keeping {
+impl LibraryWriter {
     /// One line for each operator that a pattern of a playbook matches for the first time (B10).
-    pub(super) fn contamination(&self, playbook: &Playbook, change: &mut Change) {
-        for (known, bound) in self.library.matched(playbook) {
+    pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut Change) {
+        for (known, bound) in self.library.operators_for(playbook) {
             if bound == Bound::Named {
                 continue;
             }
             let library = &self.library;
-            change.events.extend(match_of(&library.root, &library.scope, &playbook.slug, &known.slug));
+            change.events.extend(first_match_event(
+                &library.root,
+                &library.scope,
+                &playbook.slug,
+                &known.slug,
+            ));
         }
     }
 }

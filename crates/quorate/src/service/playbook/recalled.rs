@@ -10,13 +10,13 @@ use quorate_manifest::workspace::Scope;
 use quorate_protocol::Json;
 
 use super::change::stream;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// The versions that were recorded last, by slug.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recalled(BTreeMap<String, u32>);
+pub struct RecordedVersions(BTreeMap<String, u32>);
 
-impl Recalled {
+impl RecordedVersions {
     /// The version of a playbook that was recorded last; 0 of one that the ledger does not know.
     pub fn version(&self, slug: &str) -> u32 {
         self.0.get(slug).copied().unwrap_or(0)
@@ -26,24 +26,24 @@ impl Recalled {
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn of(store: &Store, scope: &Scope) -> Result<Self, Stop> {
-        let mut recalled = Recalled::default();
-        store.records(&stream(scope)).await?.iter().for_each(|record| recalled.take(record));
+    pub async fn load(store: &Store, scope: &Scope) -> Result<Self, ServiceError> {
+        let mut recalled = RecordedVersions::default();
+        store.records(&stream(scope)).await?.iter().for_each(|record| recalled.add(record));
         Ok(recalled)
     }
 
     /// As [`Recalled::of`], of a ledger that is opened for this alone: playbooks are read where nothing waits for a
     /// ledger. One that is not there remembers nothing. Neither does one that does not answer: a command that needs it
     /// says so itself.
-    pub fn look(ledger: &Address, scope: &Scope) -> Self {
+    pub fn load_blocking(ledger: &Address, scope: &Scope) -> Self {
         if !ledger.may_be_there() {
-            return Recalled::default();
+            return RecordedVersions::default();
         }
         let read = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
             runtime.block_on(async {
                 let store = Box::pin(Store::open_at(ledger)).await.ok()?.store;
-                let recalled = Recalled::of(&store, scope).await;
+                let recalled = RecordedVersions::load(&store, scope).await;
                 store.close().await;
                 recalled.ok()
             })
@@ -51,7 +51,7 @@ impl Recalled {
         std::thread::scope(|threads| threads.spawn(read).join().ok().flatten()).unwrap_or_default()
     }
 
-    fn take(&mut self, record: &Record) {
+    fn add(&mut self, record: &Record) {
         let Some(data) = &record.data else { return };
         let version = data.get("version").and_then(Json::as_u64).and_then(|n| u32::try_from(n).ok());
         if let Some((slug, version)) = data.get("slug").and_then(Json::as_str).zip(version) {

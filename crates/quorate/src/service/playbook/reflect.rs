@@ -15,19 +15,19 @@ use quorate_protocol::answers::{Schema, reflection};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
-use super::asking::Asking;
-use super::change::Keeping;
-use super::library::Known;
-use super::propose::{Proposal, delta};
+use super::asking::Consultant;
+use super::change::LibraryWriter;
+use super::library::KnownOperator;
+use super::propose::{Proposal, proposal_from_json};
 use super::rollback::status_word;
 use crate::service::convene::is_assembly;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 use crate::service::{overlays, report};
 
 /// How many runs are read unless they are named.
-const RUNS: u32 = 200;
+const MAX_RUNS: u32 = 200;
 /// How many findings of one run are shown.
-const FINDINGS: usize = 40;
+const MAX_FINDINGS: usize = 40;
 
 const ROLE: &str = "# Reflection\n\nYou look at what came of an agent's work and propose what it should do differently from now \
     on: small additions to its prompt, each about one thing that came up again and again. Address the agent. Say what to do, \
@@ -37,7 +37,7 @@ const TASK: &str = "Propose what the agent should learn from these runs.";
 
 /// What reflection came to.
 #[derive(Debug)]
-pub struct Reflected {
+pub struct Reflection {
     /// What is proposed.
     pub proposals: Vec<Proposal>,
     /// How many runs were read.
@@ -51,48 +51,51 @@ pub struct Reflected {
 /// # Errors
 /// When there is no such operator or run, nobody can be asked, or there is no answer.
 pub async fn reflect(
-    keeping: &Keeping,
+    keeping: &LibraryWriter,
     operator: &str,
     from: &[String],
     executor: Option<&str>,
-) -> Result<Reflected, Stop> {
+) -> Result<Reflection, ServiceError> {
     let slug = operator.rsplit('/').next().unwrap_or(operator);
     let Some(known) = keeping.library.operators.iter().find(|known| known.slug == slug) else {
         let body = Body::new(format!("there is no operator `{operator}`"));
         let help = "its manifest is operators/<slug>/OPERATOR.md";
-        return Err(Stop::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
+        return Err(ServiceError::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
     };
     let named = keeping.library.workspace.host.playbooks.reflector.as_ref();
     let asking = match (executor, named) {
-        (Some(name), _) => Asking::of(keeping, Some(name), None)?,
-        (None, Some((name, place))) => Asking::of(keeping, Some(name), Some(place))?,
-        (None, None) => Asking::of(keeping, None, None)?,
+        (Some(name), _) => Consultant::resolve(keeping, Some(name), None)?,
+        (None, Some((name, place))) => Consultant::resolve(keeping, Some(name), Some(place))?,
+        (None, None) => Consultant::resolve(keeping, None, None)?,
     };
     let runs = runs(keeping, slug, from).await?;
     let question = Question {
         role: ROLE.to_owned(),
         task: TASK.to_owned(),
-        parts: parts(keeping, known, &runs).await?,
+        parts: prompt_parts(keeping, known, &runs).await?,
         form: Schema::Deltas,
     };
     let answer = asking.ask(&format!("reflect/{slug}"), question).await?.map_err(|why| {
         let body = Body::new(why).help("`quorate doctor` says whether the executor can be called");
-        Stop::configuration(codes::OPERATOR_FAILED, body)
+        ServiceError::configuration(codes::OPERATOR_FAILED, body)
     })?;
     let unreadable = |why: String| {
         let body = Body::new(format!("`{}` proposes nothing that can be read: {why}", asking.name()));
-        Stop::configuration(codes::DELTA_INVALID, body)
+        ServiceError::configuration(codes::DELTA_INVALID, body)
     };
     let objects =
         reflection::deltas(&answer).ok_or_else(|| unreadable("it is no list of deltas".to_owned()))?;
-    let proposals = objects.into_iter().map(|object| for_it(delta(Json::Object(object)), slug)).collect();
-    Ok(Reflected { proposals, runs: runs.len(), by: asking.name().to_owned() })
+    let proposals = objects
+        .into_iter()
+        .map(|object| restrict_to(proposal_from_json(Json::Object(object)), slug))
+        .collect();
+    Ok(Reflection { proposals, runs: runs.len(), by: asking.name().to_owned() })
 }
 
 /// Whoever reflects on one operator proposes for that one alone: a delta that names another one is refused.
-fn for_it(proposal: Proposal, slug: &str) -> Proposal {
+fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     let Proposal::Delta(delta) = proposal else { return proposal };
-    let Delta::Add(mut add) = *delta else { return Proposal::Delta(delta) };
+    let Delta::Add(mut add) = *proposal_from_json else { return Proposal::Delta(proposal_from_json) };
     if !add.targets.iter().all(|all| names_only(all, slug))
         || !add.selector.iter().all(|all| selects_only(all, slug))
     {
@@ -127,8 +130,12 @@ fn selects_only(selector: &Json, slug: &str) -> bool {
     one.or(identity).and_then(Json::as_str) == Some(slug)
 }
 
-async fn parts(keeping: &Keeping, known: &Known, runs: &[Json]) -> Result<Vec<Part>, Stop> {
-    let standing = keeping.library.standing(known);
+async fn prompt_parts(
+    keeping: &LibraryWriter,
+    known: &KnownOperator,
+    runs: &[Json],
+) -> Result<Vec<Part>, ServiceError> {
+    let standing = keeping.library.candidates_for(known);
     let mut playbooks = Vec::new();
     for one in &standing {
         let title = keeping.library.book(&one.overlay.id).map(|book| book.playbook.title.as_str());
@@ -137,8 +144,8 @@ async fn parts(keeping: &Keeping, known: &Known, runs: &[Json]) -> Result<Vec<Pa
             "priority": one.overlay.priority, "body": one.overlay.text,
         }));
     }
-    let named = known.named(&keeping.library.scope);
-    let advice = overlays::holding(&keeping.desk.store, None).await?;
+    let named = known.overlay_name(&keeping.library.scope);
+    let advice = overlays::unevicted(&keeping.session.store, None).await?;
     let advice: Vec<&str> =
         advice.iter().filter(|one| one.operator == named).map(|one| one.text.as_str()).collect();
     let pretty = |value: &Json| serde_json::to_string_pretty(value).unwrap_or_default();
@@ -152,19 +159,19 @@ async fn parts(keeping: &Keeping, known: &Known, runs: &[Json]) -> Result<Vec<Pa
 
 /// What runs came to, as they are shown to whoever reflects: those that were named, else the newest that are about what
 /// the operator has made, or do not say who made it.
-async fn runs(keeping: &Keeping, operator: &str, from: &[String]) -> Result<Vec<Json>, Stop> {
+async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, ServiceError> {
     let named = !from.is_empty();
     let mut found: Vec<Run> = Vec::new();
     for prefix in from {
-        found.push(keeping.desk.find(prefix).await?);
+        found.push(keeping.session.find_run(prefix).await?);
     }
     if !named {
-        found = keeping.desk.store.runs(RUNS).await?;
+        found = keeping.session.store.runs(MAX_RUNS).await?;
         found.reverse();
     }
     let mut shown = Vec::new();
     for run in found {
-        let records = keeping.desk.store.records(&run.run).await?;
+        let records = keeping.session.store.records(&run.run).await?;
         if records.iter().any(|one| one.is(Kind::Violation)) && !named {
             continue;
         }
@@ -176,14 +183,18 @@ async fn runs(keeping: &Keeping, operator: &str, from: &[String]) -> Result<Vec<
         if run.verdict.is_none() {
             continue;
         }
-        shown.push(if is_assembly(&history) { advised(&run, &history) } else { reviewed(&run, &history) });
+        shown.push(if is_assembly(&history) {
+            advice_summary(&run, &history)
+        } else {
+            review_summary(&run, &history)
+        });
     }
     Ok(shown)
 }
 
-fn reviewed(run: &Run, history: &History) -> Json {
+fn review_summary(run: &Run, history: &History) -> Json {
     let report = report::Report::of(history, None);
-    let findings = report.findings.iter().take(FINDINGS);
+    let findings = report.findings.iter().take(MAX_FINDINGS);
     let findings: Vec<Json> = findings
         .map(|one| json!({"by": one.by, "issue": one.issue, "fix": one.fix, "quote": one.quote}))
         .collect();
@@ -194,14 +205,14 @@ fn reviewed(run: &Run, history: &History) -> Json {
     })
 }
 
-fn advised(run: &Run, history: &History) -> Json {
+fn advice_summary(run: &Run, history: &History) -> Json {
     let outcome = history.outcome();
     let of =
         |key: &str| outcome.as_ref().and_then(|outcome| outcome.get(key)).and_then(Json::as_array).cloned();
     let findings: Vec<Json> = of("fragments")
         .unwrap_or_default()
         .iter()
-        .take(FINDINGS)
+        .take(MAX_FINDINGS)
         .map(|one| json!({"by": one["member"], "issue": one["text"], "fix": one["text"], "quote": ""}))
         .collect();
     let severity = outcome.as_ref().and_then(|outcome| outcome.get("risk")?.get("severity").cloned());

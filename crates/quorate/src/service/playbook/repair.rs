@@ -17,79 +17,86 @@ use quorate_manifest::timestamp;
 use quorate_playbook::history;
 use serde_json::json;
 
-use super::change::{Change, File, Happened, Keeping, Now, PENDING, now};
-use super::inspect::{as_playbook, orphaned};
+use super::change::{Change, ChangeEvent, File, FileState, LibraryWriter, PENDING_FILE, file_state};
+use super::inspect::{orphaned_histories, parse_playbook};
 use super::versions::Step;
 use crate::service::disk::{self, Text};
 use crate::service::host::Host;
-use crate::service::stop::Stop;
-use crate::service::workspace::shown;
+use crate::service::stop::ServiceError;
+use crate::service::workspace::display_path;
 
 /// Repairs; says what was done, in words.
 ///
 /// # Errors
 /// When something cannot be read or written, or a history is not whole.
-pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<String>, Stop> {
-    let environment = keeping.desk.environment.clone();
+pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
+    let environment = keeping.session.environment.clone();
     let mut done = Vec::new();
     let folder = keeping.library.folder();
-    let pending = folder.join(PENDING);
-    match disk::text(&pending) {
+    let pending = folder.join(PENDING_FILE);
+    match disk::read_text(&pending) {
         Ok(Text::Missing) => {}
-        Ok(Text::There(text)) => {
+        Ok(Text::Present(text)) => {
             let change = Change::read(&text, &keeping.scope_dir()).map_err(|error| {
-                let body = Body::new(format!("{} cannot be read: {error}", shown(&environment, &pending)));
+                let body =
+                    Body::new(format!("{} cannot be read: {error}", display_path(&environment, &pending)));
                 let help =
                     "nothing of it was written yet if it is cut; remove it then, and look at `quorate check`";
-                Stop::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
+                ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
             })?;
             // Who can plant a plan must not make somebody else write anything but playbooks with it.
-            if let Some(file) = change.files.iter().find(|file| !is_of_playbooks(&folder, &file.path)) {
-                let (plan, file) = (shown(&environment, &pending), shown(&environment, &file.path));
+            if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
+                let (plan, file) =
+                    (display_path(&environment, &pending), display_path(&environment, &file.path));
                 let body =
                     Body::new(format!("{plan} wants {file} written, which is none of the playbooks' files"));
                 let help = "it was not written by `quorate`: look at it, and remove it";
-                return Err(Stop::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
+                return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
             }
             for file in &change.files {
-                if now(file)? == Now::Other {
+                if file_state(file)? == FileState::Other {
                     done.push(format!(
                         "{} was changed meanwhile and stays as it is",
-                        shown(&environment, &file.path)
+                        display_path(&environment, &file.path)
                     ));
                 }
             }
-            keeping.finish(&change, host).await?;
+            keeping.apply(&change, host).await?;
             done.push("finished what was begun".to_owned());
         }
         Err(error) => {
-            let body = Body::new(format!("cannot read {}: {error}", shown(&environment, &pending)));
-            return Err(Stop::configuration(codes::FILE_UNREADABLE, body));
+            let body = Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));
+            return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     }
-    for path in orphaned(&keeping.library, &folder) {
-        let text = match disk::text(&path) {
-            Ok(Text::There(text)) => text,
+    for path in orphaned_histories(&keeping.library, &folder) {
+        let text = match disk::read_text(&path) {
+            Ok(Text::Present(text)) => text,
             _ => continue,
         };
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let versions = history::parse(&text).map_err(|broken| {
-            let body =
-                Body::new(format!("{} is not as it was written: {broken}", shown(&environment, &path)));
-            Stop::configuration(codes::HISTORY_MUTATION, body.help("put it back from a copy, or remove it"))
+            let body = Body::new(format!(
+                "{} is not as it was written: {broken}",
+                display_path(&environment, &path)
+            ));
+            ServiceError::configuration(
+                codes::HISTORY_MUTATION,
+                body.help("put it back from a copy, or remove it"),
+            )
         })?;
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY), versions.last()) else { continue };
-        let mut change = Change::at(environment.clock.now_ms());
+        let mut change = Change::new_at(environment.clock.now_ms());
         let file = path.with_file_name(format!("{slug}.md"));
-        let there = match disk::text(&file) {
-            Ok(Text::There(there)) => there,
+        let there = match disk::read_text(&file) {
+            Ok(Text::Present(there)) => there,
             _ => String::new(),
         };
         // What was cut off is put back; what somebody has written in its place is theirs.
         if !last.text.starts_with(&there) {
-            let body = Body::new(format!("{} is no playbook any more", shown(&environment, &file)));
+            let body = Body::new(format!("{} is no playbook any more", display_path(&environment, &file)));
             let help = "write its frontmatter anew, or remove the file: then it is put back as it was";
-            return Err(Stop::configuration(codes::HISTORY_MUTATION, body.help(help)));
+            return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
         change.files.push(File::new(file, &there, last.text.clone()));
         keeping.commit(&change, host).await?;
@@ -98,15 +105,15 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
             last.n
         ));
     }
-    for book in keeping.library.shelf.books.clone() {
-        if let Some(what) = adopt(keeping, &book, by, host).await? {
+    for book in keeping.library.catalogue.books.clone() {
+        if let Some(what) = adopt_manual_edit(keeping, &book, by, host).await? {
             done.push(what);
         }
     }
-    if !keeping.library.shelf.books.is_empty() && !keeping.write_index()? {
+    if !keeping.library.catalogue.books.is_empty() && !keeping.write_index()? {
         done.push("wrote the index anew".to_owned());
     }
-    match keeping.mend_log().await? {
+    match keeping.restore_log_lines().await? {
         0 => {}
         1 => done.push("put a line back into the log".to_owned()),
         n => done.push(format!("put {n} lines back into the log")),
@@ -115,7 +122,7 @@ pub async fn repair(keeping: &mut Keeping, by: &str, host: &Host) -> Result<Vec<
 }
 
 /// Whether a path is that of a playbook or of a history.
-fn is_of_playbooks(folder: &Path, path: &Path) -> bool {
+fn is_playbook_file(folder: &Path, path: &Path) -> bool {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.to_string_lossy().starts_with('.'));
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let below = path.strip_prefix(folder).is_ok_and(|below| below.components().all(plain));
@@ -123,11 +130,16 @@ fn is_of_playbooks(folder: &Path, path: &Path) -> bool {
 }
 
 /// Takes what somebody has changed by hand into the history.
-async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Result<Option<String>, Stop> {
-    let environment = keeping.desk.environment.clone();
+async fn adopt_manual_edit(
+    keeping: &mut LibraryWriter,
+    book: &Book,
+    by: &str,
+    host: &Host,
+) -> Result<Option<String>, ServiceError> {
+    let environment = keeping.session.environment.clone();
     let record = keeping.library.record(book)?;
     let Some(last) = record.last().filter(|_| record.drifted()).cloned() else { return Ok(None) };
-    let (before, entries, fragment) = as_playbook(keeping, &last.text, host)?;
+    let (before, entries, fragment) = parse_playbook(keeping, &last.text, host)?;
     let is_same = essence(&before, &fragment) == essence(&book.playbook, book.text());
     let steps_back = book.playbook.status == Status::Active && !is_same;
     let now_ms = environment.clock.now_ms();
@@ -147,7 +159,7 @@ async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Res
             edit.scalar("updated_at", &at);
         }
     })?;
-    let mut change = Change::at(now_ms);
+    let mut change = Change::new_at(now_ms);
     change.files = files;
     let event = match (steps_back, book.playbook.status) {
         (false, Status::Active) => PlaybookEvent::Registered,
@@ -156,7 +168,7 @@ async fn adopt(keeping: &mut Keeping, book: &Book, by: &str, host: &Host) -> Res
     };
     let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});
     let slug = &book.playbook.slug;
-    change.events.push(Happened::new(event, slug, format!("version {}: {summary}", version.n), data));
+    change.events.push(ChangeEvent::new(event, slug, format!("version {}: {summary}", version.n), data));
     keeping.commit(&change, host).await?;
     Ok(Some(format!(
         "took what was changed by hand in `{slug}` into its history, as version {}: {summary}",

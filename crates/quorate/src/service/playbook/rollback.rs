@@ -15,13 +15,13 @@ use quorate_playbook::curate::curate;
 use quorate_playbook::history::Version;
 use serde_json::json;
 
-use super::change::{Change, Happened, Keeping};
-use super::inspect::as_playbook;
-use super::library::Known;
-use super::promote::{active_beside, find};
+use super::change::{Change, ChangeEvent, LibraryWriter};
+use super::inspect::parse_playbook;
+use super::library::KnownOperator;
+use super::promote::{count_active_beside, find_playbook};
 use super::versions::{Record, Step};
 use crate::service::host::Host;
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// What a rollback came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,23 +39,23 @@ pub struct RolledBack {
 /// # Errors
 /// When there is no such version, it may not be woven any more, or something cannot be written.
 pub async fn rollback(
-    keeping: &mut Keeping,
+    keeping: &mut LibraryWriter,
     slug: &str,
     to: u32,
     by: &str,
     host: &Host,
-) -> Result<RolledBack, Stop> {
-    let environment = keeping.desk.environment.clone();
-    let book = find(keeping, slug)?.clone();
+) -> Result<RolledBack, ServiceError> {
+    let environment = keeping.session.environment.clone();
+    let book = find_playbook(keeping, slug)?.clone();
     let record = keeping.library.record(&book)?;
     record.faithful(&environment)?;
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
         let body = Body::new(format!("`{slug}` is version {to} already"));
-        return Err(Stop::new(Class::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let now_ms = environment.clock.now_ms();
-    let mut change = Change::at(now_ms);
+    let mut change = Change::new_at(now_ms);
     let (status, new) = restore(keeping, &record, &version, by, &mut change, host)?;
     let me = format!("{slug}@v{new}");
     // What is taken back gives room to those whose place it had taken.
@@ -63,7 +63,7 @@ pub async fn rollback(
     let (mut others, mut woven) = (Vec::new(), Vec::new());
     woven.extend(give_room(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
     if status == Status::Active {
-        for other in keeping.library.shelf.books.clone() {
+        for other in keeping.library.catalogue.books.clone() {
             let names =
                 |book: &Book, named: &str| book.playbook.supersedes.iter().flatten().any(|one| one == named);
             let replaces = names(&other, slug) || names(&book, &other.playbook.slug);
@@ -97,17 +97,17 @@ fn named_after(record: &Record, to: u32) -> Vec<String> {
 /// Takes back what versions of one playbook had done to others, but for one; gives the versions of those that are active
 /// again.
 fn give_room(
-    keeping: &Keeping,
+    keeping: &LibraryWriter,
     but: &str,
     versions: Vec<String>,
     me: &str,
     change: &mut Change,
     others: &mut Vec<String>,
     host: &Host,
-) -> Result<Vec<Version>, Stop> {
+) -> Result<Vec<Version>, ServiceError> {
     let mut woven = Vec::new();
-    let environment = &keeping.desk.environment;
-    let books = keeping.library.shelf.books.iter();
+    let environment = &keeping.session.environment;
+    let books = keeping.library.catalogue.books.iter();
     for book in books.filter(|book| book.playbook.slug != but) {
         let record = keeping.library.record(book)?;
         let is_one = record.last().and_then(|last| last.by.as_ref()).is_some_and(|by| versions.contains(by));
@@ -126,14 +126,14 @@ fn give_room(
 
 /// Restores a version of a playbook as its newest one.
 fn restore(
-    keeping: &Keeping,
+    keeping: &LibraryWriter,
     record: &Record,
     version: &Version,
     by: &str,
     change: &mut Change,
     host: &Host,
-) -> Result<(Status, u32), Stop> {
-    let was = as_playbook(keeping, &version.text, host)?.0;
+) -> Result<(Status, u32), ServiceError> {
+    let was = parse_playbook(keeping, &version.text, host)?.0;
     let status = was.status;
     // Without a date of its own it was as old as its last entry, or of no time at all; the new entry is to change nothing.
     let undated = was.updated_at.is_none() && was.created_at.is_none();
@@ -142,7 +142,7 @@ fn restore(
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
     let step = Step { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
     // Entries are only ever added, whatever else is as it was.
-    let entries = as_playbook(keeping, &record.text, host)?.1;
+    let entries = parse_playbook(keeping, &record.text, host)?.1;
     let (files, new) = record.step(&step, Some(&version.text), |edit| {
         if let Some(entries) = entries {
             edit.json("history", &entries);
@@ -160,21 +160,32 @@ fn restore(
     let data = json!({
         "version": new.n, "sha256": sha256_hex(new.text.as_bytes()), "rolled_back_to": version.n, "by": by,
     });
-    change.events.push(Happened::new(event, &record.slug, summary.clone(), data));
+    change.events.push(ChangeEvent::new(event, &record.slug, summary.clone(), data));
     Ok((status, new.n))
 }
 
 /// Whether a playbook is active by its history. A file that somebody has made active by hand passed no gate: it is not woven,
 /// and a repair takes it back into shadow, so that there is nothing to put aside.
-fn in_force(keeping: &Keeping, book: &Book, record: &Record, host: &Host) -> Result<bool, Stop> {
+fn in_force(
+    keeping: &LibraryWriter,
+    book: &Book,
+    record: &Record,
+    host: &Host,
+) -> Result<bool, ServiceError> {
     match record.last().filter(|_| record.drifted()) {
-        Some(last) => Ok(as_playbook(keeping, &last.text, host)?.0.status == Status::Active),
+        Some(last) => Ok(parse_playbook(keeping, &last.text, host)?.0.status == Status::Active),
         None => Ok(book.playbook.status == Status::Active),
     }
 }
 
-fn put_aside(keeping: &Keeping, book: &Book, slug: &str, me: &str, change: &mut Change) -> Result<(), Stop> {
-    let environment = &keeping.desk.environment;
+fn put_aside(
+    keeping: &LibraryWriter,
+    book: &Book,
+    slug: &str,
+    me: &str,
+    change: &mut Change,
+) -> Result<(), ServiceError> {
+    let environment = &keeping.session.environment;
     let record = keeping.library.record(book)?;
     record.faithful(environment)?;
     let at = timestamp::write(change.at_ms);
@@ -187,26 +198,26 @@ fn put_aside(keeping: &Keeping, book: &Book, slug: &str, me: &str, change: &mut 
     change.files.extend(files);
     let data =
         json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "superseded_by": slug});
-    change.events.push(Happened::new(PlaybookEvent::Archived, &book.playbook.slug, summary.clone(), data));
+    change.events.push(ChangeEvent::new(PlaybookEvent::Archived, &book.playbook.slug, summary.clone(), data));
     Ok(())
 }
 
 /// What passed a gate once may have become too much, or touch what was locked since. `changed` are all playbooks that the
 /// rollback is about, `woven` the versions of those that are active after it.
 fn may_be_woven(
-    keeping: &Keeping,
+    keeping: &LibraryWriter,
     woven: &[Version],
     changed: &[String],
     now_ms: i64,
     host: &Host,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     let library = &keeping.library;
-    let woven = woven.iter().map(|version| as_playbook(keeping, &version.text, host));
+    let woven = woven.iter().map(|version| parse_playbook(keeping, &version.text, host));
     let woven: Vec<_> = woven.collect::<Result<_, _>>()?;
     for (playbook, _, text) in &woven {
-        let matched = library.matched(playbook);
-        let standing = |known: &Known| {
-            let mut all = library.standing(known);
+        let matched = library.operators_for(playbook);
+        let standing = |known: &KnownOperator| {
+            let mut all = library.candidates_for(known);
             all.retain(|one| !changed.contains(&one.overlay.id));
             let with = woven.iter().filter(|(one, ..)| Binding::of(one).binds(&known.subject).is_some());
             all.extend(with.map(|(one, _, text)| known.candidate(one, text)));
@@ -215,15 +226,15 @@ fn may_be_woven(
         let standing: Vec<(String, Vec<Candidate>)> =
             matched.iter().map(|(known, _)| standing(known)).collect();
         let most = library.workspace.host.playbooks.max_active;
-        let full = standing.iter().find(|(_, all)| active_beside(all, playbook, now_ms) >= most);
+        let full = standing.iter().find(|(_, all)| count_active_beside(all, playbook, now_ms) >= most);
         if let Some((operator, _)) = full {
             let body = Body::new(format!("`{operator}` has {most} active playbooks already"));
-            return Err(Stop::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
+            return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
         let objections = curate(&library.affected(playbook, text, &standing), now_ms);
         if let Some(objection) = objections.into_iter().next() {
             let body = Body::new(objection.to_string()).help(objection.help());
-            return Err(Stop::configuration(objection.code(), body));
+            return Err(ServiceError::configuration(objection.code(), body));
         }
     }
     Ok(())

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::change::File;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
-use crate::service::stop::Stop;
-use crate::service::workspace::shown;
+use crate::service::stop::ServiceError;
+use crate::service::workspace::display_path;
 
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]
@@ -54,30 +54,30 @@ impl Record {
     ///
     /// # Errors
     /// When one of them cannot be read, or the history is not whole.
-    pub fn read(environment: &Environment, root: &Path, book: &Book) -> Result<Self, Stop> {
+    pub fn read(environment: &Environment, root: &Path, book: &Book) -> Result<Self, ServiceError> {
         let path = root.join(book.spot.in_workspace());
         let slug = book.playbook.slug.clone();
         let history_path = beside(&path, &slug);
-        let read = |path: &Path| match disk::text(path) {
-            Ok(Text::There(text)) => Ok(text),
+        let read = |path: &Path| match disk::read_text(path) {
+            Ok(Text::Present(text)) => Ok(text),
             Ok(Text::Missing) => Ok(String::new()),
             Err(error) => {
-                let body = Body::new(format!("cannot read {}: {error}", shown(environment, path)));
-                Err(Stop::configuration(codes::FILE_UNREADABLE, body))
+                let body = Body::new(format!("cannot read {}: {error}", display_path(environment, path)));
+                Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
             }
         };
         let (text, history) = (read(&path)?, read(&history_path)?);
         let versions = match history.is_empty() {
             true => Vec::new(),
             false => history::parse(&history).map_err(|broken| {
-                let shown = shown(environment, &history_path);
+                let shown = display_path(environment, &history_path);
                 let body = Body::new(format!(
                     "{shown} is not as it was written, at line {}: {}",
                     broken.line, broken.why
                 ));
                 let help =
                     "put it back from a copy or from version control; the ledger has every version, too";
-                Stop::configuration(codes::HISTORY_MUTATION, body.help(help))
+                ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help))
             })?,
         };
         Ok(Record { slug, path, text, history, versions, named: named(book), recalled: 0 })
@@ -107,17 +107,17 @@ impl Record {
     ///
     /// # Errors
     /// `history_mutation`.
-    pub fn faithful(&self, environment: &Environment) -> Result<(), Stop> {
+    pub fn faithful(&self, environment: &Environment) -> Result<(), ServiceError> {
         if self.is_faithful() {
             return Ok(());
         }
-        Err(Stop::configuration(codes::HISTORY_MUTATION, self.mutation(environment)))
+        Err(ServiceError::configuration(codes::HISTORY_MUTATION, self.mutation(environment)))
     }
 
     /// What is to be said of a file that is not its last version.
     pub fn mutation(&self, environment: &Environment) -> Body {
         let n = self.last().map_or(0, |last| last.n);
-        let file = shown(environment, &self.path);
+        let file = display_path(environment, &self.path);
         if self.recalled > n.max(self.named) {
             let message =
                 format!("{file} is active, and the ledger has version {} of it; here is {n}", self.recalled);
@@ -126,7 +126,7 @@ impl Record {
             return Body::new(message).help(help);
         }
         if self.is_torn() {
-            let history = shown(environment, &beside(&self.path, &self.slug));
+            let history = display_path(environment, &beside(&self.path, &self.slug));
             let message = format!("{file} names version {} of itself, and {history} has {n}", self.named);
             let help = "put the history back from a copy or from version control; or take `history` out of the \
                 playbook and set `status: shadow`, and it begins anew";
@@ -140,14 +140,14 @@ impl Record {
     ///
     /// # Errors
     /// When there is none.
-    pub fn version(&self, n: u32) -> Result<&Version, Stop> {
+    pub fn version(&self, n: u32) -> Result<&Version, ServiceError> {
         self.versions.iter().find(|version| version.n == n).ok_or_else(|| {
             let body = Body::new(format!("`{}` has no version {n}", self.slug));
             let help = match self.last() {
                 Some(last) => format!("it has the versions 1 to {}", last.n),
                 None => "nothing was ever done to it by `quorate playbook`".to_owned(),
             };
-            Stop::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
+            ServiceError::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
         })
     }
 
@@ -169,7 +169,7 @@ impl Record {
         step: &Step<'_>,
         from: Option<&str>,
         edit: impl FnOnce(&mut Edit),
-    ) -> Result<(Vec<File>, Version), Stop> {
+    ) -> Result<(Vec<File>, Version), ServiceError> {
         let n = self.next();
         let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
         edit(&mut editing);
@@ -179,10 +179,10 @@ impl Record {
     }
 
     /// The files that hold a text as the next version.
-    fn with(&self, step: &Step<'_>, n: u32, text: String) -> Result<(Vec<File>, Version), Stop> {
+    fn with(&self, step: &Step<'_>, n: u32, text: String) -> Result<(Vec<File>, Version), ServiceError> {
         let broken = |broken: history::Broken| {
             let body = Body::new(format!("the history of `{}` cannot be added to: {broken}", self.slug));
-            Stop::configuration(codes::HISTORY_MUTATION, body)
+            ServiceError::configuration(codes::HISTORY_MUTATION, body)
         };
         let version = Version {
             n,
@@ -227,9 +227,12 @@ impl Record {
         }
     }
 
-    fn unusable(&self, why: &Unusable) -> Stop {
+    fn unusable(&self, why: &Unusable) -> ServiceError {
         let body = Body::new(format!("{} cannot be edited: {why}", self.path.display()));
-        Stop::configuration(codes::PLAYBOOK_INVALID, body.help("`quorate check` says what is wrong with it"))
+        ServiceError::configuration(
+            codes::PLAYBOOK_INVALID,
+            body.help("`quorate check` says what is wrong with it"),
+        )
     }
 }
 

@@ -9,7 +9,7 @@ use super::change::{Change, Write};
 use super::files::{Access, Files, Trouble};
 use super::setup::{self, Error, OWN, Setup, Store};
 use super::share::Others;
-use crate::service::stop::{Class, Stop};
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// Installs: `begun` is written before the files, `done` after them.
 ///
@@ -22,7 +22,7 @@ pub fn out(
     mut done: Setup,
     changes: &[Change],
     others: &Others<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
     let mut made = Vec::new();
     for path in writes.map(|change| change.dest.as_str()).chain([".quorate/provisioned"]) {
@@ -64,7 +64,7 @@ pub fn back(
     mut begun: Setup,
     changes: &[Change],
     others: &Others<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ServiceError> {
     writable(files, changes)?;
     let own = |trouble| stopped(".quorate/provisioned", trouble);
     store.make().map_err(own)?;
@@ -91,7 +91,7 @@ fn above(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Finds out before anything is begun whether files can be written where they have to be.
-fn writable(files: &dyn Files, changes: &[Change]) -> Result<(), Stop> {
+fn writable(files: &dyn Files, changes: &[Change]) -> Result<(), ServiceError> {
     let mut asked: Vec<&str> = Vec::new();
     for change in changes.iter().filter(|change| change.write != Write::Nothing) {
         let mut nearest = "";
@@ -130,7 +130,7 @@ pub fn sweep<'d>(files: &dyn Files, dests: impl Iterator<Item = &'d str>) -> Res
 }
 
 /// Keeps what the setup names, and what would be lost.
-fn keep(files: &dyn Files, store: &Store<'_>, changes: &[Change]) -> Result<(), Stop> {
+fn keep(files: &dyn Files, store: &Store<'_>, changes: &[Change]) -> Result<(), ServiceError> {
     for change in changes {
         for (part, bytes) in &change.contents {
             store.keep(*part, bytes).map_err(|trouble| stopped(&change.dest, trouble))?;
@@ -144,7 +144,7 @@ fn keep(files: &dyn Files, store: &Store<'_>, changes: &[Change]) -> Result<(), 
     Ok(())
 }
 
-fn write(files: &dyn Files, changes: &[Change]) -> Result<(), Stop> {
+fn write(files: &dyn Files, changes: &[Change]) -> Result<(), ServiceError> {
     for change in changes {
         let done = match &change.write {
             Write::Nothing => Ok(()),
@@ -164,7 +164,7 @@ enum Own {
 }
 
 /// Removes folders that were made and hold nothing, and forgets them.
-fn remove_folders(files: &dyn Files, folders: &mut Vec<String>, own: Own) -> Result<(), Stop> {
+fn remove_folders(files: &dyn Files, folders: &mut Vec<String>, own: Own) -> Result<(), ServiceError> {
     // The inner ones sort after those that they lie in.
     folders.sort();
     for folder in folders.iter().rev() {
@@ -200,10 +200,10 @@ fn remove_own(files: &dyn Files) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn stopped(path: &str, trouble: Trouble) -> Stop {
+fn stopped(path: &str, trouble: Trouble) -> ServiceError {
     match trouble {
-        Trouble::Place(why) => Stop::new(
-            Class::Refused,
+        Trouble::Place(why) => ServiceError::new(
+            ExitClass::Refused,
             codes::PROFILE_TARGET,
             Body::new(format!("{path} {why}")).help("clear the way and run the same command again"),
         ),
@@ -211,7 +211,7 @@ fn stopped(path: &str, trouble: Trouble) -> Stop {
     }
 }
 
-fn refused(message: &str) -> Stop {
+fn refused(message: &str) -> ServiceError {
     let help = "what was begun is remembered: mend this and run the same command again";
-    Stop::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
+    ServiceError::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
 }

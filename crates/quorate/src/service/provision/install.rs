@@ -8,8 +8,8 @@ use super::change::{Action, Change};
 use super::files::Files;
 use super::setup::{self, Entry, Intent, Setup, State, Store, look};
 use super::share::Others;
-use super::{Force, How, Outcome, Run, Told, carry, plan, refuse, refuse_edited};
-use crate::service::stop::Stop;
+use super::{FileReport, Force, Options, Outcome, WriteMode, carry, plan, refuse, refuse_edited};
+use crate::service::stop::ServiceError;
 
 /// Where a package comes from, and when.
 #[derive(Debug, Clone)]
@@ -29,9 +29,9 @@ pub fn install(
     target: &str,
     package: &Package,
     origin: &Origin,
-    how: How,
-) -> Result<Outcome, Stop> {
-    if how.run == Run::Real {
+    how: Options,
+) -> Result<Outcome, ServiceError> {
+    if how.run == WriteMode::Apply {
         carry::sweep(files, package.pieces().iter().map(|piece| piece.dest.as_str()))?;
     }
     let store = Store::new(files, &package.slug);
@@ -66,7 +66,7 @@ pub fn install(
     let begun = intended(&setup, package, origin, &changes);
     let done = installed(&begun, &changes);
     let idle = !resumed && unchanged(&setup, &done, &changes);
-    if how.run == Run::Real && !report.refused() && !idle {
+    if how.run == WriteMode::Apply && !report.refused() && !idle {
         carry::out(files, &store, begun, done, &changes, &sharing)?;
     }
     Ok(Outcome {
@@ -77,7 +77,7 @@ pub fn install(
         target: target.to_owned(),
         run: how.run,
         idle,
-        files: changes.iter().map(|change| Told::of(change, how.run)).collect(),
+        files: changes.iter().map(|change| FileReport::of(change, how.run)).collect(),
         report,
     })
 }
@@ -109,7 +109,12 @@ struct Dropping<'d, 'f> {
 
 impl Dropping<'_, '_> {
     /// What becomes of files that this version does not bring any more: they go as they would when uninstalled.
-    fn dropped(&mut self, package: &Package, force: Force, report: &mut Report) -> Result<Vec<Change>, Stop> {
+    fn dropped(
+        &mut self,
+        package: &Package,
+        force: Force,
+        report: &mut Report,
+    ) -> Result<Vec<Change>, ServiceError> {
         let mut changes = Vec::new();
         for (dest, entry) in &self.setup.files {
             let brought = package.pieces().iter().any(|piece| piece.dest.as_str() == dest);

@@ -8,7 +8,7 @@ use super::setup::{self, Error, Fact, Part, Setup, State, Store, look};
 use super::share::Others;
 use super::standing::Standing as Stands;
 use crate::service::diff;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// How a profile stands.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Standing {
 ///
 /// # Errors
 /// When the one is not installed, or what is kept cannot be read.
-pub fn status(files: &dyn Files, target: &str, slug: Option<&str>) -> Result<Vec<Standing>, Stop> {
+pub fn status(files: &dyn Files, target: &str, slug: Option<&str>) -> Result<Vec<Standing>, ServiceError> {
     let setups = setup::all(files)?;
     if let Some(slug) = slug.filter(|slug| setups.iter().all(|setup| setup.slug != **slug)) {
         let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();

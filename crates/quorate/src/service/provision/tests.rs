@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 use super::files::{Access, Beneath, Files, Found, Trouble};
 use super::install::Origin;
-use super::{Action, Force, How, Outcome, Run, Stop, codes, install, uninstall};
+use super::{Action, Force, Options, Outcome, ServiceError, WriteMode, codes, install, uninstall};
 
 mod forced;
 mod share;
 
-const REAL: How = How { run: Run::Real, force: Force::No };
-const FORCED: How = How { run: Run::Real, force: Force::Yes };
-const DRY: How = How { run: Run::Dry, force: Force::No };
+const REAL: Options = Options { run: WriteMode::Apply, force: Force::No };
+const FORCED: Options = Options { run: WriteMode::Apply, force: Force::Yes };
+const DRY: Options = Options { run: WriteMode::DryRun, force: Force::No };
 
 /// A folder that does so many writes and then none any more, as if the process had died.
 struct Dying<'f> {
@@ -181,17 +181,17 @@ fn place() -> (TempDir, Beneath) {
     (dir, files)
 }
 
-fn put(files: &dyn Files, package: &Package, how: How) -> Result<Outcome, Stop> {
+fn put(files: &dyn Files, package: &Package, how: Options) -> Result<Outcome, ServiceError> {
     let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
     install::install(files, ".", package, &origin, how)
 }
 
-fn out(files: &dyn Files, how: How) -> Result<Outcome, Stop> {
+fn out(files: &dyn Files, how: Options) -> Result<Outcome, ServiceError> {
     uninstall::uninstall(files, ".", "runtime-profile/standard", how)
 }
 
 #[track_caller]
-fn done(outcome: Result<Outcome, Stop>) -> Outcome {
+fn done(outcome: Result<Outcome, ServiceError>) -> Outcome {
     let outcome = outcome.unwrap_or_else(|stop| panic!("{:?}", stop.report));
     assert!(!outcome.report.refused(), "{:?}", outcome.report);
     outcome

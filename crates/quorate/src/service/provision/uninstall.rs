@@ -5,15 +5,15 @@ use quorate_diagnostics::Report;
 use super::files::Files;
 use super::setup::{self, Intent, State, Store, look};
 use super::share::Others;
-use super::{How, Outcome, Run, Told, carry, not_installed, refuse, refuse_edited};
-use crate::service::stop::Stop;
+use super::{FileReport, Options, Outcome, WriteMode, carry, not_installed, refuse, refuse_edited};
+use crate::service::stop::ServiceError;
 
 /// Takes a profile out.
 ///
 /// # Errors
 /// When it is not installed, what is there or what is kept cannot be read, or the disk refuses.
-pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Result<Outcome, Stop> {
-    if how.run == Run::Real {
+pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: Options) -> Result<Outcome, ServiceError> {
+    if how.run == WriteMode::Apply {
         carry::sweep(files, std::iter::empty())?;
     }
     let store = Store::new(files, slug);
@@ -41,7 +41,7 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Resul
         "see what differs above; `--force` takes it out and keeps what was there",
     );
 
-    if how.run == Run::Real && !report.refused() {
+    if how.run == WriteMode::Apply && !report.refused() {
         let mut begun = setup.clone();
         begun.state = State::Removing;
         for change in &changes {
@@ -59,7 +59,7 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: How) -> Resul
         target: target.to_owned(),
         run: how.run,
         idle: false,
-        files: changes.iter().map(|change| Told::of(change, how.run)).collect(),
+        files: changes.iter().map(|change| FileReport::of(change, how.run)).collect(),
         report,
     })
 }

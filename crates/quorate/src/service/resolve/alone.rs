@@ -6,42 +6,42 @@ use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::workspace::Spot;
 
-use super::View;
-use crate::service::stop::{Class, Stop};
+use super::Resolution;
+use crate::service::stop::{ExitClass, ServiceError};
 
 /// One manifest, and what has to be said beside it.
 #[derive(Debug, Clone)]
-pub struct Alone {
+pub struct FlatManifest {
     /// The manifest.
     pub root: Node,
     /// What it says otherwise than its chain, in a sentence each.
     pub remarks: Vec<String>,
 }
 
-impl View {
+impl Resolution {
     /// The merged manifest as a root of its own: without what binds it to a parent or a consumer.
     ///
     /// # Errors
     /// When one manifest cannot lock what the chain locks.
-    pub fn alone(&self) -> Result<Alone, Stop> {
+    pub fn flatten(&self) -> Result<FlatManifest, ServiceError> {
         let mut root = self.resolved.chain.merged.clone();
         let mut remarks = Vec::new();
         if let Kind::Map(entries) = &mut root.kind {
             entries.retain(|entry| entry.key != "extends" && entry.key != "appliesTo");
             for entry in entries {
                 match entry.key.as_str() {
-                    "lockedTraits" => self.lock(&mut entry.value, &mut remarks)?,
-                    "governance" => self.govern(&mut entry.value, &mut remarks),
+                    "lockedTraits" => self.flatten_traits(&mut entry.value, &mut remarks)?,
+                    "governance" => self.flatten_governance(&mut entry.value, &mut remarks),
                     _ => {}
                 }
             }
         }
-        self.refer(&root, &mut remarks);
-        Ok(Alone { root, remarks })
+        self.remark_foreign_refs(&root, &mut remarks);
+        Ok(FlatManifest { root, remarks })
     }
 
     /// Traits in the one match mode that a manifest has (M9).
-    fn lock(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), Stop> {
+    fn flatten_traits(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), ServiceError> {
         let Kind::Seq(items) = &mut traits.kind else { return Ok(()) };
         for (item, locked) in items.iter_mut().zip(&self.resolved.locked_traits) {
             match (self.resolved.match_mode, locked.declared) {
@@ -50,7 +50,7 @@ impl View {
                     remarks.push(format!(
                         "`{}` is text in {}, and a pattern here: lookalike letters are not seen through",
                         locked.text,
-                        self.shown(locked.layer)
+                        self.document_name(locked.layer)
                     ));
                     item.kind = Kind::Str(escaped);
                 }
@@ -58,10 +58,14 @@ impl View {
                     let body = Body::new(format!(
                         "one manifest cannot say that `{}` is a pattern, as {} does, where other traits are matched by meaning",
                         locked.text,
-                        self.shown(locked.layer)
+                        self.document_name(locked.layer)
                     ));
                     let help = "use the chain as it is; `--format json` has all that is merged";
-                    return Err(Stop::new(Class::Refused, codes::MATCH_MODE_LOOSENED, body.help(help)));
+                    return Err(ServiceError::new(
+                        ExitClass::Refused,
+                        codes::MATCH_MODE_LOOSENED,
+                        body.help(help),
+                    ));
                 }
                 _ => {}
             }
@@ -70,12 +74,12 @@ impl View {
     }
 
     /// A path to a governance file, as it is from the leaf.
-    fn govern(&self, governance: &mut Node, remarks: &mut Vec<String>) {
+    fn flatten_governance(&self, governance: &mut Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
         let from = &chain.layer_of(governance).spot;
         let Some(text) = governance.as_str().filter(|text| !text.starts_with("ws://")) else { return };
         if let (Ok(file), Some(leaf)) = (from.beside(text), chain.layers.last()) {
-            governance.kind = Kind::Str(relative(&leaf.spot, &file));
+            governance.kind = Kind::Str(relative_path(&leaf.spot, &file));
         }
         for layer in &chain.layers {
             if layer.root.key("governance").is_some() && layer.spot != *from {
@@ -85,7 +89,7 @@ impl View {
     }
 
     /// Refs of layers that stand in another scope than the leaf (M10).
-    fn refer(&self, root: &Node, remarks: &mut Vec<String>) {
+    fn remark_foreign_refs(&self, root: &Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
         let Some(leaf) = chain.layers.last() else { return };
         let mut open = vec![root];
@@ -105,13 +109,13 @@ impl View {
         }
     }
 
-    fn shown(&self, layer: usize) -> &str {
+    fn document_name(&self, layer: usize) -> &str {
         self.resolved.chain.layers.get(layer).map_or("an ancestor", |layer| &*layer.shown)
     }
 }
 
 /// The path of a file from where another one stands.
-fn relative(from: &Spot, file: &Spot) -> String {
+fn relative_path(from: &Spot, file: &Spot) -> String {
     let (from, file) = (from.in_workspace(), file.in_workspace());
     let above: Vec<&str> = from.split('/').collect();
     let above = &above[..above.len() - 1];

@@ -27,12 +27,12 @@ use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
 use super::Request;
-use super::written::{Told, Written, place};
+use super::written::{LoadedRuntime, ParticipantPrompt, participant_place};
 use crate::service::compose::Sources;
-use crate::service::executor::{self, By, Chosen, Origin, TIMEOUT, help};
+use crate::service::executor::{self, DEFAULT_TIMEOUT, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::host::Host;
-use crate::service::stop::{Class, Stop};
-use crate::service::trust::Need;
+use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::trust::TrustRequest;
 use crate::service::workspace::Workspace;
 
 /// The ports of a runtime.
@@ -46,11 +46,11 @@ pub(super) struct Ports {
     pub(super) speakers: Vec<Speaker>,
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
     /// Whose prompts are composed anew for each turn.
-    pub(super) weaving: BTreeMap<Name, Arc<Sources>>,
+    pub(super) prompt_sources: BTreeMap<Name, Arc<Sources>>,
     /// What reading and writing the conversation and its state needs: servers, and places outside of the workspace.
-    pub(super) contacts: Vec<Need>,
+    pub(super) contacts: Vec<TrustRequest>,
     /// What asking participants and telling hooks needs.
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<TrustRequest>,
     /// What is wrong with the manifest and does not keep it from being used.
     pub(super) report: Report,
     /// What is no fault and still surprises whoever runs it. Of no interest to who only reads or says something.
@@ -59,12 +59,12 @@ pub(super) struct Ports {
 
 /// Fills the ports.
 pub(super) fn build(
-    written: &Written,
+    written: &LoadedRuntime,
     workspace: &Workspace,
     request: &Request,
     host: &Host,
-) -> Result<Ports, Stop> {
-    let mut building = Building {
+) -> Result<Ports, ServiceError> {
+    let mut building = PortBuilder {
         written,
         layer: &written.layer,
         configuration: &workspace.host,
@@ -84,24 +84,24 @@ pub(super) fn build(
             (ports.report, ports.cautions) = (building.report, building.cautions);
             Ok(ports)
         }
-        _ => Err(Stop::report(Class::Configuration, building.report)),
+        _ => Err(ServiceError::from_report(ExitClass::Configuration, building.report)),
     }
 }
 
-struct Building<'a> {
-    written: &'a Written,
+struct PortBuilder<'a> {
+    written: &'a LoadedRuntime,
     layer: &'a Layer,
     configuration: &'a Configuration,
     registry: &'a Registry,
     servers: Servers,
     /// What participants, router and hooks need.
-    needs: RefCell<Vec<Need>>,
+    needs: RefCell<Vec<TrustRequest>>,
     request: &'a Request,
     report: Report,
     cautions: Report,
 }
 
-impl Building<'_> {
+impl PortBuilder<'_> {
     fn ports(&mut self, host: &Host) -> Option<Ports> {
         let runtime = &self.written.runtime;
         let effectors = self.effectors();
@@ -151,7 +151,7 @@ impl Building<'_> {
         let mut lifecycles = host.lifecycles().to_vec();
         let hooks = self.hooks();
         let acts = hooks.iter().flat_map(|hooks| hooks.acts()).collect();
-        self.needs.borrow_mut().push(Need { file: self.written.path.clone(), acts });
+        self.needs.borrow_mut().push(TrustRequest { file: self.written.path.clone(), acts });
         lifecycles.extend(hooks);
         let flag = |of: fn(&quorate_manifest::runtime::lifecycle::Lifecycle) -> Option<bool>| {
             runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
@@ -162,14 +162,14 @@ impl Building<'_> {
             on_idle: flag(|one| one.on_idle),
         };
         let (substrate, dispatcher) = (substrate?, dispatcher?);
-        self.seats(&*substrate, &speakers);
-        self.cautions(&*substrate, &*dispatcher, &participants, &speakers);
+        self.check_executors(&*substrate, &speakers);
+        self.collect_warnings(&*substrate, &*dispatcher, &participants, &speakers);
         let told = participants.iter().zip(&self.written.told);
         let weaving = told.filter_map(|(one, told)| Some((one.id.clone(), told.sources.clone()?)));
         Some(Ports {
             contacts: self.contacts(),
             needs: self.needs.take(),
-            weaving: weaving.collect(),
+            prompt_sources: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
             state: state?,
             provisioning,
@@ -185,11 +185,11 @@ impl Building<'_> {
 
     /// The servers that adapters have looked up: those of participants' tools are used by these participants alone, and
     /// are named here all the same.
-    fn contacts(&self) -> Vec<Need> {
+    fn contacts(&self) -> Vec<TrustRequest> {
         let servers = executor::acts_of_servers(&self.configuration.dir, &self.servers.used());
         vec![
-            Need { file: self.configuration.file(), acts: servers },
-            Need { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
+            TrustRequest { file: self.configuration.file(), acts: servers },
+            TrustRequest { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
         ]
     }
 
@@ -212,7 +212,7 @@ impl Building<'_> {
             self.refuse(codes::KIND_UNKNOWN, body.at(at).help(help));
             return None;
         };
-        let seats = Seated {
+        let seats = MemberFactory {
             registry: self.registry,
             configuration: self.configuration,
             manifest: &self.written.path,
@@ -226,12 +226,12 @@ impl Building<'_> {
             servers: &self.servers,
             seats: &seats,
         });
-        built.map_err(|refused| self.refused(port, refused)).ok()
+        built.map_err(|refused| self.refuse_adapter(port, refused)).ok()
     }
 
-    fn refused(&mut self, path: &str, refused: Refused) {
-        let place = self.at(path, refused.key.as_deref().unwrap_or_default());
-        let body = help(Body::new(refused.message).at(place), refused.help);
+    fn refuse_adapter(&mut self, path: &str, refused: Refused) {
+        let place = self.place_of(path, refused.key.as_deref().unwrap_or_default());
+        let body = with_help(Body::new(refused.message).at(place), refused.help);
         self.refuse(codes::ADAPTER_INVALID, body);
     }
 
@@ -240,7 +240,7 @@ impl Building<'_> {
     }
 
     /// The place of a key of a block.
-    fn at(&self, block: &str, key: &str) -> Place {
+    fn place_of(&self, block: &str, key: &str) -> Place {
         let node = self.layer.root.key(block);
         let own = node.and_then(|node| node.entry(key)).map(|entry| entry.key_span.clone());
         let span = own.or(node.map(|node| node.span.clone())).unwrap_or(0..0);
@@ -258,7 +258,7 @@ impl Building<'_> {
                 return None;
             }
         };
-        let (seat, needs) = chosen.unadmitted();
+        let (seat, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         let timeout = self.request.timeout.unwrap_or(seat.timeout);
         let seat = Seat { timeout, role: participant.role.clone(), ..seat };
@@ -266,21 +266,26 @@ impl Building<'_> {
         Some(Speaker { participant: participant.clone(), seat, prompts: Arc::new(prompt) })
     }
 
-    fn executor(&self, at: usize, participant: &Participant, told: &Told) -> Result<Chosen, Stop> {
+    fn executor(
+        &self,
+        at: usize,
+        participant: &Participant,
+        told: &ParticipantPrompt,
+    ) -> Result<SelectedExecutor, ServiceError> {
         let (registry, host) = (self.registry, self.configuration);
         if let Some(name) = &self.request.executor {
-            return executor::by_name(registry, host, name, None, By::Person);
+            return executor::by_name(registry, host, name, None, SelectedBy::Person);
         }
         if let Some(table) = host.runtimes.get(&self.written.runtime.id)
             && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
         {
-            return executor::by_name(registry, host, name, Some(place), By::File(&host.file()));
+            return executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.file()));
         }
-        let by = By::File(&self.written.path);
+        let by = SelectedBy::File(&self.written.path);
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
         let config = written.others.get("config").and_then(Json::as_object).cloned().unwrap_or_default();
-        let here = place(self.layer, at, "executor");
+        let here = participant_place(self.layer, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
             let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
             if named {
@@ -289,7 +294,7 @@ impl Building<'_> {
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("there is no executor of the kind `{kind}`")).at(here);
             let help = format!("the kinds are {kinds}; a program that uses the library can register its own");
-            return Err(Stop::configuration(codes::KIND_UNKNOWN, body.help(help)));
+            return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
         };
         if config.is_empty()
             && let Some(preset) = registry.bare_preset(kind)
@@ -304,26 +309,29 @@ impl Building<'_> {
             return match (&told.executor, default) {
                 (Some(name), _) => executor::by_name(registry, host, name, Some(&here), by),
                 (None, Some((name, place))) => {
-                    executor::by_name(registry, host, name, Some(place), By::File(&host.file()))
+                    executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.file()))
                 }
                 (None, None) => executor::by_name(registry, host, preset, Some(&here), by),
             };
         }
-        self.configured(at, kind, config, &new)
+        self.executor_with_config(at, kind, config, &new)
     }
 
     /// An executor with the settings of the participant's own.
-    fn configured(
+    fn executor_with_config(
         &self,
         at: usize,
         kind: &str,
         mut config: Map<String, Json>,
         new: &quorate_kernel::registry::Constructor,
-    ) -> Result<Chosen, Stop> {
+    ) -> Result<SelectedExecutor, ServiceError> {
         let refused = |refused: Refused| {
             let key = refused.key.map_or_else(|| "config".to_owned(), |key| format!("config.{key}"));
-            let body = help(Body::new(refused.message).at(place(self.layer, at, &key)), refused.help);
-            Stop::configuration(codes::EXECUTOR_INVALID, body)
+            let body = with_help(
+                Body::new(refused.message).at(participant_place(self.layer, at, &key)),
+                refused.help,
+            );
+            ServiceError::configuration(codes::EXECUTOR_INVALID, body)
         };
         let whole = |key: &str, value: Option<Json>, least: u64| match value {
             None => Ok(None),
@@ -336,7 +344,7 @@ impl Building<'_> {
         let retries = whole("retries", config.remove("retries"), 0)?;
         let settings = Settings {
             name: kind.to_owned(),
-            timeout: timeout.map_or(TIMEOUT, Duration::from_millis),
+            timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis),
             retries: retries.map_or(0, |retries| u32::try_from(retries).unwrap_or(u32::MAX)),
             dir: self.written.dir.clone(),
             block: config,
@@ -346,19 +354,19 @@ impl Building<'_> {
         let recorded = json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()});
         let servers = self.configuration.file();
         let origin = Origin { file: Some(&self.written.path), servers: &servers };
-        Ok(Chosen::of(executor, &settings, origin, recorded))
+        Ok(SelectedExecutor::of(executor, &settings, origin, recorded))
     }
 
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
         let hooks = self.written.runtime.others.get("hooks")?;
         let Some(hooks) = hooks.as_object() else {
-            self.refused("hooks", Refused::whole("`hooks` must be a table"));
+            self.refuse_adapter("hooks", Refused::whole("`hooks` must be a table"));
             return None;
         };
         match lifecycle::command::new(hooks, &self.written.dir, &self.written.runtime.id) {
             Ok(hooks) => hooks,
             Err(refused) => {
-                self.refused("hooks", refused);
+                self.refuse_adapter("hooks", refused);
                 None
             }
         }
@@ -371,7 +379,7 @@ impl Building<'_> {
         match present("reentry").map(Json::as_bool) {
             Some(Some(reentry)) => policy.reentry = reentry,
             Some(None) => {
-                self.refused("dispatcher", Refused::key("reentry", "`reentry` must be true or false"))
+                self.refuse_adapter("dispatcher", Refused::key("reentry", "`reentry` must be true or false"))
             }
             None => {}
         }
@@ -382,7 +390,7 @@ impl Building<'_> {
                 Some(found) => *number = found as usize,
                 None => {
                     let message = format!("`{key}` must be a whole number from 1 to 10000");
-                    self.refused("dispatcher", Refused::key(key, message));
+                    self.refuse_adapter("dispatcher", Refused::key(key, message));
                 }
             }
         }
@@ -394,14 +402,14 @@ impl Building<'_> {
 const MODEL: &str = "model";
 
 /// Executors for adapters that ask somebody.
-struct Seated<'a> {
+struct MemberFactory<'a> {
     registry: &'a Registry,
     configuration: &'a Configuration,
     manifest: &'a Path,
-    needs: &'a RefCell<Vec<Need>>,
+    needs: &'a RefCell<Vec<TrustRequest>>,
 }
 
-impl Seats for Seated<'_> {
+impl Seats for MemberFactory<'_> {
     fn seat(&self, name: Option<&str>, block: Map<String, Json>) -> Result<Seat, Refused> {
         let (registry, host) = (self.registry, self.configuration);
         let default = host.default_executor.as_ref().map(|(name, _)| name.as_str());
@@ -410,15 +418,15 @@ impl Seats for Seated<'_> {
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.fallback_kind() };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
-        let by = By::File(self.manifest);
+        let by = SelectedBy::File(self.manifest);
         let mut chosen = executor::by_name_with(registry, host, name, None, by, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
             // The host's choice may be somebody who cannot be told which model to ask.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
             chosen = executor::by_name_with(registry, host, name, None, by, without);
         }
-        let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first()))?;
-        let (seat, needs) = chosen.unadmitted();
+        let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first_message()))?;
+        let (seat, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         Ok(seat)
     }

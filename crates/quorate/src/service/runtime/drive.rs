@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use quorate_kernel::turn::{Cycled, Runner};
 
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// The first pause after trouble, which doubles, and the longest.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(30);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// How long the loop goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub enum Step {
     /// Nothing is pending; the loop waits.
     Waiting,
     /// The time that it had is over. Who was being asked is asked again by the next run.
-    Over,
+    TimeUp,
     /// Something failed; the loop tries again after the pause.
-    Trouble(Stop, Duration),
+    Retrying(ServiceError, Duration),
 }
 
 /// Runs the loop, at most until `wall` is over.
@@ -44,20 +44,24 @@ pub async fn drive(
     until: Until,
     wall: Option<Duration>,
     mut told: impl FnMut(Step),
-) -> Result<(), Stop> {
-    let Some(wall) = wall else { return on_and_on(runner, until, &mut told).await };
-    match tokio::time::timeout(wall, on_and_on(runner, until, &mut told)).await {
+) -> Result<(), ServiceError> {
+    let Some(wall) = wall else { return run_loop(runner, until, &mut told).await };
+    match tokio::time::timeout(wall, run_loop(runner, until, &mut told)).await {
         Ok(driven) => driven,
         // A cycle that is dropped is broken off, as one that is interrupted.
         Err(_) => {
-            told(Step::Over);
+            told(Step::TimeUp);
             Ok(())
         }
     }
 }
 
-async fn on_and_on(runner: &mut Runner, until: Until, told: &mut impl FnMut(Step)) -> Result<(), Stop> {
-    let mut pause = PAUSE;
+async fn run_loop(
+    runner: &mut Runner,
+    until: Until,
+    told: &mut impl FnMut(Step),
+) -> Result<(), ServiceError> {
+    let mut pause = INITIAL_BACKOFF;
     loop {
         let cycled = match runner.cycle().await {
             Ok(Cycled::Nothing) if until == Until::Watch => {
@@ -73,19 +77,19 @@ async fn on_and_on(runner: &mut Runner, until: Until, told: &mut impl FnMut(Step
             Err(error) => Err(error),
         };
         match cycled {
-            Ok(None) => pause = PAUSE,
+            Ok(None) => pause = INITIAL_BACKOFF,
             Ok(Some(cycled)) => {
                 let asked = matches!(cycled, Cycled::Asked { .. });
                 told(Step::Cycled(cycled));
                 if asked && until == Until::Once {
                     return Ok(());
                 }
-                pause = PAUSE;
+                pause = INITIAL_BACKOFF;
             }
-            Err(error) if until == Until::Watch && may_pass(&error) => {
-                told(Step::Trouble(error.into(), pause));
+            Err(error) if until == Until::Watch && is_transient(&error) => {
+                told(Step::Retrying(error.into(), pause));
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST);
+                pause = (pause * 2).min(MAX_BACKOFF);
             }
             Err(error) => return Err(error.into()),
         }
@@ -93,7 +97,7 @@ async fn on_and_on(runner: &mut Runner, until: Until, told: &mut impl FnMut(Step
 }
 
 /// Whether trying again may help.
-fn may_pass(error: &quorate_kernel::turn::Error) -> bool {
+fn is_transient(error: &quorate_kernel::turn::Error) -> bool {
     use quorate_kernel::ports::substrate;
     use quorate_kernel::turn::Error;
     matches!(error, Error::Substrate(substrate::Error::Unavailable { .. }))

@@ -15,23 +15,23 @@ use crate::service::disk;
 
 /// Passes events on to several sinks, in order.
 #[derive(Default)]
-pub struct Fan(pub Vec<Arc<dyn Telemetry>>);
+pub struct FanOut(pub Vec<Arc<dyn Telemetry>>);
 
-impl Telemetry for Fan {
+impl Telemetry for FanOut {
     fn emit(&self, event: &Event) {
         self.0.iter().for_each(|sink| sink.emit(event));
     }
 }
 
 /// Passes events on without the secrets that an error may have in it.
-pub struct Clean {
+pub struct RedactingSink {
     /// What takes them out.
     pub redactor: Redactor,
     /// Where they go.
-    pub to: Arc<dyn Telemetry>,
+    pub inner: Arc<dyn Telemetry>,
 }
 
-impl Telemetry for Clean {
+impl Telemetry for RedactingSink {
     fn emit(&self, event: &Event) {
         let mut event = event.clone();
         if let What::DispatchFailed { error: text, .. }
@@ -42,33 +42,33 @@ impl Telemetry for Clean {
         {
             *text = self.redactor.redact(text).0;
         }
-        self.to.emit(&event);
+        self.inner.emit(&event);
     }
 }
 
 /// How many events wait while the file does not take them; later ones are dropped and counted.
-const WAITING: usize = 4_096;
+const QUEUE_CAPACITY: usize = 4_096;
 /// The first line of a file that is longer than this is no event.
-const LONGEST: u64 = 1 << 20;
+const MAX_FIRST_LINE_BYTES: u64 = 1 << 20;
 /// How long a file may take at the end to take what waits.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// JSON lines in a file, written by a thread of their own: a pipe that is not read, or a disk that does not answer, keeps
 /// no turn waiting. What a regular file does not take is kept, and written as soon as it does; a pipe without a reader
 /// ends the events. What does not fit into the queue is counted by an event `events.dropped`.
-pub struct Lines {
+pub struct EventFile {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Rings when there is something to do, and when the writer is done.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<String>,
     /// Whether a line is being written, which does not wait any more.
     writing: bool,
@@ -87,12 +87,12 @@ enum Phase {
     /// No more do; the writer writes what waits.
     Closing,
     /// The writer is gone.
-    Over,
+    Finished,
 }
 
 /// Events that could not be written where they were to go.
 #[derive(Debug)]
-pub struct Kept {
+pub struct UnwrittenEvents {
     /// How many.
     pub count: usize,
     /// Why.
@@ -103,51 +103,53 @@ pub struct Kept {
 
 /// Why events cannot go to a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum OpenError {
     /// It is another file: events would destroy it.
     #[error("it has something else in it than events")]
-    Taken,
+    NotAnEventFile,
     /// It cannot be opened.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-impl Lines {
+impl EventFile {
     /// A file that is appended to, and made where it is not there. `ended` is called where it takes nothing any more,
     /// from another thread.
     ///
     /// # Errors
     /// When it cannot be opened: a caller that wants events is not left without them from the start. When it is there and
     /// does not begin with an event.
-    pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> Result<Self, Unusable> {
+    pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> Result<Self, OpenError> {
         // Opening a pipe waits for its reader, which only the writer may do.
         let file = if is_pipe(path) { None } else { Some(append_to(path)?) };
         let is_regular = match &file {
             Some(file) => file.metadata()?.is_file(),
             None => false,
         };
-        if is_regular && !takes_events(path)? {
-            return Err(Unusable::Taken);
+        if is_regular && !accepts_events(path)? {
+            return Err(OpenError::NotAnEventFile);
         }
         let shared =
             Arc::new(Shared { path: path.to_owned(), state: Mutex::default(), changed: Condvar::new() });
         let writer = Writer { shared: shared.clone(), file, torn: false, is_regular };
         std::thread::Builder::new().name("events".to_owned()).spawn(move || writer.write_all(ended))?;
-        Ok(Lines { shared })
+        Ok(EventFile { shared })
     }
 
     /// Writes what is waiting. What still cannot be written is put into `dir`.
     ///
     /// # Errors
     /// What became of it.
-    pub fn close(&self, dir: &Path) -> Result<(), Kept> {
+    pub fn close(&self, dir: &Path) -> Result<(), UnwrittenEvents> {
         let mut state = self.shared.lock();
         if state.phase == Phase::Open {
             state.phase = Phase::Closing;
             self.shared.changed.notify_all();
         }
-        let waited =
-            self.shared.changed.wait_timeout_while(state, PATIENCE, |state| state.phase != Phase::Over);
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(state, CLOSE_TIMEOUT, |state| state.phase != Phase::Finished);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let count = state.waiting.len() + usize::from(state.writing) + state.dropped;
         if count == 0 {
@@ -158,15 +160,15 @@ impl Lines {
         let text: String = state.waiting.drain(..).collect();
         let kept =
             if text.is_empty() { None } else { aside::keep(dir, "events.jsonl", text.as_bytes()).ok() };
-        Err(Kept { count, error, path: kept.map(|piece| piece.path) })
+        Err(UnwrittenEvents { count, error, path: kept.map(|piece| piece.path) })
     }
 }
 
-impl Telemetry for Lines {
+impl Telemetry for EventFile {
     fn emit(&self, event: &Event) {
         let line = |event: &Event| serde_json::to_string(event).map(|line| line + "\n").ok();
         let mut state = self.shared.lock();
-        if state.phase != Phase::Open || state.waiting.len() >= WAITING {
+        if state.phase != Phase::Open || state.waiting.len() >= QUEUE_CAPACITY {
             state.dropped += 1;
             return;
         }
@@ -180,7 +182,7 @@ impl Telemetry for Lines {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -221,13 +223,13 @@ impl Writer {
             // Tried again with the next event, and at the end.
             drop(self.shared.changed.wait(state));
         }
-        self.shared.lock().phase = Phase::Over;
+        self.shared.lock().phase = Phase::Finished;
         self.shared.changed.notify_all();
     }
 
     /// The next line; none where there is none and no more come.
     fn next(&self) -> Option<String> {
-        let is_idle = |state: &mut State| state.waiting.is_empty() && state.phase == Phase::Open;
+        let is_idle = |state: &mut QueueState| state.waiting.is_empty() && state.phase == Phase::Open;
         let waited = self.shared.changed.wait_while(self.shared.lock(), is_idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         let line = state.waiting.pop_front();
@@ -271,7 +273,7 @@ fn is_pipe(path: &Path) -> bool {
 }
 
 /// Whether a file is empty or begins with an event. No other line that Quorate writes has all of these fields.
-fn takes_events(path: &Path) -> io::Result<bool> {
+fn accepts_events(path: &Path) -> io::Result<bool> {
     #[derive(serde::Deserialize)]
     #[expect(dead_code, reason = "what matters is that they are there")]
     struct Head {
@@ -280,6 +282,6 @@ fn takes_events(path: &Path) -> io::Result<bool> {
         kind: String,
     }
     let mut first = Vec::new();
-    BufReader::new(disk::open(path)?.take(LONGEST)).read_until(b'\n', &mut first)?;
+    BufReader::new(disk::open(path)?.take(MAX_FIRST_LINE_BYTES)).read_until(b'\n', &mut first)?;
     Ok(first.is_empty() || serde_json::from_slice::<Head>(&first).is_ok())
 }

@@ -13,14 +13,14 @@ use crate::service::workspace::reach;
 use crate::service::{disk, manifests};
 
 /// Which kinds of a port write where a key of their block says.
-type Writes = [(&'static str, &'static str); 2];
+type PathKeys = [(&'static str, &'static str); 2];
 
-const SUBSTRATES: Writes = [(substrate::file::KIND, "path"), (substrate::sqlite::KIND, "path")];
-const STATES: Writes = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
+const SUBSTRATES: PathKeys = [(substrate::file::KIND, "path"), (substrate::sqlite::KIND, "path")];
+const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
 
 /// Warns of what is written elsewhere, and says what that is: whoever runs the manifest has to trust it. A link that leads
 /// elsewhere is refused: where it leads can change while the manifest does not.
-pub(super) fn caution(
+pub(super) fn warn_external_writes(
     runtime: &Runtime,
     layer: &Layer,
     spot: &Spot,
@@ -43,8 +43,8 @@ pub(super) fn caution(
         };
         let Some((key, path)) = written else { continue };
         let there = dir.join(path);
-        let by_name = !lies_in(root, spot, path);
-        if !by_name && reach::is_below(root, &there) {
+        let by_name = !is_in_scope(root, spot, path);
+        if !by_name && reach::is_inside(root, &there) {
             continue;
         }
         let there = disk::canonical_or_new(&there);
@@ -67,7 +67,7 @@ pub(super) fn caution(
 }
 
 /// Whether a path of a manifest lies in the scope that its role files have to lie in; an absolute one, in the workspace.
-fn lies_in(root: &Path, spot: &Spot, path: &str) -> bool {
+fn is_in_scope(root: &Path, spot: &Spot, path: &str) -> bool {
     if Path::new(path).is_absolute() {
         manifests::spot(root, Path::new(path)).is_ok()
     } else {

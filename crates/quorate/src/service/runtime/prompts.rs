@@ -9,49 +9,50 @@ use quorate_ledger::Store;
 use serde_json::Map;
 
 use crate::service::compose::{Sources, shadows};
-use crate::service::overlays::Watched;
+use crate::service::overlays::OverlayCache;
 
 /// A prompt that is composed anew for each turn.
-pub(super) struct Woven {
+pub(super) struct ComposedPrompts {
     sources: Arc<Sources>,
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     /// The overlays of all assemblies, which the participants share.
-    overlays: Arc<Watched>,
+    overlays: Arc<OverlayCache>,
     /// The prompt that was recorded last.
-    noted: Mutex<Option<String>>,
+    last_recorded: Mutex<Option<String>>,
 }
 
-impl Woven {
+impl ComposedPrompts {
     /// With the ledger that overlays stand in and compositions are recorded in.
     pub(super) fn new(
         sources: Arc<Sources>,
         store: Arc<Store>,
         clock: Arc<dyn Clock>,
-        overlays: Arc<Watched>,
+        overlays: Arc<OverlayCache>,
     ) -> Self {
-        Woven { sources, store, clock, overlays, noted: Mutex::default() }
+        ComposedPrompts { sources, store, clock, overlays, last_recorded: Mutex::default() }
     }
 
-    fn is_noted(&self, prompt: &str) -> bool {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(prompt)
+    fn is_recorded(&self, prompt: &str) -> bool {
+        self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(prompt)
     }
 }
 
 #[async_trait]
-impl Prompts for Woven {
+impl Prompts for ComposedPrompts {
     async fn prompt(&self) -> Result<Prompt, String> {
-        let holding = self.overlays.holding(&self.store, None).await.map_err(|stop| stop.first())?;
-        let (advice, now_ms) = (self.sources.advice(holding), self.clock.now_ms());
+        let holding = self.overlays.holding(&self.store, None).await.map_err(|stop| stop.first_message())?;
+        let (advice, now_ms) = (self.sources.overlays_for_operators(holding), self.clock.now_ms());
         let composed = self.sources.compose(&advice, now_ms);
         let hashes = self.sources.hashes(&composed, &advice);
         let mut marks = Map::new();
         if !composed.shadows.is_empty() {
             marks.insert("shadows".to_owned(), shadows(&composed.shadows));
         }
-        if !self.is_noted(&composed.woven.prompt) {
-            self.sources.note(&self.store, &composed, now_ms).await.map_err(|stop| stop.first())?;
-            *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(composed.woven.prompt.clone());
+        if !self.is_recorded(&composed.woven.prompt) {
+            self.sources.record(&self.store, &composed, now_ms).await.map_err(|stop| stop.first_message())?;
+            *self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(composed.woven.prompt.clone());
         }
         Ok(Prompt { text: composed.woven.prompt.into(), woven: hashes, marks })
     }

@@ -13,16 +13,16 @@ use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use super::Runtime;
-use crate::service::stop::{Class, Stop, chain};
+use crate::service::stop::{ExitClass, ServiceError, error_chain};
 
 /// Who speaks where nobody says a name.
-pub const ANYBODY: &str = "user";
+pub const DEFAULT_SPEAKER: &str = "user";
 /// How many turns are read at once.
 const PAGE: usize = 512;
 
 impl Runtime {
     /// What somebody says, and what is said of it, without secrets.
-    pub async fn clean(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
+    pub async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
         let (text, bytes) = (text.to_owned(), text.len());
         let work = move |redactor: &Redactor| {
             (redactor.redact(&text).0, object(redactor.redact_json(Json::Object(meta)).0))
@@ -35,9 +35,10 @@ impl Runtime {
 ///
 /// # Errors
 /// When there is nothing to say, or the substrate refuses or fails.
-pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> {
-    let wrong =
-        |message: &str, help: &str| Err(Stop::new(Class::Usage, codes::USAGE, Body::new(message).help(help)));
+pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
+    let wrong = |message: &str, help: &str| {
+        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
+    };
     if text.trim().is_empty() {
         return wrong("there is nothing to say", "give a text, or - for standard input");
     }
@@ -46,7 +47,7 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> 
     }
     let turn = NewTurn {
         participant: by.into(),
-        content: runtime.clean(text, Map::new()).await.0.into(),
+        content: runtime.redact(text, Map::new()).await.0.into(),
         timestamp: rfc3339(runtime.environment.clock.now_ms()),
         meta: Map::new(),
         stamp: None,
@@ -56,28 +57,28 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Stop> 
 
 impl Runtime {
     /// Who was probably meant where a text mentions nobody.
-    pub fn misses(&self, text: &str) -> Vec<String> {
+    pub fn probable_addressees(&self, text: &str) -> Vec<String> {
         self.ports.dispatcher.misses(text, &self.participants)
     }
 }
 
 /// A reading of a conversation that goes on where it left off.
-pub struct Reading {
+pub struct ConversationReader {
     substrate: Arc<dyn Substrate>,
     at: Option<Name>,
 }
 
-impl Reading {
+impl ConversationReader {
     /// From the beginning.
     pub fn new(runtime: &Runtime) -> Self {
-        Reading { substrate: runtime.substrate.clone(), at: None }
+        ConversationReader { substrate: runtime.substrate.clone(), at: None }
     }
 
     /// What is new, a page at most; none where nothing is.
     ///
     /// # Errors
     /// When the substrate fails.
-    pub async fn page(&mut self) -> Result<Vec<Turn>, Stop> {
+    pub async fn next_page(&mut self) -> Result<Vec<Turn>, ServiceError> {
         let page = self.substrate.read(self.at.as_ref(), PAGE).await?;
         if let Some(last) = page.turns.last() {
             self.at = Some(last.id.clone());
@@ -89,10 +90,10 @@ impl Reading {
     ///
     /// # Errors
     /// When the substrate fails.
-    pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, Stop> {
+    pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, ServiceError> {
         let mut kept = Vec::new();
         loop {
-            let page = self.page().await?;
+            let page = self.next_page().await?;
             if page.is_empty() {
                 return Ok(kept);
             }
@@ -109,7 +110,7 @@ impl Reading {
     ///
     /// # Errors
     /// When the substrate fails.
-    pub async fn changed(&self) -> Result<(), Stop> {
+    pub async fn changed(&self) -> Result<(), ServiceError> {
         Ok(self.substrate.changed().await?)
     }
 }
@@ -118,13 +119,13 @@ impl Reading {
 ///
 /// # Errors
 /// When there is no such participant, or the store fails.
-pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, Stop> {
+pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, ServiceError> {
     if !runtime.participants.iter().any(|one| *one.id == *participant) {
         let ids: Vec<&str> = runtime.participants.iter().map(|one| &*one.id).collect();
         let body = Body::new(format!("`{}` has no participant `{participant}`", runtime.id));
         let help = format!("the participants are {}", ids.join(", "));
-        return Err(Stop::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help)));
+        return Err(ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help)));
     }
     let read = runtime.state.read(participant).await;
-    read.map_err(|error| Stop::configuration(codes::STATE_UNREADABLE, Body::new(chain(&error))))
+    read.map_err(|error| ServiceError::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error))))
 }

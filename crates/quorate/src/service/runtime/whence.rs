@@ -4,27 +4,32 @@
 use std::path::Path;
 
 use crate::service::environment::Environment;
-use crate::service::stop::Stop;
-use crate::service::workspace::{is_there, shown};
+use crate::service::stop::ServiceError;
+use crate::service::workspace::{display_path, entry_exists};
 
 /// What such a file is called. Whoever misses something in one names it in the help.
-const NAME: &str = "quorate.toml";
+const FILE_NAME: &str = "quorate.toml";
 
 /// Adds to each refusal that sends people to a `quorate.toml` which one was `read`, and which one, nearer to the
 /// manifest's directory, was not.
-pub(super) fn say(mut stop: Stop, environment: &Environment, read: Option<&Path>, dir: &Path) -> Stop {
+pub(super) fn explain(
+    mut stop: ServiceError,
+    environment: &Environment,
+    read: Option<&Path>,
+    dir: &Path,
+) -> ServiceError {
     let Some(read) = read else { return stop };
-    let nearer = dir.ancestors().map(|dir| dir.join(NAME)).find(|path| is_there(path));
+    let nearer = dir.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| entry_exists(path));
     let which = match nearer.filter(|path| path != read) {
         Some(nearer) => format!(
             "the one that holds is {}, the outermost; {} is nearer and was not read",
-            shown(environment, read),
-            shown(environment, &nearer)
+            display_path(environment, read),
+            display_path(environment, &nearer)
         ),
-        None => format!("the one that holds is {}", shown(environment, read)),
+        None => format!("the one that holds is {}", display_path(environment, read)),
     };
     for refusal in &mut stop.report.refusals {
-        if let Some(help) = refusal.body.help.as_mut().filter(|help| help.contains(NAME)) {
+        if let Some(help) = refusal.body.help.as_mut().filter(|help| help.contains(FILE_NAME)) {
             help.push_str("; ");
             help.push_str(&which);
         }

@@ -19,19 +19,19 @@ use super::{Request, outside};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
-use crate::service::manifests::{Manifests, directory_of, missing, root_of};
+use crate::service::manifests::{Manifests, file_not_found, find_root, search_start};
 use crate::service::playbook::catalogue::Catalogue;
 use crate::service::playbook::exceptions::Exceptions;
-use crate::service::playbook::library::Known;
-use crate::service::stop::{Class, Stop};
+use crate::service::playbook::library::KnownOperator;
+use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::weave;
-use crate::service::workspace::{self, Places, Workspace, absolute};
+use crate::service::workspace::{self, PathOverrides, Workspace, absolute};
 
 /// The names that a manifest has in a directory that was named.
-const NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
+const FILE_NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
 
 /// A manifest that was read.
-pub(super) struct Written {
+pub(super) struct LoadedRuntime {
     /// Its file.
     pub(super) path: PathBuf,
     /// Its directory.
@@ -41,7 +41,7 @@ pub(super) struct Written {
     /// Its text and tree, to point at.
     pub(super) layer: Arc<Layer>,
     /// What each participant is told, in order.
-    pub(super) told: Vec<Told>,
+    pub(super) told: Vec<ParticipantPrompt>,
     /// What it keeps outside of its workspace.
     pub(super) elsewhere: Vec<Act>,
     /// Warnings of the manifest as it was loaded.
@@ -52,7 +52,7 @@ pub(super) struct Written {
 
 /// What a participant is told.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct ParticipantPrompt {
     /// Its role, and the prompt of its persona or operator before it.
     pub(super) base: Base,
     /// What is woven into it; none without persona and operator (K10).
@@ -62,44 +62,46 @@ pub(super) struct Told {
 }
 
 /// Reads.
-pub(super) fn read(
+pub(super) fn load(
     environment: &Environment,
-    places: &Places,
+    places: &PathOverrides,
     request: &Request,
     host: &Host,
-) -> Result<(Written, Workspace), Stop> {
+) -> Result<(LoadedRuntime, Workspace), ServiceError> {
     let named = absolute(&environment.directory, &request.path);
     let path = match std::fs::metadata(&named) {
         Ok(found) if found.is_dir() => {
-            let found = NAMES.iter().map(|name| named.join(name)).find(|path| path.is_file());
-            found.ok_or_else(|| missing(&request.path.join(NAMES[0]).display().to_string()))?
+            let found = FILE_NAMES.iter().map(|name| named.join(name)).find(|path| path.is_file());
+            found.ok_or_else(|| file_not_found(&request.path.join(FILE_NAMES[0]).display().to_string()))?
         }
         _ => named,
     };
-    let root = root_of(environment, request.root.as_deref(), &directory_of(environment, &path));
+    let root = find_root(environment, request.root.as_deref(), &search_start(environment, &path));
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.round(host);
+    let round = manifests.loader(host);
     let spot = manifests.spot(&path)?;
     let layer = match round.open(&spot) {
         Opened::Layer(layer) => layer,
-        Opened::Unknown(report) => return Err(Stop::report(Class::Configuration, report)),
-        Opened::Missing => return Err(missing(&request.path.display().to_string())),
+        Opened::Unknown(report) => return Err(ServiceError::from_report(ExitClass::Configuration, report)),
+        Opened::Missing => return Err(file_not_found(&request.path.display().to_string())),
         Opened::Unreadable(why) => {
             let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
-            return Err(Stop::configuration(codes::FILE_UNREADABLE, body));
+            return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
     if layer.doctype != Doctype::Runtime {
         let body = Body::new(format!("`{}` is no runtime manifest", round.shown(&spot)));
         let help = "a runtime has `schema: agentruntimes/v1`";
-        return Err(Stop::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
+        return Err(ServiceError::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
     }
     let loaded = manifest::load::load(&round, &layer);
-    let Some(runtime) = loaded.value else { return Err(Stop::report(Class::Configuration, loaded.report)) };
+    let Some(runtime) = loaded.value else {
+        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+    };
     let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
     let workspace = workspace::load(environment, places, &dir)?;
-    let telling = Telling {
+    let telling = PromptLoader {
         runtime: &runtime.id,
         environment,
         root: &root,
@@ -111,24 +113,26 @@ pub(super) fn read(
     // A playbook that is refused is not woven, which is no fault of the runtime's.
     let (mut catalogue, mut cautions) = (None, Report::new());
     let told = runtime.participants.iter().enumerate();
-    let told =
-        told.map(|(at, one)| telling.told(one, at, &mut catalogue, &mut report, &mut cautions)).collect();
+    let told = told
+        .map(|(at, one)| telling.participant_prompt(one, at, &mut catalogue, &mut report, &mut cautions))
+        .collect();
     cautions.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     for (at, participant) in runtime.participants.iter().enumerate() {
-        caution_role(&round, &layer, &spot, participant, at, &mut cautions);
+        warn_role_path(&round, &layer, &spot, participant, at, &mut cautions);
     }
-    let elsewhere = outside::caution(&runtime, &layer, &spot, &root, &dir, &mut report, &mut cautions);
+    let elsewhere =
+        outside::warn_external_writes(&runtime, &layer, &spot, &root, &dir, &mut report, &mut cautions);
     if cautions.warnings.is_empty() && !cautions.refused() {
         cautions.retain_sources(|_| false);
     }
     if report.refused() {
-        return Err(Stop::report(Class::Configuration, report));
+        return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
-    Ok((Written { path, dir, runtime, layer, told, elsewhere, report, cautions }, workspace))
+    Ok((LoadedRuntime { path, dir, runtime, layer, told, elsewhere, report, cautions }, workspace))
 }
 
 /// What is needed to say what a participant is told.
-struct Telling<'a> {
+struct PromptLoader<'a> {
     /// The manifest's id.
     runtime: &'a str,
     environment: &'a Environment,
@@ -139,27 +143,27 @@ struct Telling<'a> {
     workspace: &'a Workspace,
 }
 
-impl Telling<'_> {
+impl PromptLoader<'_> {
     /// What a participant is told. The playbooks are read for the first one that has an operator.
-    fn told(
+    fn participant_prompt(
         &self,
         participant: &Participant,
         at: usize,
         catalogue: &mut Option<Catalogue>,
         report: &mut Report,
         cautions: &mut Report,
-    ) -> Told {
-        let Telling { round, spot, workspace, .. } = *self;
+    ) -> ParticipantPrompt {
+        let PromptLoader { round, spot, workspace, .. } = *self;
         let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
-        let place = |key: &str| place(self.layer, at, key);
-        let (mut told, mut base) = (Told::default(), Base::default());
-        let mut known: Vec<Known> = Vec::new();
+        let place = |key: &str| participant_place(self.layer, at, key);
+        let (mut told, mut base) = (ParticipantPrompt::default(), Base::default());
+        let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
-            match weave::operating(round, spot.scope(), &weave::full(written, "operators")) {
+            match weave::load_operator(round, spot.scope(), &weave::full_ref(written, "operators")) {
                 Ok(operating) => {
                     base = operating.base.clone();
                     told.executor = operating.operator.runtime.clone();
-                    known.push(Known::new(
+                    known.push(KnownOperator::new(
                         operating,
                         &workspace.host,
                         &Exceptions::of(workspace, spot.scope()),
@@ -167,25 +171,25 @@ impl Telling<'_> {
                 }
                 Err(stop) => report.refuse(
                     codes::OPERATOR_UNRESOLVABLE,
-                    Body::new(format!("the operator `{written}` cannot be used: {}", stop.first()))
+                    Body::new(format!("the operator `{written}` cannot be used: {}", stop.first_message()))
                         .at(place("meta.operator")),
                 ),
             }
         }
         if let Some(written) = meta("persona") {
-            let reference = weave::full(written, "personas");
-            match weave::base(round, spot.scope(), &reference) {
+            let reference = weave::full_ref(written, "personas");
+            match weave::persona_prompt(round, spot.scope(), &reference) {
                 Ok((prompt, ..)) => {
                     // A persona takes the place of its operator's own.
                     base = prompt;
-                    let others = weave::operators(round, spot.scope(), &reference, workspace);
-                    let new = |other: &Known| !known.iter().any(|one| one.slug == other.slug);
-                    let others: Vec<Known> = others.into_iter().filter(new).collect();
+                    let others = weave::operators_with_persona(round, spot.scope(), &reference, workspace);
+                    let new = |other: &KnownOperator| !known.iter().any(|one| one.slug == other.slug);
+                    let others: Vec<KnownOperator> = others.into_iter().filter(new).collect();
                     known.extend(others);
                 }
                 Err(stop) => report.refuse(
                     codes::OPERATOR_PERSONA_UNRESOLVABLE,
-                    Body::new(format!("the persona `{written}` cannot be used: {}", stop.first()))
+                    Body::new(format!("the persona `{written}` cannot be used: {}", stop.first_message()))
                         .at(place("meta.persona")),
                 ),
             }
@@ -209,7 +213,7 @@ impl Telling<'_> {
                 cautions.absorb(std::mem::take(&mut catalogue.report));
                 catalogue
             });
-            let known: Vec<&Known> = known.iter().collect();
+            let known: Vec<&KnownOperator> = known.iter().collect();
             let (environment, scope) = (self.environment, spot.scope());
             let sources = Sources::new(environment, self.root, scope, catalogue, base, &known, cautions);
             told.sources = Some(Arc::new(sources));
@@ -219,7 +223,7 @@ impl Telling<'_> {
 }
 
 /// The place of something of a participant.
-pub(super) fn place(layer: &Layer, at: usize, key: &str) -> Place {
+pub(super) fn participant_place(layer: &Layer, at: usize, key: &str) -> Place {
     let participant = layer.root.key("participants").and_then(|all| all.items().get(at));
     let mut node = participant;
     for part in key.split('.').filter(|part| !part.is_empty()) {
@@ -248,7 +252,7 @@ fn role_text(round: &Round<'_>, spot: &Spot, role: &str) -> Result<String, Strin
 }
 
 /// A text that looks like a path is more likely one whose ending was forgotten than what somebody is to be told.
-fn caution_role(
+fn warn_role_path(
     round: &Round<'_>,
     layer: &Layer,
     spot: &Spot,
@@ -269,5 +273,6 @@ fn caution_role(
     };
     let id = &participant.id;
     let message = format!("the role `{role}` looks like a path, and is told to `{id}` as it stands");
-    cautions.warn(codes::ROLE_NOT_A_FILE, Body::new(message).at(place(layer, at, "role")).help(help));
+    cautions
+        .warn(codes::ROLE_NOT_A_FILE, Body::new(message).at(participant_place(layer, at, "role")).help(help));
 }

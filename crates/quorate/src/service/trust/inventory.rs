@@ -15,11 +15,11 @@ use super::super::disk::{self, Disk};
 use super::super::environment::Environment;
 use super::super::executor;
 use super::super::host::Host;
-use super::super::manifests::{Manifests, root_of};
-use super::super::stop::Stop;
-use super::super::workspace::{self, Places, reach, shown};
+use super::super::manifests::{Manifests, find_root};
+use super::super::stop::ServiceError;
+use super::super::workspace::{self, PathOverrides, display_path, reach};
 use super::super::{convene, runtime};
-use super::{Need, Trust, covered, merged};
+use super::{Trust, TrustRequest, file_hashes, merge_by_file};
 
 /// What a workspace names.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Inventory {
     /// Its root.
     pub root: PathBuf,
     /// What each file would do; files that would do nothing are left out.
-    pub needs: Vec<Need>,
+    pub requests: Vec<TrustRequest>,
     /// The files that this covers, by canonical path, each with the hash of its bytes.
     pub files: BTreeMap<PathBuf, String>,
 }
@@ -43,10 +43,10 @@ impl Inventory {
         sha256_hex(lines.collect::<String>().as_bytes())
     }
 
-    fn new(root: PathBuf, needs: Vec<Need>) -> Self {
-        let needs = merged(needs);
-        let files = covered(&needs);
-        Inventory { root, needs, files }
+    fn new(root: PathBuf, needs: Vec<TrustRequest>) -> Self {
+        let needs = merge_by_file(needs);
+        let files = file_hashes(&needs);
+        Inventory { root, requests: needs, files }
     }
 }
 
@@ -54,10 +54,10 @@ impl Inventory {
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn of(environment: &Environment, start: &Path) -> Result<Inventory, Stop> {
-    let root = root_of(environment, None, start);
+pub fn of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, ServiceError> {
+    let root = find_root(environment, None, start);
     let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
-    named(
+    of_files(
         environment,
         root.clone(),
         files
@@ -70,13 +70,17 @@ pub fn of(environment: &Environment, start: &Path) -> Result<Inventory, Stop> {
 ///
 /// # Errors
 /// When the root cannot be read.
-pub fn named(environment: &Environment, root: PathBuf, files: Vec<PathBuf>) -> Result<Inventory, Stop> {
+pub fn of_files(
+    environment: &Environment,
+    root: PathBuf,
+    files: Vec<PathBuf>,
+) -> Result<Inventory, ServiceError> {
     // Nothing is started here, so nothing has to be trusted in order to look.
-    let environment = &Environment { trust: Trust::default().all(), ..environment.clone() };
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let configuration = configuration(environment, &root);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let host = Host::new();
-    let round = manifests.round(&host);
+    let round = manifests.loader(&host);
     let mut needs = Vec::new();
     for file in files {
         if file == root.join("quorate.toml") {
@@ -92,13 +96,13 @@ pub fn named(environment: &Environment, root: PathBuf, files: Vec<PathBuf>) -> R
             Doctype::Council => needs.extend(of_council(environment, &root, &file)),
             Doctype::Runtime => {
                 let request = runtime::Request { path: file, root: Some(root.clone()), ..Default::default() };
-                if let Ok(runtime) = runtime::open(environment, &Places::default(), &request, &host) {
-                    needs.extend(runtime.needs());
+                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request, &host) {
+                    needs.extend(runtime.trust_requests());
                 }
             }
             Doctype::Assembly | Doctype::Operator => {
-                let names = convene::members::named_by_manifest(&round, &layer);
-                needs.extend(executor::named_by(&configuration, &names, &file));
+                let names = convene::members::executor_names(&round, &layer);
+                needs.extend(executor::trust_requests_of_names(&configuration, &names, &file));
             }
             _ => {}
         }
@@ -110,10 +114,10 @@ pub fn named(environment: &Environment, root: PathBuf, files: Vec<PathBuf>) -> R
 /// The configuration of a root; one that is refused names nothing.
 fn configuration(environment: &Environment, root: &Path) -> Configuration {
     let path = root.join("quorate.toml");
-    host::load(&path, &shown(environment, &path), &Disk).value.unwrap_or_default()
+    host::load(&path, &display_path(environment, &path), &Disk).value.unwrap_or_default()
 }
 
-fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<Need> {
+fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<TrustRequest> {
     let mut acts = executor::acts_of_tables(configuration);
     acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
@@ -123,15 +127,15 @@ fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<Need> {
         acts.push(quorate_adapters::process::act(command, &configuration.dir));
     }
     acts.extend(reach::of_configuration(configuration));
-    vec![Need { file: file.to_owned(), acts }]
+    vec![TrustRequest { file: file.to_owned(), acts }]
 }
 
-fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<Need> {
-    let loaded = workspace::load_council(environment, file, &shown(environment, file), root);
+fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustRequest> {
+    let loaded = workspace::load_council(environment, file, &display_path(environment, file), root);
     let Some(council) = loaded.value else { return Vec::new() };
-    let mut needs = executor::needs_of_council(&council, file);
+    let mut needs = executor::trust_requests_of_council(&council, file);
     let mut acts = reach::of_council(&council, root);
     acts.extend(reach::of_watch(&council, root));
-    needs.push(Need { file: file.to_owned(), acts });
+    needs.push(TrustRequest { file: file.to_owned(), acts });
     needs
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use quorate_diagnostics::{Body, codes};
 
 use super::super::environment::Environment;
-use super::super::stop::Stop;
+use super::super::stop::ServiceError;
 use super::Store;
 
 /// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,
@@ -14,7 +14,7 @@ use super::Store;
 ///
 /// # Errors
 /// [`codes::OWNERSHIP_DUBIOUS`].
-pub fn check(environment: &Environment, path: &Path) -> Result<(), Stop> {
+pub fn check(environment: &Environment, path: &Path) -> Result<(), ServiceError> {
     let directory = path.parent().unwrap_or(path);
     let Some(why) = dubious(environment, path).or_else(|| dubious_directory(environment, directory)) else {
         return Ok(());
@@ -28,16 +28,16 @@ pub fn check(environment: &Environment, path: &Path) -> Result<(), Stop> {
         Body::new(format!("detected dubious ownership in workspace at `{}`: {why}", directory.display()));
     let help = format!(
         "to add an exception for this directory, call: quorate trust --safe-directory {}",
-        super::quoted(&directory.display().to_string())
+        super::shell_quoted(&directory.display().to_string())
     );
-    Err(Stop::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
+    Err(ServiceError::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
 }
 
 /// Whether a directory is this user's alone: nobody else owns it or can add a file to it.
 #[cfg(unix)]
 pub fn is_own(environment: &Environment, directory: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    directory.metadata().is_ok_and(|there| environment.owns(there.uid()) && there.mode() & 0o002 == 0)
+    directory.metadata().is_ok_and(|there| environment.trusts_owner(there.uid()) && there.mode() & 0o002 == 0)
 }
 
 #[cfg(not(unix))]
@@ -50,7 +50,7 @@ fn dubious(environment: &Environment, path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let there = path.metadata().ok()?;
     let owner = there.uid();
-    if !environment.owns(owner) {
+    if !environment.trusts_owner(owner) {
         return Some(format!("`{}` belongs to user {owner}", path.display()));
     }
     let writable = there.mode() & 0o002 != 0 && !there.is_dir();
@@ -68,7 +68,7 @@ fn dubious_directory(environment: &Environment, directory: &Path) -> Option<Stri
     }
     let owner = there.uid();
     // A sticky directory is the system's; the owner of any other can replace what lies in it.
-    (!environment.owns(owner) && owner != 0)
+    (!environment.trusts_owner(owner) && owner != 0)
         .then(|| format!("`{}` belongs to user {owner}", directory.display()))
 }
 

@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use super::super::disk;
 use super::super::environment::Environment;
-use super::super::stop::Stop;
+use super::super::stop::ServiceError;
 
-const FILE: &str = "trust.json";
+const FILE_NAME: &str = "trust.json";
 const VERSION: u32 = 1;
 
 /// What a person trusts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trusted {
+pub struct TrustRecord {
     v: u32,
     /// By canonical path.
     #[serde(default)]
-    pub files: BTreeMap<PathBuf, File>,
+    pub files: BTreeMap<PathBuf, TrustedFile>,
     /// Directories of other owners that a person has named.
     #[serde(default)]
     pub safe_directories: BTreeSet<PathBuf>,
@@ -31,22 +31,22 @@ pub struct Trusted {
 /// A file that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct TrustedFile {
     /// SHA-256 of its bytes, in hex.
     pub sha256: String,
     /// Since when.
     pub at: String,
 }
 
-impl Default for Trusted {
+impl Default for TrustRecord {
     fn default() -> Self {
-        Trusted { v: VERSION, files: BTreeMap::new(), safe_directories: BTreeSet::new() }
+        TrustRecord { v: VERSION, files: BTreeMap::new(), safe_directories: BTreeSet::new() }
     }
 }
 
-impl Trusted {
+impl TrustRecord {
     /// Whether a file with these bytes is trusted.
-    pub fn has(&self, file: &Path, sha256: &str) -> bool {
+    pub fn trusts(&self, file: &Path, sha256: &str) -> bool {
         self.files.get(file).is_some_and(|known| known.sha256 == sha256)
     }
 
@@ -67,15 +67,15 @@ impl Store {
     ///
     /// # Errors
     /// When it belongs to somebody else, or every user can write to it.
-    pub fn of(environment: &Environment) -> Result<Option<Store>, Stop> {
-        let Some(directory) = &environment.state else { return Ok(None) };
-        let path = directory.join(FILE);
+    pub fn of(environment: &Environment) -> Result<Option<Store>, ServiceError> {
+        let Some(directory) = &environment.state_dir else { return Ok(None) };
+        let path = directory.join(FILE_NAME);
         // Whoever can write to one of them could trust any file in our name.
         for there in [&path, directory.as_path()] {
-            if let Some(owner) = disk::owner(there).filter(|owner| !environment.owns(*owner)) {
+            if let Some(owner) = disk::owner(there).filter(|owner| !environment.trusts_owner(*owner)) {
                 return Err(unusable(there, &format!("it belongs to user {owner}")));
             }
-            if disk::others_write(there) {
+            if disk::is_world_writable(there) {
                 return Err(unusable(there, "every user can write to it"));
             }
         }
@@ -86,13 +86,13 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be read or is not what was written: then nothing is trusted.
-    pub fn read(&self) -> Result<Trusted, Stop> {
+    pub fn read(&self) -> Result<TrustRecord, ServiceError> {
         let bytes = match disk::read(&self.path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(TrustRecord::default()),
             Err(error) => return Err(unusable(&self.path, &error.to_string())),
         };
-        match serde_json::from_slice::<Trusted>(&bytes) {
+        match serde_json::from_slice::<TrustRecord>(&bytes) {
             Ok(trusted) if trusted.v == VERSION => Ok(trusted),
             Ok(other) => Err(unusable(&self.path, &format!("it has version {}, not {VERSION}", other.v))),
             Err(error) => Err(unusable(&self.path, &error.to_string())),
@@ -103,12 +103,12 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), Stop> {
+    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), ServiceError> {
         self.change(|trusted| {
             let at = rfc3339(now_ms);
             let new = files
                 .iter()
-                .map(|(file, hash)| (file.clone(), File { sha256: hash.clone(), at: at.clone() }));
+                .map(|(file, hash)| (file.clone(), TrustedFile { sha256: hash.clone(), at: at.clone() }));
             trusted.files.extend(new);
         })
     }
@@ -117,14 +117,14 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn change(&self, change: impl FnOnce(&mut Trusted)) -> Result<(), Stop> {
+    pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), ServiceError> {
         let failed = |error: std::io::Error| unusable(&self.path, &error.to_string());
-        let _lock = disk::lock_beside(&self.path).map_err(failed)?;
+        let _lock = disk::lock_with_sidecar(&self.path).map_err(failed)?;
         let mut trusted = self.read()?;
         change(&mut trusted);
         let text =
             serde_json::to_vec_pretty(&trusted).map_err(|error| unusable(&self.path, &error.to_string()))?;
-        disk::put_private(&self.path, &text).map_err(failed)
+        disk::write_private(&self.path, &text).map_err(failed)
     }
 
     /// Where it is.
@@ -133,8 +133,8 @@ impl Store {
     }
 }
 
-fn unusable(path: &Path, why: &str) -> Stop {
+fn unusable(path: &Path, why: &str) -> ServiceError {
     let body = Body::new(format!("cannot use the record of trusted files {}: {why}", path.display()));
     let help = "move it away and run `quorate trust` again in each workspace that you trust";
-    Stop::configuration(codes::TRUST_UNREADABLE, body.help(help))
+    ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
 }

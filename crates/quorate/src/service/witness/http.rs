@@ -9,12 +9,12 @@ use quorate_ledger::witness::remote::{self, Answer, MAX_BYTES};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
-use super::{Service, Telling};
-use crate::service::stop::chain;
+use super::{Service, SubmitContext};
+use crate::service::stop::error_chain;
 
 /// How long a witness may take, with everything.
-const PATIENCE: Duration = Duration::from_secs(10);
-const CONNECT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Has a checkpoint signed by a witness, and keeps what it signed.
 ///
@@ -22,12 +22,12 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Why it is not signed, in words.
 pub(super) async fn cosign(
     service: &Service,
-    telling: &Telling<'_>,
+    telling: &SubmitContext<'_>,
     sealed: &Sealed,
     note: &str,
 ) -> Result<(), String> {
     let size = sealed.tree.size;
-    let before = last(service, telling, sealed);
+    let before = last_cosigned_size(service, telling, sealed);
     if before == Some(size) {
         return Ok(());
     }
@@ -36,7 +36,10 @@ pub(super) async fn cosign(
     for again in [true, false] {
         match ask(service, telling, sealed, note, old).await? {
             Answer::Cosigned(signed) => {
-                return telling.copies.keep_cosigned(&signed, &service.key).map_err(|error| chain(&error));
+                return telling
+                    .copies
+                    .keep_cosigned(&signed, &service.key)
+                    .map_err(|error| error_chain(&error));
             }
             Answer::Seen(seen) if seen > size => {
                 return Err(format!(
@@ -53,7 +56,7 @@ pub(super) async fn cosign(
 }
 
 /// Over how many records the last checkpoint is that the witness signed, where one is kept and holds.
-fn last(service: &Service, telling: &Telling<'_>, sealed: &Sealed) -> Option<u64> {
+fn last_cosigned_size(service: &Service, telling: &SubmitContext<'_>, sealed: &Sealed) -> Option<u64> {
     let copy = telling.copies.cosigned(&sealed.origin, &service.key)?;
     let note = Note::parse(copy.note.ok()?.as_bytes()).ok()?;
     service.key.signed(&note).ok()?;
@@ -62,32 +65,32 @@ fn last(service: &Service, telling: &Telling<'_>, sealed: &Sealed) -> Option<u64
 
 async fn ask(
     service: &Service,
-    telling: &Telling<'_>,
+    telling: &SubmitContext<'_>,
     sealed: &Sealed,
     note: &str,
     old: u64,
 ) -> Result<Answer, String> {
     let path = match old {
         0 => Vec::new(),
-        old => telling.store.consistency(old, &sealed.tree).await.map_err(|error| chain(&error))?,
+        old => telling.store.consistency(old, &sealed.tree).await.map_err(|error| error_chain(&error))?,
     };
     let body = remote::request(old, &path, note);
-    let answered = tokio::time::timeout(PATIENCE, send(&service.url, body)).await;
-    let answered =
-        answered.unwrap_or_else(|_| Err(format!("it does not answer within {} s", PATIENCE.as_secs())));
-    let (status, answer) = answered.inspect_err(|_| service.is_silent())?;
+    let answered = tokio::time::timeout(REQUEST_TIMEOUT, send(&service.url, body)).await;
+    let answered = answered
+        .unwrap_or_else(|_| Err(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())));
+    let (status, answer) = answered.inspect_err(|_| service.mark_unresponsive())?;
     remote::answer(status, &answer, note, &service.key)
 }
 
 async fn send(url: &str, body: String) -> Result<(u16, Vec<u8>), String> {
     let url = Url::parse(&format!("{url}/add-checkpoint"))
         .map_err(|error| format!("its URL cannot be read: {error}"))?;
-    let client = client(&url).map_err(|error| chain(&error))?;
+    let client = client(&url).map_err(|error| error_chain(&error))?;
     let sent = client.post(url).body(body).send().await;
-    let mut response = sent.map_err(|error| chain(&error.without_url()))?;
+    let mut response = sent.map_err(|error| error_chain(&error.without_url()))?;
     let status = response.status().as_u16();
     let mut answer = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| chain(&error.without_url()))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| error_chain(&error.without_url()))? {
         answer.extend_from_slice(&chunk);
         if answer.len() > MAX_BYTES {
             return Err(format!("its answer is longer than {MAX_BYTES} bytes"));
@@ -103,7 +106,7 @@ fn client(url: &Url) -> Result<Client, reqwest::Error> {
         // Another provider that was installed before serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
-    let builder = Client::builder().connect_timeout(CONNECT).redirect(Policy::none());
+    let builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(Policy::none());
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let loopback =
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());

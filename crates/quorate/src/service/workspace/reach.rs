@@ -10,7 +10,7 @@ use quorate_manifest::council::Council;
 use quorate_manifest::host::{Configuration, KeySource};
 
 use super::super::disk;
-use super::super::stop::Stop;
+use super::super::stop::ServiceError;
 use super::absolute;
 
 /// What a `quorate.toml` has kept outside of its directory.
@@ -30,7 +30,7 @@ pub(super) fn of_ledger(host: &Configuration) -> Option<Act> {
         return Some(Act::new(format!("keep the ledger in {address}")));
     }
     let path = absolute(&host.dir, written.as_ref());
-    (!is_below(&host.dir, &path)).then(|| Act::new(format!("keep the ledger at {}", path.display())))
+    (!is_inside(&host.dir, &path)).then(|| Act::new(format!("keep the ledger at {}", path.display())))
 }
 
 /// The witness that a `quorate.toml` names, where it lies elsewhere.
@@ -40,12 +40,12 @@ pub(super) fn of_witness(host: &Configuration) -> Option<Act> {
         return Some(Act::new(format!("send checkpoints to {written}")));
     }
     let path = absolute(&host.dir, written.as_ref());
-    (!is_below(&host.dir, &path)).then(|| Act::new(format!("append checkpoints to {}", path.display())))
+    (!is_inside(&host.dir, &path)).then(|| Act::new(format!("append checkpoints to {}", path.display())))
 }
 
 /// The key that a `quorate.toml` of a root names, where it lies elsewhere.
 pub fn of_key(root: &Path, path: &Path) -> Option<Act> {
-    (!is_below(root, path)).then(|| Act::new(format!("sign with the key {}", path.display())))
+    (!is_inside(root, path)).then(|| Act::new(format!("sign with the key {}", path.display())))
 }
 
 /// What a council reads and writes outside of a root and of its own directory: prompts and documents that members are
@@ -53,7 +53,7 @@ pub fn of_key(root: &Path, path: &Path) -> Option<Act> {
 pub fn of_council(council: &Council, root: &Path) -> Vec<Act> {
     let outside = |path: &Path| {
         let path = absolute(&council.dir, path);
-        (!is_below(root, &path) && !is_below(&council.dir, &path)).then(|| path.display().to_string())
+        (!is_inside(root, &path) && !is_inside(&council.dir, &path)).then(|| path.display().to_string())
     };
     let read = council.files.iter().filter_map(|(written, _)| outside(written.as_ref()));
     let read = read.map(|path| Act::new(format!("show members the file {path}")));
@@ -64,7 +64,7 @@ pub fn of_council(council: &Council, root: &Path) -> Vec<Act> {
 /// The watched folders of a council outside of a root and of its own directory, which a sweep shows members.
 pub fn of_watch(council: &Council, root: &Path) -> Vec<Act> {
     let folders = council.watch.paths.iter().map(|written| absolute(&council.dir, written.as_ref()));
-    let outside = folders.filter(|path| !is_below(root, path) && !is_below(&council.dir, path));
+    let outside = folders.filter(|path| !is_inside(root, path) && !is_inside(&council.dir, path));
     outside.map(|path| Act::new(format!("show members what lies below {}", path.display()))).collect()
 }
 
@@ -72,8 +72,8 @@ pub fn of_watch(council: &Council, root: &Path) -> Vec<Act> {
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
-pub(super) fn confined(root: &Path, path: &Path, what: &str) -> Result<(), Stop> {
-    if is_below(root, path) {
+pub(super) fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), ServiceError> {
+    if is_inside(root, path) {
         return Ok(());
     }
     let there = disk::canonical_or_new(path);
@@ -83,31 +83,31 @@ pub(super) fn confined(root: &Path, path: &Path, what: &str) -> Result<(), Stop>
         there.display()
     ));
     let help = "remove the link, or name the place yourself: `--ledger PATH`";
-    Err(Stop::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
+    Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
 }
 
 /// What lies in a ledger's directory, or is made there, and must not lead elsewhere.
-const KEPT: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", ".gitignore"];
+const LEDGER_ENTRIES: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", ".gitignore"];
 
 /// Refuses a ledger's directory with something in it that leads out of a root by a link: a key, a checkpoint, what was set aside.
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
-pub(super) fn without_links(root: &Path, dir: &Path) -> Result<(), Stop> {
-    for kept in KEPT {
-        confined(root, &dir.join(kept), kept)?;
+pub(super) fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), ServiceError> {
+    for kept in LEDGER_ENTRIES {
+        ensure_inside(root, &dir.join(kept), kept)?;
     }
     let own = dir.ends_with(".quorate").then(|| dir.to_owned());
-    for dir in own.into_iter().chain(KEPT.map(|kept| dir.join(kept))) {
+    for dir in own.into_iter().chain(LEDGER_ENTRIES.map(|kept| dir.join(kept))) {
         for link in disk::links_in(&dir) {
-            confined(root, &link, "files of the ledger")?;
+            ensure_inside(root, &link, "files of the ledger")?;
         }
     }
     Ok(())
 }
 
 /// Whether a path lies below a root once links are followed. What is not there yet lies where it would be made.
-pub fn is_below(root: &Path, path: &Path) -> bool {
+pub fn is_inside(root: &Path, path: &Path) -> bool {
     let root = disk::canonical(root).unwrap_or_else(|| root.to_owned());
     disk::canonical_or_new(path).starts_with(root)
 }

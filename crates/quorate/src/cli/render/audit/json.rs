@@ -44,8 +44,8 @@ pub fn json(audit: &Audit) -> String {
     let (telling, tokens) = stats.tokens;
     let object = json!({
         "log": audit.log,
-        "present": audit.present,
-        "corrupt_lines": audit.corrupt,
+        "present": audit.log_exists,
+        "corrupt_lines": audit.corrupt_lines,
         "filter": {
             "since": audit.filter.since_ms.map(instant),
             "verdict": audit.filter.verdict,

@@ -57,7 +57,7 @@ fn audit() -> Audit {
         overrides: 2,
     };
     let filter = Filter { since_ms: Some(1_772_000_000_000), ..Filter::default() };
-    Audit { log: "council_log.jsonl".to_owned(), filter, stats, corrupt: 1, present: true }
+    Audit { log: "council_log.jsonl".to_owned(), filter, stats, corrupt_lines: 1, log_exists: true }
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn for_programs() {
 
 #[test]
 fn nothing_to_count() {
-    let empty = Audit { stats: Stats::default(), filter: Filter::default(), corrupt: 0, ..audit() };
+    let empty = Audit { stats: Stats::default(), filter: Filter::default(), corrupt_lines: 0, ..audit() };
     assert_eq!(human(&empty, Look::default()), "0 reviews in council_log.jsonl.\n");
-    let absent = Audit { present: false, ..empty };
+    let absent = Audit { log_exists: false, ..empty };
     assert_eq!(
         human(&absent, Look::default()),
         "There is no log at council_log.jsonl yet: every review adds a line.\n"

@@ -79,7 +79,7 @@ pub(super) fn needs(report: &Report) -> Option<Needs> {
 
 /// A rule as the manifest has it.
 pub(super) fn declared<'r>(report: &'r Report, id: &str) -> Option<&'r quorate_protocol::assembly::Rule> {
-    report.declared.iter().find(|one| *one.id == *id)
+    report.declared_rules.iter().find(|one| *one.id == *id)
 }
 
 /// A word of a rule's parameters.

@@ -9,8 +9,8 @@ use quorate_protocol::assembly::{Request, Rule as Declared};
 use serde_json::{Map, json};
 
 use crate::service::convene::report::{
-    Consulted, Decision, Fragment, Member, Message, Node, Objection, Report, Risk, Rollup, Rule, Violation,
-    Vote,
+    Consultation, Decision, Fragment, Member, Message, Node, Objection, Report, Risk, Rollup, Rule,
+    Violation, Vote,
 };
 
 /// Everything that can be hostile about a text, as far as it stays short.
@@ -25,8 +25,8 @@ fn consulted(
     status: &str,
     answer: Option<Map<String, Json>>,
     why: Option<&str>,
-) -> Consulted {
-    Consulted {
+) -> Consultation {
+    Consultation {
         invocation,
         status: status.to_owned(),
         answer,
@@ -39,13 +39,13 @@ fn consulted(
 /// A member that was asked once.
 pub(super) fn asked(step: &str, id: &str, role: &str, value: Json) -> Member {
     let one = consulted(format!("{step}/{id}"), "answered", answer(value), None);
-    Member { status: "answered".to_owned(), consulted: vec![one], ..unasked(id, role) }
+    Member { status: "answered".to_owned(), consultations: vec![one], ..unasked(id, role) }
 }
 
 /// A member that was asked and gave no answer.
 pub(super) fn lacking(step: &str, id: &str, role: &str, status: &str, why: &str) -> Member {
     let one = consulted(format!("{step}/{id}"), status, None, Some(why));
-    Member { status: status.to_owned(), consulted: vec![one], ..unasked(id, role) }
+    Member { status: status.to_owned(), consultations: vec![one], ..unasked(id, role) }
 }
 
 pub(super) fn unasked(id: &str, role: &str) -> Member {
@@ -56,7 +56,7 @@ pub(super) fn unasked(id: &str, role: &str) -> Member {
         classes: None,
         parent: None,
         status: "not_asked".to_owned(),
-        consulted: Vec::new(),
+        consultations: Vec::new(),
     }
 }
 
@@ -115,11 +115,11 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         rollup: None,
         nodes: Vec::new(),
         members: Vec::new(),
-        declared: Vec::new(),
+        declared_rules: Vec::new(),
         rules: Vec::new(),
         violations: Vec::new(),
         kept: true,
-        at: String::new(),
+        ledger_flag: String::new(),
         executor: "claude".to_owned(),
         model_asked: true,
         calls: 4,
@@ -157,7 +157,7 @@ pub(super) fn vote() -> Report {
         auditor,
     ];
     report.missing = vec!["legal".to_owned()];
-    report.declared = vec![
+    report.declared_rules = vec![
         declared("veto", "terminal", Some(&["ops"]), json!({"triggerVote": "no", "scope": "security"})),
         declared("two-thirds", "quorum", None, json!({"threshold": "0.66"})),
         declared("rest", "majority", None, json!({})),
@@ -247,7 +247,7 @@ pub(super) fn guidance() -> Report {
     report.missing = vec!["elder".to_owned()];
     report.risk = Some(Risk { severity: Some(9), level: Some("escalate".to_owned()) });
     report.should_escalate = Some(true);
-    report.declared = vec![
+    report.declared_rules = vec![
         declared("flattery", "priority", None, json!({"triggerKind": "sycophancy"})),
         declared("gravest", "aggregate", None, json!({"minSeverity": 5})),
     ];
@@ -288,9 +288,9 @@ pub(super) fn talk() -> Report {
         to: to.map(|ids| ids.iter().map(|id| (*id).to_owned()).collect()),
         text: text.to_owned(),
     };
-    let member = |id: &str, role: &str, rounds: Vec<Consulted>| Member {
+    let member = |id: &str, role: &str, rounds: Vec<Consultation>| Member {
         status: rounds.last().map(|one| one.status.clone()).unwrap_or_default(),
-        consulted: rounds,
+        consultations: rounds,
         ..unasked(id, role)
     };
     let turn =
@@ -350,7 +350,7 @@ pub(super) fn talk() -> Report {
         to: vec!["brand".to_owned()],
         why: None,
     }];
-    report.declared = vec![declared("collect", "aggregate", None, json!({"maxRounds": 3}))];
+    report.declared_rules = vec![declared("collect", "aggregate", None, json!({"maxRounds": 3}))];
     report.rules = vec![rule("collect", "aggregate", true, &["copy", "legal"])];
     report
 }
@@ -399,7 +399,7 @@ pub(super) fn tree() -> Report {
     report.risk = Some(Risk { severity: Some(8), level: Some("intervene".to_owned()) });
     report.should_escalate = Some(false);
     report.rollup = output(8, "The plan holds but for the backup.");
-    report.declared = vec![declared("gravest", "escalate-on-severity", Some(&["head"]), json!({}))];
+    report.declared_rules = vec![declared("gravest", "escalate-on-severity", Some(&["head"]), json!({}))];
     report.rules = vec![Rule {
         node: Some("head".to_owned()),
         ..rule("gravest", "escalate-on-severity", true, &["platform"])

@@ -133,7 +133,7 @@ fn notes(report: &Report, width: usize) -> String {
 
 /// Where to see more, on one line: the longest that fits.
 fn foot(report: &Report, width: usize) -> String {
-    let run = line(&format!("{}{}", report.run, report.at));
+    let run = line(&format!("{}{}", report.run, report.ledger_flag));
     let lines = [
         format!("More: `quorate show {run} --format markdown`, `quorate replay {run}`"),
         format!("More: `quorate show {run} --format markdown`"),

@@ -79,7 +79,7 @@ fn more(report: &Report, number: usize, what: &str) -> String {
         number => format!(
             "\n… and {}: {} lists all.\n",
             super::super::wording::amount(number as u64, what),
-            code(&format!("quorate show {}{} --format json", report.run, report.at))
+            code(&format!("quorate show {}{} --format json", report.run, report.ledger_flag))
         ),
     }
 }

@@ -10,7 +10,7 @@ use super::super::layout::{drawn, hanging, indented, prose, table};
 use super::super::paint::{Paint, clean, finish, line};
 use super::super::wording::{amount, cut, duration};
 use super::words::{names, request, subject};
-use crate::service::convene::plan::{Later, Plan, Question};
+use crate::service::convene::plan::{DeferredQuestion, Plan, Question};
 
 /// How much of a title is shown.
 const TITLE: usize = 200;
@@ -143,7 +143,7 @@ fn left(groups: &[(String, String)]) -> String {
 }
 
 /// Members of whom the same is said, together: who, and when or why not.
-fn together(all: &[Later]) -> Vec<(String, String)> {
+fn together(all: &[DeferredQuestion]) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<String>, String)> = Vec::new();
     for one in all {
         let who = format!("{} ({})", one.member, one.executor);

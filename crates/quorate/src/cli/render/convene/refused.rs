@@ -81,7 +81,7 @@ pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
     let mut reasons: Vec<String> = Vec::new();
     let mut of: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for member in &report.members {
-        for asked in member.consulted.iter().filter(|one| one.status != "answered") {
+        for asked in member.consultations.iter().filter(|one| one.status != "answered") {
             let step = asked.invocation.split_once('/').map_or("", |(step, _)| step);
             let round =
                 step.strip_prefix("round").map_or_else(String::new, |k| format!(", round {}", line(k)));

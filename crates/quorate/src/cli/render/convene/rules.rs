@@ -29,7 +29,7 @@ pub(super) fn told(report: &Report) -> Vec<Told> {
     }
     let mut all: Vec<Told> = report.rules.iter().map(|rule| one(report, rule)).collect();
     let applied = |id: &str| report.rules.iter().any(|rule| rule.id == *id);
-    for rule in report.declared.iter().filter(|rule| !applied(&rule.id)) {
+    for rule in report.declared_rules.iter().filter(|rule| !applied(&rule.id)) {
         all.push(Told::idle(&rule.id, &rule.kind, not_evaluated(report)));
     }
     all
@@ -180,13 +180,13 @@ fn at_nodes(report: &Report) -> Vec<Told> {
             },
         }
     };
-    report.declared.iter().map(|rule| one(&rule.id, &rule.kind)).collect()
+    report.declared_rules.iter().map(|rule| one(&rule.id, &rule.kind)).collect()
 }
 
 /// Why a rule of a hierarchy made nothing of what was passed up: it matched at none of the nodes that have reports and
 /// that it is for, or was evaluated at none of them.
 fn nowhere(report: &Report, id: &str) -> String {
-    let at = |id: &str| report.declared.iter().position(|rule| *rule.id == *id);
+    let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
     let is_for = |node: &&Node| declared(report, id).is_some_and(|rule| rule.concerns(&node.member));
     let passes = |node: &Node| node.output.is_some() || node.status == "refused";
     let has_reports = |node: &&Node| {

@@ -8,7 +8,7 @@ use super::super::paint::line;
 use super::super::wording::status;
 use super::refused::of_candidate;
 use super::words::names;
-use crate::service::convene::report::{Consulted, Message, Report};
+use crate::service::convene::report::{Consultation, Message, Report};
 
 /// How many members are named as those whom a message is for.
 const NAMED: usize = 6;
@@ -60,8 +60,8 @@ pub(super) fn rounds(report: &Report) -> Vec<Round<'_>> {
         report.messages.iter().map(|one| ((one.round, &*one.from), one)).collect();
     for member in &report.members {
         // An answer that is asked for again after a resume stands in place of the one before.
-        let mut asked: BTreeMap<u64, &Consulted> = BTreeMap::new();
-        for one in &member.consulted {
+        let mut asked: BTreeMap<u64, &Consultation> = BTreeMap::new();
+        for one in &member.consultations {
             asked.extend(number(&one.invocation).map(|number| (number, one)));
         }
         for (number, one) in asked {
@@ -95,7 +95,7 @@ fn turn<'r>(
     report: &Report,
     number: u64,
     id: &'r str,
-    one: &'r Consulted,
+    one: &'r Consultation,
     delivered: Option<&'r Message>,
 ) -> Result<Option<Turn<'r>>, String> {
     let Some(answer) = one.answer.as_ref().filter(|_| one.status == "answered") else {

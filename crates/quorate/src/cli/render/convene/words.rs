@@ -44,7 +44,7 @@ pub(super) fn because(report: &Report) -> String {
                 let by = rule.map_or_else(String::new, |rule| {
                     format!("{} ({}) decides ", line(&rule.id), line(&rule.kind))
                 });
-                let unclassed = unclassed(&report.request, &report.declared);
+                let unclassed = unclassed(&report.request, &report.declared_rules);
                 let first = unclassed.map_or_else(String::new, |text| format!("{} ", line(&text)));
                 format!("{first}{by}{}: {}.", line(verdict), count::ratio(report, decision))
             }
@@ -224,7 +224,7 @@ pub(super) fn said(member: &Member) -> Option<Said> {
 /// How a member's last question ended.
 pub(super) fn ended(member: &Member) -> String {
     let message =
-        member.consulted.last().and_then(|one| one.message.as_deref()).map(line).unwrap_or_default();
+        member.consultations.last().and_then(|one| one.message.as_deref()).map(line).unwrap_or_default();
     let message = if message.is_empty() { message } else { format!(": {}", cut(&message, REASON)) };
     format!("{}{message}", status(&line(&member.status)))
 }

@@ -77,7 +77,7 @@ fn rest(report: &Report, brief: &Brief<'_>, width: usize) -> String {
         0 => String::new(),
         more => format!("{} not shown. ", amount(more as u64, "more finding")),
     };
-    let at = report.kept.as_ref().map_or("", |kept| &kept.flag);
+    let at = report.ledger.as_ref().map_or("", |kept| &kept.flag);
     let text =
         format!("{more}`quorate show {}{at}`, or --full, shows every answer and the reasoning.", report.run);
     prose(&text, 0, width)

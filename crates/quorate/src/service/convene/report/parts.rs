@@ -144,12 +144,12 @@ pub struct Member {
     /// How its last question ended; `not_asked` where there was none.
     pub status: String,
     /// All of them, in order.
-    pub consulted: Vec<Consulted>,
+    pub consultations: Vec<Consultation>,
 }
 
 /// A question to a member, and how it ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Consulted {
+pub struct Consultation {
     /// The invocation.
     pub invocation: String,
     /// `answered`, `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled` or `late`.
@@ -364,16 +364,16 @@ impl Node {
 impl Member {
     /// All members of a roster, with what their consultations say.
     pub(super) fn all(roster: &[assembly::Member], history: &History) -> Vec<Member> {
-        let mut by_member: BTreeMap<&str, Vec<Consulted>> = BTreeMap::new();
+        let mut by_member: BTreeMap<&str, Vec<Consultation>> = BTreeMap::new();
         for data in history.consultations() {
             let member = data.get("member").and_then(Json::as_str).unwrap_or_default();
-            by_member.entry(member).or_default().push(Consulted::read(data));
+            by_member.entry(member).or_default().push(Consultation::read(data));
         }
         let of = |one: &assembly::Member| Member::of(one, by_member.remove(&*one.id).unwrap_or_default());
         roster.iter().map(of).collect()
     }
 
-    fn of(member: &assembly::Member, consulted: Vec<Consulted>) -> Member {
+    fn of(member: &assembly::Member, consulted: Vec<Consultation>) -> Member {
         let status = consulted.last().map_or_else(|| "not_asked".to_owned(), |last| last.status.clone());
         Member {
             id: member.id.to_string(),
@@ -382,32 +382,32 @@ impl Member {
             classes: member.vote_class.clone(),
             parent: member.parent.as_ref().map(ToString::to_string),
             status,
-            consulted,
+            consultations: consulted,
         }
     }
 
     /// Its last answer.
     pub fn answer(&self) -> Option<&Map<String, Json>> {
-        self.consulted.iter().rev().find_map(|one| one.answer.as_ref())
+        self.consultations.iter().rev().find_map(|one| one.answer.as_ref())
     }
 
     pub(super) fn json(&self) -> Json {
         let mut json =
             json!({"id": self.id, "role": self.role, "status": self.status, "answer": self.answer()});
-        if let Some(message) = self.consulted.last().and_then(|one| one.message.as_ref()) {
+        if let Some(message) = self.consultations.last().and_then(|one| one.message.as_ref()) {
             json["message"] = json!(message);
         }
-        if self.consulted.len() > 1 {
-            json["consultations"] = self.consulted.iter().map(Consulted::json).collect();
+        if self.consultations.len() > 1 {
+            json["consultations"] = self.consultations.iter().map(Consultation::json).collect();
         }
         json
     }
 }
 
-impl Consulted {
-    fn read(data: &Map<String, Json>) -> Consulted {
+impl Consultation {
+    fn read(data: &Map<String, Json>) -> Consultation {
         let text = |key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
-        Consulted {
+        Consultation {
             invocation: text("invocation").unwrap_or_default(),
             status: text("status").unwrap_or_default(),
             answer: data.get("answer").and_then(Json::as_object).cloned(),

@@ -17,46 +17,54 @@ use quorate_playbook::gate::{Finding, Once, Outcome, Side, Terms, compare};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::super::change::Keeping;
-use super::{Passed, Shut};
-use crate::service::stop::Stop;
+use super::super::change::LibraryWriter;
+use super::{GateClosed, GateEvidence};
+use crate::service::stop::ServiceError;
 
 /// Tries the gate.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result<Passed, Shut>, Stop> {
-    let (finding, last) = find(keeping, book, terms).await?;
+pub async fn attempt(
+    keeping: &LibraryWriter,
+    book: &Book,
+    terms: Terms,
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+    let (finding, last) = evaluate(keeping, book, terms).await?;
     if finding.passes() {
         let reference = last.map_or_else(|| "ledger".to_owned(), |run| format!("runs/{run}"));
-        return Ok(Ok(Passed { kind: "run", reference, note: finding.to_string() }));
+        return Ok(Ok(GateEvidence { kind: "run", reference, note: finding.to_string() }));
     }
     let operator = keeping
         .library
-        .matched(&book.playbook)
+        .operators_for(&book.playbook)
         .first()
         .map_or("OPERATOR".to_owned(), |(one, _)| one.slug.clone());
     let slug = &book.playbook.slug;
     let help = format!(
         "hand in more with `quorate review FILE --made-by {operator} --trying {slug}`, and without `--trying`"
     );
-    Ok(Err(Shut::new(finding.to_string(), help)))
+    Ok(Err(GateClosed::new(finding.to_string(), help)))
 }
 
 /// What the outcomes so far come to, and the last run that counts.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn find(keeping: &Keeping, book: &Book, terms: Terms) -> Result<(Finding, Option<String>), Stop> {
+pub async fn evaluate(
+    keeping: &LibraryWriter,
+    book: &Book,
+    terms: Terms,
+) -> Result<(Finding, Option<String>), ServiceError> {
     let slug = &book.playbook.slug;
     let operators: Vec<&str> =
-        keeping.library.matched(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
+        keeping.library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
     let since = since(keeping, book)?;
     let (mut outcomes, mut last, mut once) = (Vec::new(), None, Once::default());
-    for run in keeping.desk.store.decided_since(since).await? {
-        let records = keeping.desk.store.records(&run).await?;
+    for run in keeping.session.store.decided_since(since).await? {
+        let records = keeping.session.store.records(&run).await?;
         let Ok(history) = History::of_what_is_left(&run, records) else { continue };
-        let Some(outcome) = counted(&history, slug, &operators) else { continue };
+        let Some(outcome) = countable_outcome(&history, slug, &operators) else { continue };
         let sketch = history.opened.get("producer").and_then(|one| one.get("sketch"));
         let sketch = sketch.and_then(|one| serde_json::from_value(one.clone()).ok());
         if once.counts(outcome.side, text(&history.opened, "artifact_sha256"), sketch) {
@@ -72,7 +80,7 @@ fn text<'j>(object: &'j Map<String, Json>, key: &str) -> &'j str {
 }
 
 /// The outcome of a run as the gate counts it; `None` where it says nothing of this playbook alone.
-fn counted(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
+fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
     let producer = history.opened.get("producer")?.as_object()?;
     let made_by = Some(text(producer, "operator")).filter(|one| operators.contains(one))?;
     let trying: Vec<&str> =
@@ -92,7 +100,7 @@ fn counted(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome>
 }
 
 /// From when on the playbook has said what it says now.
-fn since(keeping: &Keeping, book: &Book) -> Result<i64, Stop> {
+fn since(keeping: &LibraryWriter, book: &Book) -> Result<i64, ServiceError> {
     let record = keeping.library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
     let same = record.versions.iter().rev().take_while(|one| says(&one.text).unwrap_or_default());

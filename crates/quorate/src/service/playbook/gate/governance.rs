@@ -6,53 +6,57 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::observe::Nobody;
 use quorate_manifest::playbook::shelf::Book;
 
-use super::super::change::Keeping;
-use super::human::shown;
-use super::{Passed, Shut};
+use super::super::change::LibraryWriter;
+use super::human::describe;
+use super::{GateClosed, GateEvidence};
 use crate::service::artifact::{Artifact, Subject};
-use crate::service::convene::asked::Asked;
-use crate::service::convene::sitting::Sitting;
+use crate::service::convene::asked::Inputs;
+use crate::service::convene::sitting::RunSpec;
 use crate::service::convene::{self, Options, Request};
 use crate::service::host::Host;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 use crate::service::workspace::absolute;
 
 /// Convenes.
 ///
 /// # Errors
 /// When the assembly is refused or the ledger fails.
-pub async fn open(keeping: &Keeping, book: &Book, host: &Host) -> Result<Result<Passed, Shut>, Stop> {
+pub async fn attempt(
+    keeping: &LibraryWriter,
+    book: &Book,
+    host: &Host,
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let configuration = &keeping.library.workspace.host;
     let Some((written, _)) = &configuration.playbooks.governance else {
         let help = "name one in quorate.toml: [playbooks] governance = \"assemblies/prompt-board\"";
-        return Ok(Err(Shut::new("no assembly decides on promotions here", help)));
+        return Ok(Err(GateClosed::new("no assembly decides on promotions here", help)));
     };
     let request = Request {
         path: absolute(&configuration.dir, written.as_ref()),
         root: None,
-        asked: Asked { proposal: Some("-".into()), ..Asked::default() },
+        inputs: Inputs { proposal: Some("-".into()), ..Inputs::default() },
         options: Options::default(),
     };
-    let text = shown(keeping, book);
+    let text = describe(keeping, book);
     let name = format!("{}.md", book.playbook.slug);
-    let (desk, environment) = (&keeping.desk, &keeping.desk.environment);
+    let (desk, environment) = (&keeping.session, &keeping.session.environment);
     let proposal = |_: &Subject| {
         Ok(Artifact {
-            shown: name.clone(),
+            display_name: name.clone(),
             path: None,
             sha256: sha256_hex(text.as_bytes()),
             text: text.as_str().into(),
         })
     };
-    let (called, workspace) = convene::call_on(environment, keeping.places(), &request, host, proposal)?;
-    let sitting = Sitting::new(environment, &workspace, &called, &request.options, host)?;
+    let (called, workspace) = convene::prepare_with(environment, keeping.places(), &request, host, proposal)?;
+    let sitting = RunSpec::new(environment, &workspace, &called, &request.options, host)?;
     let report = convene::convene(desk, &called, &sitting, Arc::new(Nobody)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
     let exact =
         report.decision.as_ref().map_or(String::new(), |one| format!(", {} of {}", one.exact.0, one.exact.1));
     let note = format!("{} decides {result}{exact}", report.assembly);
     if result != "pass" {
-        return Ok(Err(Shut::new(note, format!("`quorate show {}` shows who said what", report.run))));
+        return Ok(Err(GateClosed::new(note, format!("`quorate show {}` shows who said what", report.run))));
     }
-    Ok(Ok(Passed { kind: "run", reference: format!("runs/{}", report.run), note }))
+    Ok(Ok(GateEvidence { kind: "run", reference: format!("runs/{}", report.run), note }))
 }

@@ -4,34 +4,38 @@ use quorate_diagnostics::unseen::seen;
 use quorate_manifest::playbook::shelf::Book;
 use quorate_playbook::index::priority;
 
-use super::super::change::Keeping;
-use super::{Asked, Passed, Shut};
+use super::super::change::LibraryWriter;
+use super::{Approver, GateClosed, GateEvidence};
 
 /// Asks.
 ///
 /// # Errors
 /// When nobody is there, or the answer is no.
-pub fn open(keeping: &Keeping, book: &Book, asked: &mut dyn Asked) -> Result<Passed, Shut> {
-    let redactor = &keeping.desk.workspace.redaction.redactor;
-    let answer = asked.ask(&redactor.redact(&shown(keeping, book)).0)?;
+pub fn attempt(
+    keeping: &LibraryWriter,
+    book: &Book,
+    asked: &mut dyn Approver,
+) -> Result<GateEvidence, GateClosed> {
+    let redactor = &keeping.session.workspace.redaction.redactor;
+    let answer = asked.ask(&redactor.redact(&describe(keeping, book)).0)?;
     let why = redactor.redact(answer.why.trim()).0;
     if !answer.yes {
         let said = if why.is_empty() { String::new() } else { format!(": {why}") };
-        return Err(Shut::new(format!("{} says no{said}", answer.by), "revise it, or archive it"));
+        return Err(GateClosed::new(format!("{} says no{said}", answer.by), "revise it, or archive it"));
     }
     let note = if why.is_empty() {
         format!("{} says yes", answer.by)
     } else {
         format!("{} says yes: {why}", answer.by)
     };
-    Ok(Passed { kind: "human", reference: answer.by, note })
+    Ok(GateEvidence { kind: "human", reference: answer.by, note })
 }
 
 /// What is to be decided, for a person or an assembly: what becomes of it first, in words of ours; then what it says, in
 /// which nothing can pass for ours.
-pub fn shown(keeping: &Keeping, book: &Book) -> String {
+pub fn describe(keeping: &LibraryWriter, book: &Book) -> String {
     let playbook = &book.playbook;
-    let matched = keeping.library.matched(playbook);
+    let matched = keeping.library.operators_for(playbook);
     let operators: Vec<&str> = matched.iter().map(|(known, _)| &*known.slug).collect();
     let mut text = format!("# Weave `{}` into the prompts of {}\n\n", playbook.slug, operators.join(", "));
     let superseded = playbook.supersedes.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
@@ -47,29 +51,29 @@ pub fn shown(keeping: &Keeping, book: &Book) -> String {
         text.push_str(&format!(", and stands in place of the block `{block}`"));
     }
     text.push_str(".\n\n## What agents would be told\n\n");
-    quote(&mut text, book.text());
+    push_quote(&mut text, book.text());
     for one in keeping.library.exceptions.allowed(&playbook.slug, book.text()) {
         text.push_str(&format!("\n## It may touch `{}`, by an exception\n\n", one.locked));
-        quote(&mut text, &format!("{}: {}", one.by, one.reason));
+        push_quote(&mut text, &format!("{}: {}", one.by, one.reason));
     }
     if let Some(block) = &playbook.block {
         for (known, _) in &matched {
             let own = known.base.text_of(block).unwrap_or_default();
             text.push_str(&format!("\n## What `{}` is told there now\n\n", known.slug));
-            quote(&mut text, own);
+            push_quote(&mut text, own);
         }
     }
     text.push_str("\n## What its author says of it\n\n");
-    quote(&mut text, &playbook.title);
+    push_quote(&mut text, &playbook.title);
     for one in &playbook.evidence {
         let note = one.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
-        quote(&mut text, &format!("learned from {}{note}", one.reference).replace(['\n', '\r'], " "));
+        push_quote(&mut text, &format!("learned from {}{note}", one.reference).replace(['\n', '\r'], " "));
     }
     text
 }
 
 /// Adds a text of somebody's as a quotation in which everything is seen.
-pub fn quote(text: &mut String, quoted: &str) {
+pub fn push_quote(text: &mut String, quoted: &str) {
     for line in seen(quoted).lines() {
         text.push_str(&format!("> {line}\n"));
     }

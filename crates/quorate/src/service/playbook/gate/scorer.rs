@@ -15,15 +15,15 @@ use quorate_playbook::gate::{Terms, compare_pairs};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::change::Keeping;
-use super::{Passed, Shut};
-use crate::service::stop::Stop;
-use crate::service::trust::Need;
+use super::super::change::LibraryWriter;
+use super::{GateClosed, GateEvidence};
+use crate::service::stop::ServiceError;
+use crate::service::trust::TrustRequest;
 
 /// How long one trial may take.
-const TRIAL: Duration = Duration::from_secs(600);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(600);
 /// How many times the minimum of trials is made at most.
-const PATIENCE: u32 = 5;
+const MAX_TRIALS_FACTOR: u32 = 5;
 
 /// What a trial comes to.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -36,26 +36,30 @@ struct Scores {
 ///
 /// # Errors
 /// When the file that names the command is not trusted; what goes wrong with the command keeps the gate shut.
-pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result<Passed, Shut>, Stop> {
+pub async fn attempt(
+    keeping: &LibraryWriter,
+    book: &Book,
+    terms: Terms,
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let host = &keeping.library.workspace.host;
     let Some((command, _)) = &host.playbooks.scorer else {
         let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
-        return Ok(Err(Shut::new("there is no scorer", help)));
+        return Ok(Err(GateClosed::new("there is no scorer", help)));
     };
-    let environment = &keeping.desk.environment;
-    let need = Need { file: host.file(), acts: vec![process::act(command, &host.dir)] };
+    let environment = &keeping.session.environment;
+    let need = TrustRequest { file: host.file(), acts: vec![process::act(command, &host.dir)] };
     environment.trust.admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
-    let now_ms = keeping.desk.environment.clock.now_ms();
+    let now_ms = keeping.session.environment.clock.now_ms();
     let mut prompts = Vec::new();
-    for (known, _) in keeping.library.matched(&book.playbook) {
-        let standing = keeping.library.standing(known);
+    for (known, _) in keeping.library.operators_for(&book.playbook) {
+        let standing = keeping.library.candidates_for(known);
         let Composed { woven, shadows } = compose(&known.base, &standing, &[], &known.locks(), now_ms);
         let with = shadows.into_iter().find(|one| one.id == *slug).map(|one| one.prompt);
         match with {
             Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
             Some(Err(why)) => {
-                return Ok(Err(Shut::new(
+                return Ok(Err(GateClosed::new(
                     format!("it would not be woven for `{}`: {why}", known.slug),
                     "correct that first",
                 )));
@@ -64,7 +68,7 @@ pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result
         }
     }
     let mut pairs = Vec::new();
-    for trial in 0..terms.min_sample.saturating_mul(PATIENCE) {
+    for trial in 0..terms.min_sample.saturating_mul(MAX_TRIALS_FACTOR) {
         let Some((operator, prompt, counterfactual)) = prompts.get(trial as usize % prompts.len().max(1))
         else {
             break;
@@ -72,7 +76,7 @@ pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result
         let question = json!({
             "playbook": slug, "operator": operator, "trial": trial, "prompt": prompt, "counterfactual": counterfactual,
         });
-        let answered = process::ask(command, &host.dir, format!("{question}\n"), TRIAL).await;
+        let answered = process::ask(command, &host.dir, format!("{question}\n"), TRIAL_TIMEOUT).await;
         let scores = answered.and_then(|text| {
             let scores: Result<Scores, _> = serde_json::from_str(text.trim());
             scores.map_err(|error| {
@@ -83,7 +87,10 @@ pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result
             Ok(scores) => pairs.push((scores.with, scores.without)),
             Err(why) => {
                 let help = "try it by hand with one line of JSON on stdin";
-                return Ok(Err(Shut::new(format!("the scorer `{}` failed: {why}", command.join(" ")), help)));
+                return Ok(Err(GateClosed::new(
+                    format!("the scorer `{}` failed: {why}", command.join(" ")),
+                    help,
+                )));
             }
         }
         if compare_pairs(&pairs, terms).passes() {
@@ -93,11 +100,11 @@ pub async fn open(keeping: &Keeping, book: &Book, terms: Terms) -> Result<Result
     let finding = compare_pairs(&pairs, terms);
     let note = finding.to_string();
     if !finding.passes() {
-        return Ok(Err(Shut::new(
+        return Ok(Err(GateClosed::new(
             note,
             "it is not better by what the scorer measures; revise it, or archive it",
         )));
     }
     let reference = format!("scorer/{}", &sha256_hex(command.join(" ").as_bytes())[..12]);
-    Ok(Ok(Passed { kind: "reflection", reference, note }))
+    Ok(Ok(GateEvidence { kind: "reflection", reference, note }))
 }

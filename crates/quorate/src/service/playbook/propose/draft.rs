@@ -15,15 +15,15 @@ use quorate_protocol::Json;
 use quorate_protocol::locks::fold;
 use serde_json::{Map, json};
 
-use super::super::change::Keeping;
+use super::super::change::LibraryWriter;
 use super::super::versions::Record;
 use super::Proposer;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
-use crate::service::stop::Stop;
+use crate::service::stop::ServiceError;
 
 /// A proposal on its way.
-pub(super) struct Draft {
+pub(super) struct DraftBuilder {
     /// When it is proposed, in RFC 3339.
     pub(super) at: String,
     /// The slug, as far as there is one.
@@ -35,7 +35,7 @@ pub(super) struct Draft {
 }
 
 /// A proposal that reads as a playbook.
-pub(super) struct Drafted {
+pub(super) struct Draft {
     /// Its manifest.
     pub(super) playbook: Playbook,
     /// The fragment.
@@ -52,16 +52,16 @@ pub(super) struct Drafted {
     pub(super) evidence: Vec<Map<String, Json>>,
 }
 
-impl Draft {
-    pub(super) fn of_manifest(
+impl DraftBuilder {
+    pub(super) fn from_manifest(
         &mut self,
-        keeping: &Keeping,
+        keeping: &LibraryWriter,
         text: &str,
         shown: &str,
         host: &Host,
-    ) -> Result<Option<Drafted>, Stop> {
-        let path = keeping.desk.environment.directory.join(shown);
-        if let Some(book) = keeping.library.shelf.books.iter().find(|book| {
+    ) -> Result<Option<Draft>, ServiceError> {
+        let path = keeping.session.environment.directory.join(shown);
+        if let Some(book) = keeping.library.catalogue.books.iter().find(|book| {
             let there = keeping.library.root.join(book.spot.in_workspace());
             std::fs::canonicalize(&path)
                 .ok()
@@ -75,17 +75,17 @@ impl Draft {
             return Ok(None);
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
-        let drafted = self.of_text(keeping, text, name, host)?;
-        Ok(drafted.map(|drafted| Drafted { layer: self.layer.take(), ..drafted }))
+        let drafted = self.from_text(keeping, text, name, host)?;
+        Ok(drafted.map(|drafted| Draft { layer: self.layer.take(), ..drafted }))
     }
 
-    pub(super) fn of_add(
+    pub(super) fn from_add(
         &mut self,
-        keeping: &Keeping,
+        keeping: &LibraryWriter,
         add: &Add,
         proposer: &Proposer,
         host: &Host,
-    ) -> Result<Option<Drafted>, Stop> {
+    ) -> Result<Option<Draft>, ServiceError> {
         let mut manifest = add.manifest(&self.at);
         self.slug.clone_from(&add.slug);
         if add.targets.is_none() && add.selector.is_none() {
@@ -108,20 +108,20 @@ impl Draft {
                 return Ok(None);
             }
         };
-        self.of_text(keeping, &text, &format!("{}.md", add.slug), host)
+        self.from_text(keeping, &text, &format!("{}.md", add.slug), host)
     }
 
     /// A manifest, checked as every other one is, beside those that are there.
-    fn of_text(
+    fn from_text(
         &mut self,
-        keeping: &Keeping,
+        keeping: &LibraryWriter,
         text: &str,
         name: &str,
         host: &Host,
-    ) -> Result<Option<Drafted>, Stop> {
+    ) -> Result<Option<Draft>, ServiceError> {
         let library = &keeping.library;
-        let manifests = Manifests::open(&keeping.desk.environment, &library.root, Refs::Followed)?;
-        let round = manifests.round(host);
+        let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
+        let round = manifests.loader(host);
         // Whoever is there first has the slug.
         drop(shelf::open(&round, &library.scope));
         let Ok(spot) = Spot::new(&in_scope(library.scope.folder(), name)) else {
@@ -168,11 +168,11 @@ impl Draft {
             let help = "take `history` out; it is written for you";
             self.refuse(codes::HISTORY_MUTATION, body.at(layer.key_place("history")).help(help));
         }
-        let path = library.root.join(in_scope(library.scope.folder(), &place_of(&playbook)));
+        let path = library.root.join(in_scope(library.scope.folder(), &file_path(&playbook)));
         let summary = playbook.title.clone();
         let record = Record { slug: playbook.slug.clone(), path, ..Record::default() };
         let (text, body) = (text.to_owned(), layer.body().trim().to_owned());
-        Ok(Some(Drafted {
+        Ok(Some(Draft {
             playbook,
             text: body,
             record,
@@ -183,12 +183,12 @@ impl Draft {
         }))
     }
 
-    pub(super) fn of_revision(
+    pub(super) fn from_revision(
         &mut self,
-        keeping: &Keeping,
+        keeping: &LibraryWriter,
         revise: &Revise,
         proposer: &Proposer,
-    ) -> Result<Option<Drafted>, Stop> {
+    ) -> Result<Option<Draft>, ServiceError> {
         let library = &keeping.library;
         self.slug.clone_from(&revise.slug);
         let Some(book) = library.book(&revise.slug) else {
@@ -207,7 +207,7 @@ impl Draft {
             return Ok(None);
         }
         let is_for = |operator: &String| {
-            library.matched(&book.playbook).iter().any(|(known, _)| known.slug == *operator)
+            library.operators_for(&book.playbook).iter().any(|(known, _)| known.slug == *operator)
         };
         if let Some(operator) = proposer.operator.as_ref().filter(|operator| !is_for(operator)) {
             let body = Body::new(format!(
@@ -218,7 +218,7 @@ impl Draft {
             return Ok(None);
         }
         let record = library.record(book)?;
-        record.faithful(&keeping.desk.environment)?;
+        record.faithful(&keeping.session.environment)?;
         if fold(revise.body.trim()) == fold(book.text()) {
             self.refuse(codes::DELTA_INVALID, Body::new(format!("`{}` says that already", revise.slug)));
             return Ok(None);
@@ -232,7 +232,7 @@ impl Draft {
         };
         let playbook = book.playbook.clone();
         let text = revise.body.trim().to_owned();
-        Ok(Some(Drafted {
+        Ok(Some(Draft {
             playbook,
             text,
             record,
@@ -249,7 +249,7 @@ impl Draft {
 }
 
 /// Where a new playbook lies: by the one operator or role that it is for.
-fn place_of(playbook: &Playbook) -> String {
+fn file_path(playbook: &Playbook) -> String {
     let slug = &playbook.slug;
     let folder = match playbook.targets.as_deref() {
         Some([only]) if playbook.selector.is_none() => {

@@ -11,13 +11,13 @@ use quorate_kernel::ports::effectors::Effectors;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::turn::Speaker;
 
-use super::{Building, place};
-use crate::service::executor::help;
+use super::{PortBuilder, participant_place};
+use crate::service::executor::with_help;
 
 /// The key of a participant's `meta` that names its operator.
-const OPERATOR: &str = "operatorId";
+const OPERATOR_ID_KEY: &str = "operatorId";
 
-impl Building<'_> {
+impl PortBuilder<'_> {
     /// Who may use what.
     pub(super) fn effectors(&mut self) -> Arc<dyn Effectors> {
         let bindings = self.written.runtime.effectors.iter().flatten().map(|one| {
@@ -30,20 +30,20 @@ impl Building<'_> {
                 "`{participant}` may use the MCP server `{server}`, which nobody has configured"
             ));
             let help = format!("add `[mcp.{server}]` to quorate.toml; until then it is not passed on");
-            let body = body.at(self.effector(&participant, &server)).help(help);
+            let body = body.at(self.effector_place(&participant, &server)).help(help);
             self.cautions.warn(codes::EFFECTOR_UNKNOWN_SERVER, body);
         }
         effectors
     }
 
     /// The place where a participant is let use a server.
-    fn effector(&self, participant: &str, server: &str) -> Place {
+    fn effector_place(&self, participant: &str, server: &str) -> Place {
         let bindings = self.written.runtime.effectors.iter().flatten().enumerate();
         let mut named =
             bindings.filter(|(_, one)| one.participant_id == participant).filter_map(|(at, one)| {
                 Some((at, one.mcp_servers.iter().flatten().position(|id| id == server)?))
             });
-        let Some((at, of)) = named.next() else { return self.at("effectors", "") };
+        let Some((at, of)) = named.next() else { return self.place_of("effectors", "") };
         let binding = self.layer.root.key("effectors").and_then(|all| all.items().get(at));
         let servers = binding.and_then(|binding| binding.key("mcpServers"));
         let span = servers.and_then(|servers| servers.items().get(of)).map_or(0..0, |node| node.span.clone());
@@ -51,20 +51,20 @@ impl Building<'_> {
     }
 
     /// Refuses participants whose executors could never take their turns here.
-    pub(super) fn seats(&mut self, substrate: &dyn Substrate, speakers: &[Option<Speaker>]) {
+    pub(super) fn check_executors(&mut self, substrate: &dyn Substrate, speakers: &[Option<Speaker>]) {
         let conversation = substrate.about().conversation;
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(Speaker { participant, seat, .. }) = speaker else { continue };
             if let Err(refused) = seat.executor.seats(participant, conversation.as_deref()) {
-                let at = place(self.layer, at, refused.key.as_deref().unwrap_or("executor"));
-                let body = help(Body::new(refused.message).at(at), refused.help);
+                let at = participant_place(self.layer, at, refused.key.as_deref().unwrap_or("executor"));
+                let body = with_help(Body::new(refused.message).at(at), refused.help);
                 self.refuse(codes::EXECUTOR_INVALID, body);
             }
         }
     }
 
     /// What is no fault and still surprises people.
-    pub(super) fn cautions(
+    pub(super) fn collect_warnings(
         &mut self,
         substrate: &dyn Substrate,
         dispatcher: &dyn Dispatcher,
@@ -72,25 +72,27 @@ impl Building<'_> {
         speakers: &[Option<Speaker>],
     ) {
         for caution in dispatcher.cautions(participants) {
-            self.cautions.warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.at("dispatcher", "")));
+            self.cautions
+                .warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.place_of("dispatcher", "")));
         }
         // Of interest to whoever reads the conversation, too.
         for caution in substrate.cautions() {
-            self.report.warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.at("substrate", "")));
+            self.report
+                .warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.place_of("substrate", "")));
         }
         // Where authors have identities of their own, somebody else may answer for them as well (K8).
         let identities = substrate.about().capabilities.contains(&Capability::Identity);
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(speaker) = speaker else { continue };
-            self.passes_nothing(speaker);
+            self.warn_unpassed_servers(speaker);
             if identities {
-                self.coexists(at, speaker);
+                self.warn_double_answers(at, speaker);
             }
         }
     }
 
     /// Servers that an executor does not pass on.
-    fn passes_nothing(&mut self, Speaker { participant, seat, .. }: &Speaker) {
+    fn warn_unpassed_servers(&mut self, Speaker { participant, seat, .. }: &Speaker) {
         let Some(server) = participant.tools.servers.first() else { return };
         if seat.executor.passes_servers() {
             return;
@@ -99,19 +101,19 @@ impl Building<'_> {
             "`{}` may use MCP servers, and its executor `{}` passes none on",
             participant.id, seat.executor_name
         ));
-        let body = body.at(self.effector(&participant.id, server));
+        let body = body.at(self.effector_place(&participant.id, server));
         let help =
             "take `mcpServers` out, or use a CLI that is given servers: the presets `claude` and `codex`";
         self.cautions.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
     }
 
     /// Somebody for whom the other side may answer as well.
-    fn coexists(&mut self, at: usize, Speaker { participant, seat, .. }: &Speaker) {
+    fn warn_double_answers(&mut self, at: usize, Speaker { participant, seat, .. }: &Speaker) {
         // It answers there because it is asked from here, and what it says is posted once.
         if seat.executor.brings_back() {
             return;
         }
-        let Some(operator) = participant.meta_text(OPERATOR) else { return };
+        let Some(operator) = participant.meta_text(OPERATOR_ID_KEY) else { return };
         let body = Body::new(format!(
             "`{}` may also be an operator of the conversation (`{operator}`): if something there answers mentions by \
              itself, each is answered twice",
@@ -119,7 +121,7 @@ impl Building<'_> {
         ));
         let help = "let the operator answer from there, with the executor `db-operator` and `postReply: false`, or \
                     leave `meta.operatorId` out, so that it posts as the block's `asOperatorId`";
-        let at = place(self.layer, at, "meta.operatorId");
+        let at = participant_place(self.layer, at, "meta.operatorId");
         self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
     }
 }

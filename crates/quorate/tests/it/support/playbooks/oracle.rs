@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use quorate::service::check;
 use quorate::service::playbook::inspect;
 use quorate::service::playbook::library::Library;
-use quorate::service::weave::{self, Prompt, Who};
-use quorate::service::workspace::Places;
+use quorate::service::weave::{self, Prompt, Target};
+use quorate::service::workspace::PathOverrides;
 use quorate_manifest::round::Refs;
 use quorate_playbook::history::{self, Version};
 use quorate_playbook::index::index;
@@ -83,15 +83,15 @@ pub async fn prompts(world: &World) -> Vec<Prompt> {
     let mut prompts = Vec::new();
     for slug in &world.operators {
         let request = weave::Request {
-            who: Who::Operator((*slug).to_owned()),
+            target: Target::Operator((*slug).to_owned()),
             assembly: None,
             skill: None,
             runtime: None,
             trying: None,
             root: None,
         };
-        let woven = weave::weave(&world.environment, &Places::default(), &request, &world.host).await;
-        prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first(), world.told())));
+        let woven = weave::weave(&world.environment, &PathOverrides::default(), &request, &world.host).await;
+        prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.told())));
     }
     prompts
 }
@@ -120,8 +120,8 @@ pub async fn holds(world: &mut World, memory: &mut Memory) -> Vec<Prompt> {
     for (operator, prompt) in world.operators.iter().zip(&prompts) {
         stands(world, operator, prompt, &read);
     }
-    let library = Library::open(&world.environment, &Places::default(), None, &world.host);
-    let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first(), world.told()));
+    let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.host);
+    let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.told()));
     in_histories(world, memory, &read, &library);
     in_index(world, &library);
     for operator in &world.operators {
@@ -189,7 +189,7 @@ fn in_histories(world: &World, memory: &mut Memory, read: &[Read], library: &Lib
 fn in_index(world: &World, library: &Library) {
     let there = std::fs::read_to_string(world.path("playbooks/_index.md")).unwrap_or_default();
     if !world.may_lag {
-        let playbooks = library.shelf.books.iter().map(|book| &book.playbook);
+        let playbooks = library.catalogue.books.iter().map(|book| &book.playbook);
         assert_eq!(there, index(playbooks), "after\n  {}", world.told());
     }
 }
@@ -199,7 +199,7 @@ pub fn in_checks(world: &World) {
     let paths: Vec<PathBuf> = vec![world.root().to_owned()];
     let request = check::Request { paths, root: None, refs: Refs::Followed };
     let outcome = check::check(&world.environment, &request, None);
-    let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first(), world.told()));
+    let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.told()));
     let refused: Vec<String> = outcome
         .report
         .refusals
@@ -216,9 +216,12 @@ pub fn in_checks(world: &World) {
 pub async fn in_log(world: &World) {
     let log = std::fs::read_to_string(world.path("playbooks/_log.md")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("- ")).collect();
-    let library = Library::open(&world.environment, &Places::default(), None, &world.host).expect("it opens");
+    let library =
+        Library::open(&world.environment, &PathOverrides::default(), None, &world.host).expect("it opens");
     let records = match world.path(".quorate/ledger.db").is_file() {
-        true => inspect::log(&world.environment, &Places::default(), &library, None).await.expect("a ledger"),
+        true => inspect::log(&world.environment, &PathOverrides::default(), &library, None)
+            .await
+            .expect("a ledger"),
         false => Vec::new(),
     };
     let logged = records.iter().filter(|one| !WOVEN.contains(&&*one.kind));

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::playbook::change::Keeping;
-use quorate::service::playbook::gate::{Answer, Asked, Shut};
-use quorate::service::redaction::InForce;
-use quorate::service::stop::{Class, Stop};
+use quorate::service::playbook::change::LibraryWriter;
+use quorate::service::playbook::gate::{Answer, Approver, GateClosed};
+use quorate::service::redaction::CurrentRedactor;
+use quorate::service::stop::{ExitClass, ServiceError};
 use quorate::service::trust::Trust;
-use quorate::service::workspace::Places;
+use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;
 use quorate_testkit::chance::Chance;
 use tempfile::TempDir;
@@ -48,8 +48,8 @@ impl Clock for Hands {
 /// A person who says what was drawn.
 pub struct Says(pub bool);
 
-impl Asked for Says {
-    fn ask(&mut self, _: &str) -> Result<Answer, Shut> {
+impl Approver for Says {
+    fn ask(&mut self, _: &str) -> Result<Answer, GateClosed> {
         Ok(Answer { yes: self.0, why: "Drawn.".to_owned(), by: "ada".to_owned() })
     }
 }
@@ -91,12 +91,12 @@ impl World {
         let environment = Environment {
             directory: dir.path().to_owned(),
             ledger: None,
-            state: Some(dir.path().join("state")),
+            state_dir: Some(dir.path().join("state")),
             users: vec![rustix::process::geteuid().as_raw()],
-            trust: Trust::default().all(),
+            trust: Trust::default().trusting_all(),
             user: "ada".to_owned(),
             clock: Arc::clone(&hands) as Arc<dyn Clock>,
-            redacted: InForce::default(),
+            redactor: CurrentRedactor::default(),
         };
         let operators = OPERATORS.iter().take(2 + usize::from(chance.percent(60)));
         let operators: Vec<&'static str> = operators.map(|one| one.0).collect();
@@ -247,16 +247,16 @@ impl World {
     }
 
     /// Takes hold of the playbooks.
-    pub async fn keeping(&self) -> Result<Keeping, Stop> {
-        Keeping::open(&self.environment, &Places::default(), None, &self.host).await
+    pub async fn keeping(&self) -> Result<LibraryWriter, ServiceError> {
+        LibraryWriter::open(&self.environment, &PathOverrides::default(), None, &self.host).await
     }
 
     /// Notes a step; a bug of ours is none that can be.
-    pub fn note(&mut self, what: String, stop: Option<&Stop>) {
-        let said = stop.map_or(String::new(), |stop| format!(" -> {}", stop.first()));
+    pub fn note(&mut self, what: String, stop: Option<&ServiceError>) {
+        let said = stop.map_or(String::new(), |stop| format!(" -> {}", stop.first_message()));
         self.trail.push(format!("{what}{said}"));
         if let Some(stop) = stop {
-            assert_ne!(stop.class, Class::Bug, "{}", self.told());
+            assert_ne!(stop.class, ExitClass::Bug, "{}", self.told());
         }
     }
 

@@ -19,7 +19,7 @@ const NAMED: usize = 40;
 
 /// Everybody who was asked, with what they assessed.
 pub(super) fn assessments(report: &Report, width: usize) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consulted.is_empty()).collect();
+    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
     let shown = gravest(&asked);
     let row = |member: &&Member| {
         let (bar, concern) = match said(member) {
@@ -47,7 +47,7 @@ pub(super) fn assessments(report: &Report, width: usize) -> String {
 
 /// While nothing is decided: what everybody has answered so far.
 pub(super) fn answers(report: &Report, width: usize) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consulted.is_empty()).collect();
+    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
     if asked.is_empty() {
         return String::new();
     }
@@ -84,7 +84,7 @@ pub(super) fn more(report: &Report, number: usize, width: usize) -> String {
 
 /// Who was not asked, and why.
 pub(super) fn unasked(report: &Report, width: usize) -> String {
-    let members: Vec<&Member> = report.members.iter().filter(|one| one.consulted.is_empty()).collect();
+    let members: Vec<&Member> = report.members.iter().filter(|one| one.consultations.is_empty()).collect();
     if members.is_empty() {
         return String::new();
     }

@@ -116,7 +116,7 @@ fn fragment(report: &Report, one: &Fragment, number: usize) -> String {
 
 /// What everybody who was asked assessed.
 pub(super) fn members(report: &Report) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consulted.is_empty()).collect();
+    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
     if asked.is_empty() {
         return String::new();
     }

@@ -63,7 +63,7 @@ pub(super) fn votes(report: &Report) -> String {
 
 /// Which rule made a fragment of whose words.
 pub(super) fn guidance(report: &Report) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consulted.is_empty()).collect();
+    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
     let number = asked.len();
     if asked.is_empty() {
         return String::new();

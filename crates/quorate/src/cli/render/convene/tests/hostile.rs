@@ -31,7 +31,7 @@ fn poisoned(mut report: Report, text: &str) -> Report {
     }
     for member in &mut report.members {
         put(&mut member.role);
-        for one in &mut member.consulted {
+        for one in &mut member.consultations {
             put_if(&mut one.message);
             for value in one.answer.iter_mut().flat_map(|answer| answer.values_mut()) {
                 if value.is_string() && *value != json!("yes") && *value != json!("no") {

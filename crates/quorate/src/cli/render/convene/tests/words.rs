@@ -8,7 +8,7 @@ use quorate_protocol::assembly::Request;
 use super::super::fixture::vote;
 use super::super::{Format, plan, report};
 use super::*;
-use crate::service::convene::plan::{Later, Plan, Question};
+use crate::service::convene::plan::{DeferredQuestion, Plan, Question};
 
 #[test]
 fn what_is_open_refused_or_incomplete_says_so() {
@@ -76,7 +76,7 @@ fn formats_for_findings_have_no_words_for_an_assembly() {
 
 /// One is asked at once, one later, two never; the prompt has what would end a code block.
 fn planned() -> Plan {
-    let later = |member: &str, when: &str| Later {
+    let later = |member: &str, when: &str| DeferredQuestion {
         member: member.to_owned(),
         executor: "offline".to_owned(),
         when: when.to_owned(),
