@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate::service::convene::{Request, asked::Inputs};
+use quorate::service::convene::{Request, inputs::Inputs};
 use quorate::service::host::Host;
 use quorate_kernel::ports::{gather, rule};
 use quorate_manifest::{assembly::Mode, known::RuleKind};

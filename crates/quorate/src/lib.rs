@@ -4,10 +4,10 @@
 //! to stand beside it, calls the same functions.
 //! [`define_assembly_workspace`] and [`validate`] load an assembly from its manifest; [`convene`] convenes it.
 
+mod api;
 pub mod cli;
-mod door;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod service;
 
-pub use door::{Refused, convene, define_assembly_workspace, validate};
+pub use api::{Refused, convene, define_assembly_workspace, validate};

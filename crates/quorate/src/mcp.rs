@@ -32,11 +32,11 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 
-use crate::service::apart::run_on_own_thread;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::manifests::find_root;
-use crate::service::stop::ServiceError;
+use crate::service::worker_thread::run_on_own_thread;
 use crate::service::workspace::PathOverrides;
 use caller::Caller;
 use conversations::Conversations;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
+use quorate::service::runtime::conversation::{ConversationReader, say};
 use quorate::service::runtime::drive::{Until, drive};
 use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::talk::{ConversationReader, say};
 use quorate::service::runtime::{Request, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::turn::Begin;

@@ -11,11 +11,11 @@ use quorate_protocol::policy::Policy;
 use super::render::Format;
 use crate::service::convene;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::producer::Producer;
 use crate::service::report::FailOn;
+use crate::service::run_spec::Options;
 use crate::service::since;
-use crate::service::sitting::Options;
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::PathOverrides;
 
 /// Where configuration and ledger are.

@@ -13,9 +13,9 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::ledger::export;
 use crate::service::runs;
-use crate::service::stop::ServiceError;
 
 /// Say what the log tells of the council: verdicts, behaviour, drift, overrides
 ///

@@ -15,14 +15,14 @@ use super::interrupted::interrupted;
 use super::progress::Progress;
 use super::render::{self, Format};
 use super::terminal::Terminal;
-use crate::service::convene::asked::Inputs;
 use crate::service::convene::due::{Due, check_due};
+use crate::service::convene::inputs::Inputs;
 use crate::service::convene::report::Report;
-use crate::service::convene::sitting::RunSpec;
+use crate::service::convene::run_spec::RunSpec;
 use crate::service::convene::{self, Request};
-use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::host::Host;
+use crate::service::session::LedgerSession;
 
 /// Convene an assembly: guidance, a vote, a talk among equals, or an assessment that is rolled up
 ///

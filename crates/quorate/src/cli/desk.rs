@@ -3,8 +3,8 @@
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
-use crate::service::desk::LedgerSession;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
 
 /// Works at a desk and closes it.
 pub(super) async fn at_desk(

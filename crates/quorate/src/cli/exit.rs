@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::redaction::CurrentRedactor;
-use crate::service::stop::{ExitClass, ServiceError};
 
 use super::render::{self, Format};
 use super::terminal::Terminal;

@@ -6,7 +6,7 @@ use quorate_diagnostics::{Body, codes};
 use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// Explain a diagnostic's code
 #[derive(Debug, Args)]

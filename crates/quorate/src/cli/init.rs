@@ -11,8 +11,8 @@ use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::init::{self, Template};
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::{absolute, display_path};
 
 /// Write files to start from; nothing that is there is touched

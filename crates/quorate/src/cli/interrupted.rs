@@ -9,8 +9,8 @@ use super::progress::Progress;
 use super::render::Format;
 use super::review::judged;
 use super::terminal::Terminal;
-use crate::service::desk::LedgerSession;
 use crate::service::runs::{self, RunReport};
+use crate::service::session::LedgerSession;
 
 /// Ends a command that was interrupted. A run whose outcome was recorded before that is over, and cannot be resumed: its
 /// report is printed, with its exit code.

@@ -9,10 +9,10 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::keys::list::{self, KeySelector as Wanted};
 use crate::service::keys::{Keys, change};
 use crate::service::runs;
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
 /// Make, see and replace the keys that sign the ledger and the records of runs

@@ -11,8 +11,8 @@ use super::render::conversation;
 use super::say::ConversationArguments;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::runtime::talk::ConversationReader;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
+use crate::service::runtime::conversation::ConversationReader;
 
 /// Print a conversation
 ///

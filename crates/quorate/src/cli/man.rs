@@ -9,7 +9,7 @@ use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::disk;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// Print the man page, or write one for each command into a directory
 #[derive(Debug, Args)]

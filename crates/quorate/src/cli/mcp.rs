@@ -56,7 +56,7 @@ mod missing {
     use super::super::terminal::Terminal;
     use super::Arguments;
     use crate::service::environment::Environment;
-    use crate::service::stop::ServiceError;
+    use crate::service::error::ServiceError;
 
     pub(in crate::cli) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
         let body = Body::new("this program was built without the feature `mcp`")
@@ -81,7 +81,7 @@ mod served {
     use crate::mcp::http::{self, Listening, Origin};
     use crate::mcp::{Manifest, Request, Served, stdio};
     use crate::service::environment::{self, Environment};
-    use crate::service::stop::{ExitClass, ServiceError};
+    use crate::service::error::{ExitClass, ServiceError};
 
     pub(in crate::cli) async fn run(
         arguments: Arguments,

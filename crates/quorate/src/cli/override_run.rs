@@ -9,7 +9,7 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::{overriding, runs};
+use crate::service::{override_run, runs};
 
 /// Record a person's decision beside the council's
 ///
@@ -58,8 +58,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Decision::Revise => Verdict::Revise,
         Decision::Hold => Verdict::Hold,
     };
-    let decision = overriding::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
-    let exit = match overriding::override_run(&desk, &run, decision).await {
+    let decision = override_run::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
+    let exit = match override_run::override_run(&desk, &run, decision).await {
         Ok(report) => {
             done(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
         }

@@ -15,6 +15,7 @@ use super::render;
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Subject};
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::playbook::change::LibraryWriter;
 use crate::service::playbook::exceptions::ExceptionRequest;
@@ -22,7 +23,6 @@ use crate::service::playbook::judge::Judge;
 use crate::service::playbook::promote::promote;
 use crate::service::playbook::propose::{self, Outcome, Proposal, Proposer, propose};
 use crate::service::playbook::{archive, emit, reflect, repair, rollback};
-use crate::service::stop::ServiceError;
 
 /// What a command that was refused exits with: nothing has become active, or been taken.
 const REFUSED: Exit = Exit::verdict(2);

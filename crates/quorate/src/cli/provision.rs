@@ -10,9 +10,9 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::provision::{self, Force, Options, Outcome, Target, WriteMode};
-use crate::service::stop::ServiceError;
 
 /// Put the files of a profile into a folder, see whether they are still so, and take them out again
 ///

@@ -10,9 +10,9 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::resolve::{self, Request};
-use crate::service::stop::ServiceError;
 
 /// Show what an assembly is once its chain is merged, and where each part comes from
 ///

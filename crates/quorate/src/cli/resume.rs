@@ -15,11 +15,11 @@ use super::progress::Progress;
 use super::render::Format;
 use super::show::wordless;
 use super::terminal::Terminal;
-use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 use crate::service::runs::{self, RunReport};
-use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::session::LedgerSession;
 use crate::service::{convene, resume};
 
 /// Go on with a run that was interrupted, crashed, or came to INCOMPLETE

@@ -18,13 +18,13 @@ use super::progress::Progress;
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Artifact};
-use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::report::Report;
 use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
+use crate::service::run_spec::Options;
 use crate::service::runs::RunReport;
-use crate::service::sitting::Options;
-use crate::service::stop::ServiceError;
+use crate::service::session::LedgerSession;
 use crate::service::subjects;
 use crate::service::workspace::PathOverrides;
 

@@ -18,12 +18,12 @@ use super::render::{self, Format};
 use super::say::text_of;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
+use crate::service::runtime::conversation::{self, DEFAULT_SPEAKER};
 use crate::service::runtime::drive::{Step, Until, drive};
 use crate::service::runtime::events::{EventFile, FanOut, OpenError};
-use crate::service::runtime::talk::{self, DEFAULT_SPEAKER};
 use crate::service::runtime::{self, OpenRuntime, Request};
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::absolute;
 
 /// How long hooks and what is still to be written may take at the end.
@@ -136,7 +136,7 @@ async fn drive_it(
     let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
     let human = arguments.format == Tabular::Human;
     if let Some(text) = &arguments.say {
-        let turn = talk::say(&ready.runtime, &text_of(text)?, &arguments.by).await?;
+        let turn = conversation::say(&ready.runtime, &text_of(text)?, &arguments.by).await?;
         if human {
             terminal.data(&conversation::turn(&turn, terminal.stdout));
         }

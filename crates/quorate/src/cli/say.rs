@@ -12,10 +12,10 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Format, conversation};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
-use crate::service::runtime::talk::{self, DEFAULT_SPEAKER};
+use crate::service::runtime::conversation::{self, DEFAULT_SPEAKER};
 use crate::service::runtime::{self, Request, Runtime};
-use crate::service::stop::{ExitClass, ServiceError};
 
 /// Say something in a conversation; whoever runs it answers
 ///
@@ -84,7 +84,7 @@ async fn said(
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let turn = talk::say(&runtime, &text, &arguments.by).await?;
+    let turn = conversation::say(&runtime, &text, &arguments.by).await?;
     runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.talk(miss));
     terminal.data(&match format {
         Tabular::Human => format!("{}\n", turn.id),

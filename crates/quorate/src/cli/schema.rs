@@ -9,8 +9,8 @@ use quorate_protocol::Json;
 use super::exit::{Exit, stopped};
 use super::render::Format;
 use super::terminal::Terminal;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::schemas::{ANSWERS, Output, answer};
-use crate::service::stop::{ExitClass, ServiceError};
 
 /// The word before what a member has to answer.
 const ANSWER: &str = "answer";

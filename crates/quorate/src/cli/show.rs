@@ -9,8 +9,8 @@ use super::exit::{Exit, stopped};
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::runs::{self, RunReport};
-use crate::service::stop::{ExitClass, ServiceError};
 
 /// Show what a run came to, and why
 ///

@@ -10,8 +10,8 @@ use super::exit::{Exit, stopped};
 use super::say::ConversationArguments;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::runtime::talk;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
+use crate::service::runtime::conversation;
 
 /// Print what a participant of a runtime remembers, as JSON
 ///
@@ -47,7 +47,7 @@ async fn read(
     let participant = arguments.participant;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let state = talk::state(&runtime, &participant).await?;
+    let state = conversation::state(&runtime, &participant).await?;
     terminal.data(&format!("{:#}\n", serde_json::Value::Object(state)));
     Ok(())
 }

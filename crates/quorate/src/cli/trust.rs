@@ -9,7 +9,7 @@ use super::exit::{Exit, stopped};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 use crate::service::trust::inventory::Inventory;
 use crate::service::trust::{decide, inventory};
 

@@ -11,9 +11,9 @@ use super::Request;
 use super::conversation::Conversation;
 use super::failure::Failure;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 use crate::service::runtime::{self, OpenRuntime, Runtime};
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::PathOverrides;
 
 /// The key of a participant's `meta` that names its operator, as the `guilde-mcp` substrate reads it.

@@ -13,8 +13,8 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 use super::parameters::{told, told_json};
+use crate::service::error::{ServiceError, error_chain};
 use crate::service::redaction::CurrentRedactor;
-use crate::service::stop::{ServiceError, error_chain};
 
 /// The key of a result's `_meta` that has `{code, message, help}`.
 const META: &str = "quorate/error";

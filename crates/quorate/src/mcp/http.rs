@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use super::screen::LONGEST;
 use super::{Served, Server};
-use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::error::{ExitClass, ServiceError};
 use guard::Guard;
 pub use guard::Origin;
 use sessions::Sessions;

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::caller::Caller;
 use super::failure::Failure;
 use super::progress::{Progress, Reporter};
-use crate::service::apart::run_on_own_thread;
+use crate::service::worker_thread::run_on_own_thread;
 
 /// How many jobs are at work at once. Each may ask several members.
 const RUNNING: usize = 16;

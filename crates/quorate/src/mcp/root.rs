@@ -9,8 +9,8 @@ use quorate_manifest::workspace::Error;
 use crate::service::artifact::{self, Artifact};
 use crate::service::confined::Confined;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::manifests::{find_root, search_start};
-use crate::service::stop::ServiceError;
 
 /// The root of all that clients can name.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 
 use super::{Served, Server};
-use crate::service::stop::{ServiceError, error_chain};
+use crate::service::error::{ServiceError, error_chain};
 use lines::Lines;
 
 /// Serves until standard input ends. Answers that are on their way then get a few seconds.

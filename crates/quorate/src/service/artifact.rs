@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 
 use super::disk;
-use super::stop::ServiceError;
+use super::error::ServiceError;
 
 /// The longest artifact that is reviewed.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;

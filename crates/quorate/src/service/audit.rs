@@ -9,10 +9,10 @@ use quorate_ledger::council_log::{
     stats::{self, Filter, Stats},
 };
 
-use super::desk::LedgerSession;
 use super::disk;
 use super::environment::Environment;
-use super::stop::ServiceError;
+use super::error::ServiceError;
+use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, absolute, display_path};
 
 /// What is asked for.

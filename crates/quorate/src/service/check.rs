@@ -16,13 +16,13 @@ use quorate_protocol::assembly::{addressed, operators};
 
 use super::disk::{self, Disk};
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::executor;
 use super::host::Host;
 use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
 use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::runtime;
-use super::stop::{ExitClass, ServiceError};
 use super::workspace::{PathOverrides, absolute, load_council};
 
 /// What is to be checked.

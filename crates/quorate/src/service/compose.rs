@@ -24,14 +24,14 @@ use serde_json::{Map, json};
 use tokio::sync::Mutex;
 
 use super::environment::Environment;
-use super::follow::Projection;
+use super::error::ServiceError;
 use super::playbook::catalogue::Catalogue;
 use super::playbook::change::{self, ChangeEvent};
 use super::playbook::library::KnownOperator;
-use super::playbook::superseding;
-use super::playbook::traits::ready;
+use super::playbook::supersedes;
+use super::playbook::traits::compile;
+use super::projection::Projection;
 use super::redaction::CurrentRedactor;
-use super::stop::ServiceError;
 
 /// What is recorded of compositions, as far as the stream was read.
 type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
@@ -91,14 +91,15 @@ impl Sources {
                 }
             }
             if candidates.contains_key(&**slug)
-                && let Err(stop) =
-                    catalogue.record(environment, root, book).and_then(|record| record.faithful(environment))
+                && let Err(stop) = catalogue
+                    .record(environment, root, book)
+                    .and_then(|record| record.ensure_intact(environment))
             {
                 report.absorb(*stop.report);
                 candidates.remove(&**slug);
             }
             if book.playbook.status == Status::Active {
-                for body in superseding::idle(catalogue, &book.playbook) {
+                for body in supersedes::ineffective_claims(catalogue, &book.playbook) {
                     report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
                 }
             }
@@ -141,7 +142,7 @@ impl Sources {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
         // Without advice nothing is left to be held against anything.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
-        let mut composed = compose(&self.base, &self.candidates, &advice, &ready(traits), now_ms);
+        let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
         let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
         for prompt in prompts.chain([&mut composed.woven.prompt]) {

@@ -1,12 +1,12 @@
 //! Convene: an assembly from its ASSEMBLY.md to a recorded outcome.
 
-pub mod asked;
 pub mod due;
+pub mod inputs;
 pub mod members;
 pub mod plan;
 pub mod rehearse;
 pub mod report;
-pub mod sitting;
+pub mod run_spec;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use quorate_protocol::{Json, Name, assembly};
 use serde_json::Map;
 
 use super::artifact::{self, Artifact, Subject};
-use super::desk::LedgerSession;
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::host::Host;
 use super::ledger::gc;
 use super::producer::Producer;
 use super::resolve::{self, Resolution};
+use super::session::LedgerSession;
 use super::signer::{self, KeySource};
-use super::stop::{ExitClass, ServiceError};
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{overlays, replay, resume};
-use asked::Inputs;
+use inputs::Inputs;
 use report::Report;
-use sitting::RunSpec;
+use run_spec::RunSpec;
 
 /// What is to be convened, and how.
 #[derive(Debug, Clone, Default)]
@@ -111,9 +111,9 @@ pub fn prepare_with(
         let help = "list them under `members`, or convene a view that does";
         return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
-    asked::ensure_known_class(&Setup::of(&view.resolved, asks.clone(), Around::default()))?;
+    inputs::ensure_known_class(&Setup::of(&view.resolved, asks.clone(), Around::default()))?;
     let subject = read(&subject)?;
-    asked::ensure_conversation(&asks, &subject)?;
+    inputs::ensure_conversation(&asks, &subject)?;
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;
@@ -131,7 +131,7 @@ pub async fn convene(
     sitting: &RunSpec,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let run = sitting.run(desk, called, observer).await?;
+    let run = run_spec.run(desk, called, observer).await?;
     final_report(desk, &run).await
 }
 
@@ -184,10 +184,10 @@ pub async fn resume(
     let sitting = RunSpec::new(&desk.environment, &desk.workspace, &called, &options, host)?;
     resume::ensure_unchanged(
         run,
-        &sitting.fingerprint(&called.subject.sha256),
+        &run_spec.fingerprint(&called.subject.sha256),
         &resume::recorded_fingerprint(&history),
     )?;
-    let admitted = sitting.admit(&desk.environment)?;
+    let admitted = run_spec.admit(&desk.environment)?;
     let resolved = &called.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
     if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.keys())).await? {
@@ -196,10 +196,10 @@ pub async fn resume(
     let inputs = desk.load_inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {
-        Some(_) => history.reopen(inputs.clone(), &mut sitting.protocol()?),
+        Some(_) => history.reopen(inputs.clone(), &mut run_spec.protocol()?),
         None => Vec::new(),
     };
-    let convening = sitting.run_config(desk, run.clone(), seed, admitted, observer)?;
+    let convening = run_spec.run_config(desk, run.clone(), seed, admitted, observer)?;
     convening.resume(&history, inputs, superseded).await?;
     desk.finalize(run).await?;
     drop(held);

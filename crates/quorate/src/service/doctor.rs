@@ -10,15 +10,15 @@ use quorate_ledger::stats::Stats;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::desk::LedgerSession;
 use super::environment::Environment;
+use super::error::ServiceError;
 use super::executor::{self, SelectedBy, SelectedExecutor};
 use super::ledger::stats;
-use super::sitting::Options;
-use super::stop::ServiceError;
+use super::run_spec::Options;
+use super::session::LedgerSession;
 use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
-use super::{reach, runs};
+use super::{member_access, runs};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub async fn doctor(
     timeout: Duration,
 ) -> Result<Vec<Check>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    reach::deny_to_members(&workspace);
+    member_access::deny_to_members(&workspace);
     let mut checks = configuration(environment, &workspace);
     checks.extend(executors(environment, &workspace, timeout).await);
     checks.push(processes());

@@ -14,8 +14,8 @@ use quorate_manifest::host::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::sitting::Options;
-use super::stop::{ExitClass, ServiceError};
+use super::error::{ExitClass, ServiceError};
+use super::run_spec::Options;
 use super::trust::{Permit, TrustRequest};
 use super::workspace::Workspace;
 

@@ -13,8 +13,8 @@ use quorate_manifest::{decode, frontmatter as parts};
 use super::check::{Request, collect_files};
 use super::disk;
 use super::environment::Environment;
-use super::stop::{ExitClass, ServiceError};
-use super::workspace::{display_path, reach};
+use super::error::{ExitClass, ServiceError};
+use super::workspace::{boundary, display_path};
 
 /// Whether files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn format_file(
                 return Ok(());
             }
             if mode == Mode::Write {
-                if !reach::is_inside(root, path) {
+                if !boundary::is_inside(root, path) {
                     let body =
                         Body::new(format!("{file} leads out of the workspace by a link; it was not written"));
                     outcome

@@ -11,7 +11,7 @@ use quorate_diagnostics::unseen::{first_unseen, is_unseen};
 use quorate_diagnostics::{Body, codes};
 
 use super::environment::Environment;
-use super::stop::{ExitClass, ServiceError};
+use super::error::{ExitClass, ServiceError};
 
 /// How many characters a name has at most.
 const MAX_NAME_CHARS: usize = 200;

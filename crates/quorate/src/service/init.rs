@@ -11,9 +11,9 @@ use quorate_manifest::doctype::COUNCILS;
 
 use super::disk;
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::manifests::find_root;
-use super::stop::{ExitClass, ServiceError};
-use super::workspace::{absolute, find_outermost, reach};
+use super::workspace::{absolute, boundary, find_outermost};
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
@@ -162,7 +162,7 @@ fn already_exists(path: &Path, help: &str) -> ServiceError {
 }
 
 fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
-    if let Some((path, _)) = files.iter().find(|(path, _)| !reach::is_inside(root, path)) {
+    if let Some((path, _)) = files.iter().find(|(path, _)| !boundary::is_inside(root, path)) {
         let there = disk::canonical_or_new(path);
         let body = Body::new(format!(
             "{} leads out of the directory by a link, to {}",

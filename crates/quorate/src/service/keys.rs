@@ -18,8 +18,8 @@ use tokio::sync::OnceCell;
 
 use super::disk::{self, Disk, Text};
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError, error_chain};
 use super::host::Host;
-use super::stop::{ExitClass, ServiceError, error_chain};
 use super::workspace::{Workspace, absolute, display_path};
 
 /// The keyring's file, where quorate.toml does not name another.

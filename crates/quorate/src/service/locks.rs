@@ -15,11 +15,11 @@ use quorate_protocol::locks::{Hit, Locks, Trait};
 
 use super::artifact::{self, Subject};
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::manifests::Manifests;
 use super::playbook::exceptions::Exceptions;
 use super::playbook::library::KnownOperator as Operator;
 use super::resolve;
-use super::stop::{ExitClass, ServiceError};
 use super::weave;
 use super::workspace::{self, PathOverrides};
 

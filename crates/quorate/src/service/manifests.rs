@@ -10,7 +10,7 @@ use quorate_manifest::workspace::Spot;
 use super::confined::Confined;
 use super::disk::Disk;
 use super::environment::Environment;
-use super::stop::{ExitClass, ServiceError};
+use super::error::{ExitClass, ServiceError};
 use super::workspace::{absolute, display_path, entry_exists, find_outermost};
 
 /// A workspace of manifests.

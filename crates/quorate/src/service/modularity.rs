@@ -11,7 +11,7 @@ use quorate_manifest::playbook::shelf::{FOLDER, HISTORY};
 use regex::Regex;
 
 use super::disk;
-use super::stop::ServiceError;
+use super::error::ServiceError;
 
 /// What was scanned and what was found.
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use quorate_kernel::turn::{Begin, Cycled, Flags, Policy, Runner, Swarm};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use super::error::ServiceError;
 use super::runtime::OpenRuntime;
-use super::stop::ServiceError;
 
 /// How the runtime of a stamp begins whose turn no running runtime has taken. No manifest's id has a colon.
 pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";

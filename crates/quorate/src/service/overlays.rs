@@ -18,10 +18,10 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::desk::LedgerSession;
 use super::environment::Environment;
-use super::follow::Projection;
-use super::stop::ServiceError;
+use super::error::ServiceError;
+use super::projection::Projection;
+use super::session::LedgerSession;
 use super::weave;
 
 /// What stands before an assembly's name in the name of its stream.

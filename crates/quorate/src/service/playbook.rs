@@ -4,9 +4,9 @@
 //! and `playbook/traits.rs` says what nothing may change.
 
 pub mod archive;
-pub mod asking;
 pub mod catalogue;
 pub mod change;
+pub mod consultant;
 pub mod emit;
 pub mod exceptions;
 pub mod gate;
@@ -16,10 +16,10 @@ pub mod library;
 pub mod logging;
 pub mod promote;
 pub mod propose;
-pub mod recalled;
+pub mod recorded_versions;
 pub mod reflect;
 pub mod repair;
 pub mod rollback;
-pub mod superseding;
+pub mod supersedes;
 pub(super) mod traits;
 pub mod versions;

@@ -14,9 +14,9 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::host::Host;
 use super::manifests::Manifests;
-use super::stop::{ExitClass, ServiceError};
 use super::weave;
 
 /// An operator that has made something.

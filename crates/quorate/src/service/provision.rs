@@ -6,18 +6,18 @@
 //! What is installed comes from any adapter of the provisioning port; how it is installed is the same for all.
 
 pub mod append;
-pub mod carry;
+pub mod apply;
 pub mod change;
+pub mod drift;
 pub mod files;
 pub mod install;
+pub mod install_plan;
 pub mod merge;
-pub mod out;
-pub mod plan;
 pub mod setup;
 pub mod share;
-pub mod standing;
 pub mod status;
 pub mod uninstall;
+pub mod uninstall_plan;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
 use super::diff;
 use super::environment::Environment;
+use super::error::{self, ExitClass, ServiceError};
 use super::host::Host;
 use super::manifests::find_root;
 use super::runtime;
-use super::stop::{self, ExitClass, ServiceError};
 use super::workspace::{PathOverrides, absolute, display_path};
-use change::{Action, Cannot, Change};
-use files::{Beneath, Trouble};
+use change::{Action, Change, ChangeError};
+use files::{FileError, TargetDir};
 use setup::Error;
 
 /// Whether anything is written.
@@ -123,7 +123,7 @@ impl FileReport {
 
 /// The folder that is installed into: what was said, else the workspace's root.
 pub struct Target {
-    files: Beneath,
+    files: TargetDir,
     shown: String,
 }
 
@@ -141,7 +141,7 @@ impl Target {
             here if here.is_empty() => ".".to_owned(),
             there => there,
         };
-        let files = Beneath::open(&path).map_err(|error| {
+        let files = TargetDir::open(&path).map_err(|error| {
             let class = match error.kind() {
                 std::io::ErrorKind::NotFound => ExitClass::NotFound,
                 _ => ExitClass::Configuration,
@@ -222,7 +222,7 @@ pub fn uninstall(target: &Target, slug: &str, how: Options) -> Result<Outcome, S
 ///
 /// # Errors
 /// When the one that was named is not installed, or what is kept cannot be read.
-pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::Standing>, ServiceError> {
+pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::ProfileStatus>, ServiceError> {
     status::status(&target.files, &target.shown, slug)
 }
 
@@ -234,7 +234,7 @@ fn package_error(failure: Failure) -> ServiceError {
         }
         Failure::Refused(report) => ServiceError::from_report(ExitClass::Configuration, *report),
         unavailable @ Failure::Unavailable { .. } => {
-            ServiceError::configuration(codes::PROFILE_INVALID, Body::new(stop::error_chain(&unavailable)))
+            ServiceError::configuration(codes::PROFILE_INVALID, Body::new(error::error_chain(&unavailable)))
         }
     }
 }
@@ -258,10 +258,10 @@ impl From<Error> for ServiceError {
                     "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
                 ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
             }
-            Error::Trouble { trouble: Trouble::Place(_), .. } => {
+            Error::Target { trouble: FileError::Obstructed(_), .. } => {
                 ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
             }
-            Error::Trouble { .. } => {
+            Error::Target { .. } => {
                 ServiceError::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
             }
         }
@@ -269,16 +269,16 @@ impl From<Error> for ServiceError {
 }
 
 /// Takes what is refused into a report; what cannot be read at all stops.
-fn refuse(report: &mut Report, cannot: Cannot) -> Result<(), ServiceError> {
+fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> {
     match cannot {
-        Cannot::Refused { code, body, text } => {
+        ChangeError::Refused { code, body, text } => {
             if let (Some(text), Some(place)) = (text, &body.place) {
                 report.source(place.file.clone(), text);
             }
             report.refuse(code, *body);
             Ok(())
         }
-        Cannot::Setup(error) => Err(error.into()),
+        ChangeError::Setup(error) => Err(error.into()),
     }
 }
 

@@ -12,7 +12,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::environment;
-use super::stop::ServiceError;
+use super::error::ServiceError;
 
 /// What is redacted, and by what settings.
 #[derive(Debug, Clone, Default)]

@@ -9,10 +9,10 @@ use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::{Council, Setup, VERSION};
 use quorate_protocol::{Json, Name, Protocol};
 
-use super::convene::{self, sitting};
-use super::desk::LedgerSession;
+use super::convene::{self, run_spec};
+use super::error::ServiceError;
 use super::overlays;
-use super::stop::ServiceError;
+use super::session::LedgerSession;
 
 /// What a replay says.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub async fn replay(desk: &LedgerSession, run: &Name) -> Result<Replay, ServiceE
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     let fresh: Option<Box<dyn Protocol>> = match convene::is_assembly(history) {
-        true => overlays::setup(history).map(|setup| sitting::protocol(&setup)).transpose()?.map(boxed),
+        true => overlays::setup(history).map(|setup| run_spec::protocol(&setup)).transpose()?.map(boxed),
         false => history
             .opened
             .get("setup")

@@ -1,6 +1,6 @@
 //! Resolve: what an assembly is once its chain is merged, and where each part of it comes from.
 
-mod alone;
+mod flatten;
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::{Host as Known, tree};
 
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::manifests::{Manifests, file_not_found, find_root, search_start};
-use super::stop::{ExitClass, ServiceError};
 use super::workspace::absolute;
 
-pub use alone::FlatManifest;
+pub use flatten::FlatManifest;
 
 /// What is to be resolved.
 #[derive(Debug, Clone, Default)]

@@ -13,12 +13,12 @@ use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name};
 
 use super::artifact::{self, Subject};
-use super::desk::LedgerSession;
+use super::error::ServiceError;
 use super::fingerprint::Fingerprint;
 use super::report::Report;
+use super::run_spec::{Options, RunSpec};
+use super::session::LedgerSession;
 use super::signer::KeySource;
-use super::sitting::{Options, RunSpec};
-use super::stop::ServiceError;
 
 /// What a resumed run needs to know of how it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use quorate_kernel::observe::Observer;
 use quorate_manifest::council::tiers;
 
 use super::artifact::Artifact;
-use super::desk::LedgerSession;
 use super::environment::Environment;
+use super::error::ServiceError;
 use super::executor;
 use super::report::Report;
-use super::sitting::{Options, ReviewInput, RunSpec};
-use super::stop::ServiceError;
+use super::run_spec::{Options, ReviewInput, RunSpec};
+use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
 
 /// What is to be reviewed, and how.

@@ -6,11 +6,11 @@ use quorate_diagnostics::{Body, codes};
 use quorate_ledger::runs::{Filter, Run};
 use quorate_protocol::Name;
 
-use super::desk::LedgerSession;
 use super::environment::Environment;
+use super::error::ServiceError;
 use super::ledger::{checkpoint, gc};
 use super::resume;
-use super::stop::ServiceError;
+use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 use super::{convene, report};
 

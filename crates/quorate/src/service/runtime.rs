@@ -4,13 +4,13 @@
 //! `runtime/whence.rs` say what surprises people: writing outside of the workspace, and a configuration further up.
 
 pub mod build;
+mod config_provenance;
+pub mod conversation;
 pub mod drive;
 pub mod events;
-mod outside;
+mod external_writes;
+mod load;
 mod prompts;
-pub mod talk;
-mod whence;
-mod written;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,13 +31,13 @@ use quorate_ledger::store::lease::{Held, Taken};
 use quorate_manifest::timestamp::write;
 
 use super::environment::Environment;
+use super::error::{ServiceError, error_chain};
 use super::executor;
 use super::host::Host;
 use super::keys::Keys;
 use super::ledger::checkpoint::{self, Sealer};
 use super::overlays;
 use super::signer::Signer;
-use super::stop::{ServiceError, error_chain};
 use super::trust::{Trust, TrustRequest};
 use super::witness::Witness;
 use super::workspace::{PathOverrides, display_ledger, display_path};
@@ -98,11 +98,12 @@ pub fn open(
     request: &Request,
     host: &Host,
 ) -> Result<Runtime, ServiceError> {
-    let (written, mut workspace) = written::load(environment, places, request, host)?;
+    let (written, mut workspace) = load::load(environment, places, request, host)?;
     let mut report = std::mem::take(&mut workspace.report);
     let built = build::build(&written, &workspace, request, host);
-    let mut ports = built
-        .map_err(|stop| whence::explain(stop, environment, workspace.host_path.as_deref(), &written.dir))?;
+    let mut ports = built.map_err(|stop| {
+        config_provenance::explain(stop, environment, workspace.host_path.as_deref(), &written.dir)
+    })?;
     environment.trust.admit(environment, ports.contacts.clone())?;
     report.absorb(written.report);
     ports.cautions.absorb(written.cautions);

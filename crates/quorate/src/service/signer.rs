@@ -15,8 +15,8 @@ use quorate_manifest::keyring::Key;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
+use super::error::{ExitClass, ServiceError};
 use super::keys::{self, Keys, SigningKey};
-use super::stop::{ExitClass, ServiceError};
 
 /// What stands in the first record of a run whose records are or may be signed.
 const AUDIT_KEY: &str = "audit";

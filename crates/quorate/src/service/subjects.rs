@@ -9,8 +9,8 @@ use quorate_diagnostics::{Body, Report, codes};
 use super::artifact::Subject;
 use super::disk;
 use super::environment::Environment;
-use super::stop::{ExitClass, ServiceError};
-use super::workspace::{entry_exists, reach};
+use super::error::{ExitClass, ServiceError};
+use super::workspace::{boundary, entry_exists};
 
 /// What somebody has named.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ fn matching_files(
         if !matcher.is_match(&below) || (hidden && !wants_hidden) {
             continue;
         }
-        if reach::is_inside(&root, &found.path) {
+        if boundary::is_inside(&root, &found.path) {
             files.push(base.join(below));
             continue;
         }

@@ -11,15 +11,15 @@ use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use tokio::task::JoinSet;
 
-use super::apart::run_on_own_thread;
 use super::artifact::{self, Subject};
-use super::desk::LedgerSession;
 use super::disk::{self, FileEntry};
+use super::error::ServiceError;
 use super::report::Report;
-use super::sitting::{Options, ReviewInput, RunSpec};
-use super::stop::ServiceError;
+use super::run_spec::{Options, ReviewInput, RunSpec};
+use super::session::LedgerSession;
 use super::trust::TrustRequest;
-use super::workspace::{display_path, reach};
+use super::worker_thread::run_on_own_thread;
+use super::workspace::{boundary, display_path};
 use super::{resume, review};
 
 /// What is to be swept, and how.
@@ -197,7 +197,7 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<Vec<FileEntry>, Serv
     let workspace = &desk.workspace;
     let council_path = workspace.council_path.clone().unwrap_or_default();
     let root = workspace.host_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
-    let acts = reach::of_watch(council, root.unwrap_or(&council.dir));
+    let acts = boundary::of_watch(council, root.unwrap_or(&council.dir));
     desk.environment.trust.admit(&desk.environment, vec![TrustRequest { file: council_path, acts }])?;
     let mut files = Vec::new();
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
@@ -206,7 +206,7 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<Vec<FileEntry>, Serv
         match disk::walk(&path) {
             Ok(found) => {
                 let (inside, elsewhere): (Vec<_>, Vec<_>) =
-                    found.into_iter().partition(|one| reach::is_inside(&path, &one.path));
+                    found.into_iter().partition(|one| boundary::is_inside(&path, &one.path));
                 for one in elsewhere {
                     let led = display_path(&desk.environment, &one.path);
                     let body =

@@ -17,7 +17,7 @@ use quorate_kernel::ports::executor::Act;
 
 use super::disk;
 use super::environment::{self, Environment};
-use super::stop::{ExitClass, ServiceError};
+use super::error::{ExitClass, ServiceError};
 use super::workspace::display_path;
 
 pub use owner::{check as owned, is_own};

@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use super::compose::{self, Sources};
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::host::Host;
 use super::manifests::{Manifests, file_not_found, find_root};
 use super::overlays;
@@ -30,7 +31,6 @@ use super::playbook::catalogue::Catalogue;
 use super::playbook::change::pending_change;
 use super::playbook::exceptions::Exceptions;
 use super::playbook::library::KnownOperator;
-use super::stop::{ExitClass, ServiceError};
 use super::workspace::{self, PathOverrides, Workspace, absolute};
 
 /// What is to be woven.

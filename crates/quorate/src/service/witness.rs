@@ -17,7 +17,7 @@ use quorate_ledger::witness;
 use quorate_manifest::host::Configuration;
 
 use super::environment::Environment;
-use super::stop::{ServiceError, error_chain};
+use super::error::{ServiceError, error_chain};
 
 /// Who else keeps the checkpoints.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Where things are: which configuration holds, and where ledger and log lie (INTERFACES, M10, Q). What lies outside of the
 //! workspace is `workspace/reach.rs`'s to say.
 
-pub mod reach;
+pub mod boundary;
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use quorate_manifest::{Loaded, Source as _};
 
 use super::disk::Disk;
 use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
 use super::redaction::Redaction;
-use super::stop::{ExitClass, ServiceError};
 use super::trust::{self, TrustRequest};
 use super::witness::Witness;
 
@@ -111,9 +111,9 @@ pub fn load(
 pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &Path) -> Loaded<Council> {
     let beside = path.parent().unwrap_or(root);
     let working = &*environment.directory;
-    let is_within = |path: &Path| reach::is_inside(root, path) || reach::is_inside(beside, path);
-    let holds = reach::is_inside(working, beside);
-    let may_be_shown = |path: &Path| is_within(path) || (holds && reach::is_inside(working, path));
+    let is_within = |path: &Path| boundary::is_inside(root, path) || boundary::is_inside(beside, path);
+    let holds = boundary::is_inside(working, beside);
+    let may_be_shown = |path: &Path| is_within(path) || (holds && boundary::is_inside(working, path));
     let surroundings =
         council::Surroundings { working: Some(working), may_be_shown: &may_be_shown, is_within: &is_within };
     council::load_in(path, display_path, &Disk, surroundings)
@@ -160,9 +160,9 @@ impl TrustBounds<'_> {
         ledger: &Address,
         log: &Path,
     ) -> Result<(), ServiceError> {
-        let of_ledger = reach::of_ledger(self.host).filter(|_| !self.chosen);
-        let of_host: Vec<_> = of_ledger.iter().cloned().chain(reach::of_witness(self.host)).collect();
-        let of_council = reach::of_council(self.council, self.root);
+        let of_ledger = boundary::of_ledger(self.host).filter(|_| !self.chosen);
+        let of_host: Vec<_> = of_ledger.iter().cloned().chain(boundary::of_witness(self.host)).collect();
+        let of_council = boundary::of_council(self.council, self.root);
         let council = council_path.unwrap_or(self.root).to_owned();
         let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
         let needs = vec![
@@ -171,7 +171,7 @@ impl TrustBounds<'_> {
         ];
         environment.trust.admit(environment, needs)?;
         let home = ledger.dir().parent().unwrap_or(ledger.dir());
-        reach::ensure_no_outside_links(
+        boundary::ensure_no_outside_links(
             if self.chosen || elsewhere { home } else { self.root },
             ledger.dir(),
         )?;
@@ -179,13 +179,13 @@ impl TrustBounds<'_> {
             return Ok(());
         }
         if !elsewhere {
-            reach::ensure_inside(self.root, ledger.dir(), "ledger")?;
-            ledger.file().map_or(Ok(()), |file| reach::ensure_inside(self.root, file, "ledger"))?;
+            boundary::ensure_inside(self.root, ledger.dir(), "ledger")?;
+            ledger.file().map_or(Ok(()), |file| boundary::ensure_inside(self.root, file, "ledger"))?;
             trust::owned(environment, &ledger.dir().join("ledger.db"))?;
         }
         match logs_elsewhere || elsewhere {
             true => Ok(()),
-            false => reach::ensure_inside(self.root, log, "log"),
+            false => boundary::ensure_inside(self.root, log, "log"),
         }
     }
 }

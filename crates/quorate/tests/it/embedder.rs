@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::support;
 use async_trait::async_trait;
-use quorate::service::convene::asked::Inputs;
+use quorate::service::convene::inputs::Inputs;
 use quorate::service::convene::report::Report;
-use quorate::service::convene::sitting::RunSpec;
+use quorate::service::convene::run_spec::RunSpec;
 use quorate::service::convene::{self, Request};
-use quorate::service::desk::LedgerSession;
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
+use quorate::service::session::LedgerSession;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observe::Nobody;
 use quorate_kernel::ports::embedder::Embedder;

@@ -11,11 +11,11 @@ use crate::cli::desk::{at_desk, warnings};
 use crate::cli::exit::Exit;
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
-use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::ledger::export::{self, Request, StagedFile};
 use crate::service::runs;
-use crate::service::stop::ServiceError;
+use crate::service::session::LedgerSession;
 
 /// Write what the ledger has sealed, for other programs
 ///

@@ -8,9 +8,9 @@ use crate::cli::desk::{at_desk, done};
 use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
-use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::ledger::import::{self, Request};
+use crate::service::session::LedgerSession;
 use crate::service::workspace;
 
 /// Take in the runs of another ledger from its export, verified first

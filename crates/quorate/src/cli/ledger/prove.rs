@@ -9,9 +9,9 @@ use crate::cli::exit::Exit;
 use crate::cli::render::Format;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::ledger::prove;
 use crate::service::runs;
-use crate::service::stop::{ExitClass, ServiceError};
 
 /// Prove to somebody without the ledger that a record, or a run, is in it
 ///

@@ -6,11 +6,11 @@ use crate::cli::exit::{Exit, stopped};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::playbook::inspect;
 use crate::service::playbook::library::Library;
 use crate::service::playbook::promote::unknown_playbook;
-use crate::service::stop::ServiceError;
 
 /// Looks; `None` for a verb that changes something.
 pub(super) async fn run(

@@ -21,8 +21,8 @@ use crate::service::playbook::library::Library;
 use crate::service::playbook::promote;
 use crate::service::playbook::propose::{Outcome, Proposal};
 use crate::service::playbook::reflect::Reflection;
-use crate::service::playbook::rollback::{RolledBack, status_word};
-use crate::service::playbook::versions::Record;
+use crate::service::playbook::rollback::{RollbackResult, status_word};
+use crate::service::playbook::versions::VersionedFile;
 use crate::service::workspace::display_path;
 
 fn object(library: &Library, book: &Book, now_ms: i64) -> Json {
@@ -80,7 +80,7 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
 pub(in crate::cli) fn show(
     library: &Library,
     book: &Book,
-    record: &Record,
+    record: &VersionedFile,
     now_ms: i64,
     format: Tabular,
     look: Look,
@@ -90,7 +90,7 @@ pub(in crate::cli) fn show(
     let allowed = library.exceptions.allowed(&book.playbook.slug, book.text());
     if format == Tabular::Json {
         json["version"] = json!(version);
-        json["drifted"] = json!(record.drifted());
+        json["drifted"] = json!(record.has_drifted());
         json["body"] = json!(book.text());
         json["exceptions"] = allowed
             .iter()
@@ -104,7 +104,7 @@ pub(in crate::cli) fn show(
             all.iter().filter_map(Json::as_str).map(line).collect::<Vec<_>>().join(", ")
         })
     };
-    let status = match (has_expired(book, now_ms), record.drifted()) {
+    let status = match (has_expired(book, now_ms), record.has_drifted()) {
         (true, _) => format!("{}, and its time is over", status_word(playbook.status)),
         (_, true) => format!("{}, and changed by hand since its last version", status_word(playbook.status)),
         _ => status_word(playbook.status).to_owned(),
@@ -140,7 +140,7 @@ pub(in crate::cli) fn show(
 }
 
 /// What was done to one.
-pub(in crate::cli) fn history(record: &Record, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: Look) -> String {
     if format == Tabular::Json {
         let version = |one: &quorate_playbook::history::Version| {
             json!({
@@ -149,7 +149,10 @@ pub(in crate::cli) fn history(record: &Record, format: Tabular, look: Look) -> S
             })
         };
         let all: Vec<Json> = record.versions.iter().map(version).collect();
-        return format!("{:#}\n", json!({"slug": record.slug, "versions": all, "drifted": record.drifted()}));
+        return format!(
+            "{:#}\n",
+            json!({"slug": record.slug, "versions": all, "drifted": record.has_drifted()})
+        );
     }
     if record.versions.is_empty() {
         return format!("nothing was done to {} yet\n", line(&record.slug));
@@ -165,7 +168,7 @@ pub(in crate::cli) fn history(record: &Record, format: Tabular, look: Look) -> S
     };
     let rows = record.versions.iter().map(row).collect();
     let mut text = table(&["version", "at", "what", "by", "in words"], rows, 0, look.width);
-    if record.drifted() {
+    if record.has_drifted() {
         text.push_str("It was changed by hand since: `quorate playbook repair` takes that in.\n");
     }
     finish(&text, look)
@@ -295,7 +298,7 @@ pub(in crate::cli) fn settled(slug: &str, version: u32, status: &str, format: Ta
 }
 
 /// What a rollback came to.
-pub(in crate::cli) fn rolled_back(slug: &str, to: u32, rolled: &RolledBack, format: Tabular) -> String {
+pub(in crate::cli) fn rolled_back(slug: &str, to: u32, rolled: &RollbackResult, format: Tabular) -> String {
     if format == Tabular::Json {
         let json = json!({
             "slug": slug, "version": rolled.version, "to": to, "status": rolled.status, "others": rolled.others,

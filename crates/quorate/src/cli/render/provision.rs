@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::paint::{Paint, clean, finish, line};
 use crate::cli::arguments::Tabular;
 use crate::service::provision::change::Action;
+use crate::service::provision::drift::Drift as Stands;
 use crate::service::provision::setup::State;
-use crate::service::provision::standing::Standing as Stands;
-use crate::service::provision::status::{File, Standing};
+use crate::service::provision::status::{FileStatus, ProfileStatus};
 use crate::service::provision::{FileReport, Outcome, WriteMode};
 
 /// What was asked for.
@@ -120,7 +120,12 @@ fn outcome_json(outcome: &Outcome) -> String {
 }
 
 /// How installed profiles stand, file by file.
-pub(in crate::cli) fn status(standings: &[Standing], report: &Report, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn status(
+    standings: &[ProfileStatus],
+    report: &Report,
+    format: Tabular,
+    look: Look,
+) -> String {
     match format {
         Tabular::Json => {
             let value = json!({
@@ -152,7 +157,7 @@ pub(in crate::cli) fn status(standings: &[Standing], report: &Report, format: Ta
 }
 
 /// What is installed.
-pub(in crate::cli) fn list(standings: &[Standing], format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(standings: &[ProfileStatus], format: Tabular, look: Look) -> String {
     match format {
         Tabular::Json => {
             let value = json!({"profiles": standings.iter().map(standing_json).collect::<Vec<_>>()});
@@ -163,10 +168,10 @@ pub(in crate::cli) fn list(standings: &[Standing], format: Tabular, look: Look) 
     }
 }
 
-fn head(standing: &Standing) -> String {
+fn head(standing: &ProfileStatus) -> String {
     let count = standing.files.len();
     let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-    let how = match (standing.state, standing.holds()) {
+    let how = match (standing.state, standing.is_intact()) {
         (State::Installing, _) => Paint::Bad.on("an install was interrupted"),
         (State::Removing, _) => Paint::Bad.on("an uninstall was interrupted"),
         (State::Installed, true) => Paint::Good.on("in place"),
@@ -176,18 +181,18 @@ fn head(standing: &Standing) -> String {
     format!("{name} {}  {files}, {how}, from {}\n", line(&standing.version), line(&standing.from))
 }
 
-fn stands(file: &File) -> (&'static str, Paint) {
+fn stands(file: &FileStatus) -> (&'static str, Paint) {
     match file.stands {
         Stands::InPlace => ("in place", Paint::Good),
-        Stands::Beside => ("extended", Paint::Good),
+        Stands::EditedAround => ("extended", Paint::Good),
         Stands::Edited => ("edited", Paint::Bad),
         Stands::Missing => ("missing", Paint::Absent),
     }
 }
 
 /// `{slug, version, from, at, state, holds, files: [{dest, strategy, stands, diff}]}`.
-fn standing_json(standing: &Standing) -> Value {
-    let file = |file: &File| {
+fn standing_json(standing: &ProfileStatus) -> Value {
+    let file = |file: &FileStatus| {
         json!({
             "dest": file.dest,
             "strategy": file.strategy,
@@ -202,7 +207,7 @@ fn standing_json(standing: &Standing) -> Value {
         "from": standing.from,
         "at": standing.at,
         "state": standing.state,
-        "holds": standing.holds(),
+        "holds": standing.is_intact(),
         "files": standing.files.iter().map(file).collect::<Vec<_>>(),
     })
 }

@@ -16,11 +16,11 @@ use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact;
-use crate::service::convene::asked::Inputs;
-use crate::service::convene::sitting::RunSpec;
+use crate::service::convene::inputs::Inputs;
+use crate::service::convene::run_spec::RunSpec;
 use crate::service::convene::{self, Options, Request};
-use crate::service::desk::LedgerSession;
 use crate::service::producer::Producer;
+use crate::service::session::LedgerSession;
 
 pub(super) struct AssemblyConvene;
 

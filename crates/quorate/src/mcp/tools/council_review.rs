@@ -18,7 +18,7 @@ use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact::{self, Artifact};
 use crate::service::producer::Producer;
 use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
-use crate::service::sitting::Options;
+use crate::service::run_spec::Options;
 
 pub(super) struct CouncilReview;
 

@@ -15,8 +15,8 @@ use crate::mcp::failure::Failure;
 use crate::mcp::jobs::{Leaves, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
+use crate::service::run_spec::Options;
 use crate::service::runs;
-use crate::service::sitting::Options;
 use crate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
 
 /// How many reviews are held at once, unless said and at most.

@@ -15,7 +15,7 @@ use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::operate::DETACHED_RUNTIME_PREFIX;
-use crate::service::runtime::talk;
+use crate::service::runtime::conversation;
 
 /// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
 /// writes and reads it.
@@ -62,7 +62,7 @@ impl Tool for PostMessage {
         let meta = given.metadata.unwrap_or_default();
         let beside = || meta.get(MARKS)?.get("participant")?.as_str();
         // A runtime elsewhere says for whom it posts where it has no operator for that one.
-        let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(talk::DEFAULT_SPEAKER);
+        let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(conversation::DEFAULT_SPEAKER);
         let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
         let stamp = stamp(&meta, given.idempotency_key)?;
         sayable(&given.content, &by)?;

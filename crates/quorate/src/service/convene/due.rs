@@ -7,9 +7,9 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::ConveneInput;
-use super::sitting::RunSpec;
-use crate::service::desk::LedgerSession;
-use crate::service::stop::ServiceError;
+use super::run_spec::RunSpec;
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
 
 /// How often a periodic assembly is due that does not say so, in milliseconds.
 const DEFAULT_INTERVAL_MS: i64 = 60_000;

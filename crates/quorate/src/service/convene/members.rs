@@ -23,12 +23,12 @@ use serde_json::{Map, json};
 
 use super::super::compose::{self, Sources};
 use super::super::environment::Environment;
+use super::super::error::ServiceError;
 use super::super::executor::{self, SelectedBy, SelectedExecutor};
 use super::super::host::Host;
 use super::super::manifests::Manifests;
 use super::super::playbook::catalogue::Catalogue;
 use super::super::resolve::{self, Resolution};
-use super::super::stop::ServiceError;
 use super::super::trust::Permit;
 use super::super::weave;
 use super::super::workspace::Workspace;

@@ -11,10 +11,10 @@ use quorate_protocol::{Command, Event, Json, Protocol as _, Stamped};
 use serde_json::json;
 
 use super::ConveneInput;
-use super::sitting::RunSpec;
+use super::run_spec::RunSpec;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::overlays;
-use crate::service::stop::ServiceError;
 use crate::service::workspace::Workspace;
 
 /// Who would be asked what.

@@ -22,13 +22,13 @@ pub use parts::{
     Vote,
 };
 
-use super::sitting;
-use crate::service::desk::LedgerSession;
+use super::run_spec;
+use crate::service::error::ServiceError;
 use crate::service::ledger::gc;
 use crate::service::overlays;
 use crate::service::replay;
 use crate::service::report::strings;
-use crate::service::stop::ServiceError;
+use crate::service::session::LedgerSession;
 
 /// The version of the JSON that a convening is printed as.
 pub const SCHEMA: &str = "quorate.convene/v1";
@@ -124,7 +124,7 @@ pub async fn load(desk: &LedgerSession, history: &History) -> Result<Report, Ser
     let artifact = match kept {
         true => None,
         false => {
-            let mut protocol = sitting::protocol(&setup)?;
+            let mut protocol = run_spec::protocol(&setup)?;
             derive(history, desk.load_inputs(history).await?, &mut protocol);
             protocol.artifact().and_then(Json::as_object).cloned()
         }

@@ -12,10 +12,10 @@ use quorate_manifest::keyring::{self as edit, Stamp, stamp};
 use quorate_manifest::timestamp;
 
 use super::{KeyringFile, Keys, SigningKey};
-use crate::service::desk::LedgerSession;
 use crate::service::disk;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::ledger::checkpoint;
-use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::session::LedgerSession;
 
 /// What stands above the entries of a new keyring.
 const KEYRING_HEADER: &str = "\

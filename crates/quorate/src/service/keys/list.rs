@@ -9,7 +9,7 @@ use quorate_ledger::store::address::Address;
 use quorate_manifest::keyring::Key;
 
 use super::{Keys, SigningKey, change};
-use crate::service::stop::{ServiceError, error_chain};
+use crate::service::error::{ServiceError, error_chain};
 
 /// A key as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use zeroize::Zeroizing;
 
 use super::{Keys, SigningKey};
 use crate::service::environment;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 use crate::service::trust::TrustRequest;
-use crate::service::workspace::{absolute, reach};
+use crate::service::workspace::{absolute, boundary};
 
 /// The variable that comes before everything else.
 const VARIABLE: &str = "QUORATE_SIGNING_KEY";
@@ -70,7 +70,7 @@ fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceEr
 
 /// Why a key is not used that lies outside of the workspace: another key of the same person's, which only they may have used.
 fn refuse_outside(all: &Keys, path: &std::path::Path) -> Result<Option<SigningKey>, ServiceError> {
-    let Some(act) = reach::of_key(&all.root, path) else { return Ok(None) };
+    let Some(act) = boundary::of_key(&all.root, path) else { return Ok(None) };
     let why = untrusted(all, TrustRequest { file: all.config_path(), acts: vec![act] })?;
     Ok(why.map(|why| SigningKey::Missing(format!("{} was not read, since {why}", all.display_path(path)))))
 }

@@ -11,7 +11,7 @@ use super::check_proof::Request;
 use super::trust;
 use crate::service::disk;
 use crate::service::environment::Environment;
-use crate::service::stop::{ExitClass, ServiceError, error_chain};
+use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::workspace::absolute;
 
 /// An export that holds.

@@ -8,7 +8,7 @@ use quorate_ledger::prove::{self, Failed, Proven};
 use super::trust;
 use crate::service::disk;
 use crate::service::environment::Environment;
-use crate::service::stop::{ExitClass, ServiceError, error_chain};
+use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::workspace::absolute;
 
 /// What is asked.

@@ -13,10 +13,10 @@ use quorate_ledger::store::{STREAM, Sealed};
 use quorate_ledger::verify::{Divergence, Part};
 use zeroize::Zeroizing;
 
-use super::{kept, verify};
-use crate::service::desk::LedgerSession;
+use super::{local_checkpoints, verify};
 use crate::service::environment::{self, Environment};
-use crate::service::stop::{ServiceError, error_chain};
+use crate::service::error::{ServiceError, error_chain};
+use crate::service::session::LedgerSession;
 use crate::service::witness::{SubmitContext, Witness};
 use crate::service::workspace::display_path;
 
@@ -199,7 +199,7 @@ impl Sealer<'_> {
         let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
         let found = copies.read(origin.as_deref());
-        if let Some(why) = kept::rollback_reason(self.environment, self.store, &found).await? {
+        if let Some(why) = local_checkpoints::rollback_reason(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
                         begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
             return Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));

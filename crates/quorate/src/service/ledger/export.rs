@@ -12,10 +12,10 @@ use quorate_ledger::store::STREAM;
 use quorate_protocol::{Json, Name};
 
 use super::{checkpoint, prove, trust, verify};
-use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
+use crate::service::error::{ExitClass, ServiceError, error_chain};
+use crate::service::session::LedgerSession;
 use crate::service::since;
-use crate::service::stop::{ExitClass, ServiceError, error_chain};
 use crate::service::workspace::{absolute, display_path};
 
 /// What is exported.

@@ -11,8 +11,8 @@ use serde_json::Map;
 
 use super::checkpoint;
 use crate::service::convene;
-use crate::service::desk::LedgerSession;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
 use crate::service::workspace::{display_ledger, display_path};
 
 /// What was erased, or would be.

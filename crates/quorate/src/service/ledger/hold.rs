@@ -8,8 +8,8 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::checkpoint;
-use crate::service::desk::LedgerSession;
-use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::error::{ExitClass, ServiceError};
+use crate::service::session::LedgerSession;
 
 /// A run, and whether anything changed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

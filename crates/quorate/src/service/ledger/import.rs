@@ -9,11 +9,11 @@ use quorate_ledger::prove::Trusted;
 use quorate_ledger::signing::{PublicKey, SecretKey};
 
 use super::{checkpoint, trust};
-use crate::service::desk::LedgerSession;
 use crate::service::disk;
 use crate::service::environment::Environment;
+use crate::service::error::{ServiceError, error_chain};
 use crate::service::keys::Keys;
-use crate::service::stop::{ServiceError, error_chain};
+use crate::service::session::LedgerSession;
 use crate::service::workspace::{Workspace, absolute};
 
 /// What is imported.

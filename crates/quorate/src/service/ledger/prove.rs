@@ -8,8 +8,8 @@ use quorate_ledger::verify::{Divergence, Part};
 use quorate_protocol::Name;
 
 use super::{trust, verify};
-use crate::service::desk::LedgerSession;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
 
 /// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A run may be named by the beginning of its id.
 ///

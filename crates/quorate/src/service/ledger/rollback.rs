@@ -6,9 +6,9 @@ use quorate_kernel::ports::ledger::{Entry, Kind};
 use quorate_ledger::kept::Copies;
 use serde_json::{Value, json};
 
-use super::{checkpoint, kept};
-use crate::service::desk::LedgerSession;
-use crate::service::stop::{ExitClass, ServiceError, error_chain};
+use super::{checkpoint, local_checkpoints};
+use crate::service::error::{ExitClass, ServiceError, error_chain};
+use crate::service::session::LedgerSession;
 
 /// A rollback that a person accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +33,13 @@ pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollba
     let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
     let copies = Copies::of(desk.store.address(), desk.environment.state_dir.as_deref());
     let kept = copies.read(origin.as_deref());
-    let departs = kept::rollback_reason(&desk.environment, &desk.store, &kept).await?;
+    let departs =
+        local_checkpoints::rollback_reason(&desk.environment, &desk.store, &local_checkpoints).await?;
     if departs.is_some() {
         let key = checkpoint::ledger_key(desk).await?;
         let reason = desk.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up: Vec<Value> =
-            kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
+            local_checkpoints.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
         let data = json!({
             "reason": reason,
             "by": desk.environment.user,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use quorate_ledger::stats::Stats;
 
-use crate::service::desk::LedgerSession;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
 use crate::service::workspace::display_ledger;
 
 /// How far back "recent" reaches, in days.

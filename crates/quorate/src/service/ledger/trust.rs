@@ -8,11 +8,11 @@ use quorate_ledger::keys::Purpose;
 use quorate_ledger::prove::Trusted;
 use quorate_ledger::signing::PublicKey;
 
-use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
+use crate::service::error::{ServiceError, error_chain};
 use crate::service::keys::{Keys, SigningKey, public_key};
-use crate::service::stop::{ServiceError, error_chain};
+use crate::service::session::LedgerSession;
 use crate::service::workspace::absolute;
 
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.

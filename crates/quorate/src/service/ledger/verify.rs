@@ -15,11 +15,11 @@ use quorate_ledger::verify::{self, Divergence, Options, Part, Report, Since, Unv
 use quorate_ledger::witness::Witness;
 
 use super::{checkpoint, trust};
-use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::keys::Keys;
-use crate::service::stop::{ExitClass, ServiceError, error_chain};
+use crate::service::session::LedgerSession;
 use crate::service::witness::Witness as Configured;
 use crate::service::workspace::{self, PathOverrides, Workspace, absolute, display_ledger, display_path};
 

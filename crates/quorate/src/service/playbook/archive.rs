@@ -14,9 +14,9 @@ use serde_json::json;
 use super::change::{Change, ChangeEvent, LibraryWriter};
 use super::promote::find_playbook;
 use super::rollback::status_word;
-use super::versions::Step;
+use super::versions::NewVersion;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::stop::ServiceError;
 
 /// Archives a playbook.
 ///
@@ -98,14 +98,14 @@ fn change_status(
 ) -> Result<u32, ServiceError> {
     let environment = &keeping.session.environment;
     let record = keeping.library.record(book)?;
-    record.faithful(environment)?;
+    record.ensure_intact(environment)?;
     let at = timestamp::write(change.at_ms);
     let (kind, event) = match status {
         Status::Archived => (EntryKind::Archived, PlaybookEvent::Archived),
         _ => (EntryKind::Delta, PlaybookEvent::Shadowed),
     };
-    let step = Step { kind, summary: why, by, gate: None, at: &at };
-    let (files, version) = record.step(&step, None, |edit| {
+    let step = NewVersion { kind, summary: why, by, gate: None, at: &at };
+    let (files, version) = record.next_version(&step, None, |edit| {
         edit.scalar("status", status_word(status));
         edit.scalar("updated_at", &at);
     })?;

@@ -13,11 +13,11 @@ use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Bindings, Bound};
 
 use super::library::KnownOperator;
-use super::recalled::RecordedVersions;
+use super::recorded_versions::RecordedVersions;
 use super::traits;
-use super::versions::Record;
+use super::versions::VersionedFile;
 use crate::service::environment::Environment;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// The playbooks of a scope, and whom they are for.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Catalogue {
     pub fn open(round: &Round<'_>, scope: &Scope, ledger: &Address) -> Self {
         // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
         if shelf::is_there(round, scope) {
-            traits::make_ready();
+            traits::precompile();
         }
         let catalogue = Catalogue::from(shelf::open(round, scope));
         match catalogue.books.iter().any(|book| book.playbook.status == Status::Active) {
@@ -53,10 +53,10 @@ impl Catalogue {
         environment: &Environment,
         root: &Path,
         book: &Book,
-    ) -> Result<Record, ServiceError> {
-        let mut record = Record::read(environment, root, book)?;
+    ) -> Result<VersionedFile, ServiceError> {
+        let mut record = VersionedFile::read(environment, root, book)?;
         if book.playbook.status == Status::Active {
-            record.recalled = self.recalled.version(&record.slug);
+            record.recorded_version = self.recalled.version(&record.slug);
         }
         Ok(record)
     }

@@ -25,11 +25,11 @@ use serde_json::json;
 
 use super::library::Library;
 use super::logging::{self, LOG_FILE};
-use crate::service::desk::LedgerSession;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::stop::ServiceError;
+use crate::service::session::LedgerSession;
 use crate::service::workspace::{PathOverrides, display_path};
 
 /// What is about to be written.

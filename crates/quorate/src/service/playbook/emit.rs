@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::change::LibraryWriter;
 use super::propose::Proposal;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::overlays;
-use crate::service::stop::{ExitClass, ServiceError};
 
 /// How many characters of a fragment its title has.
 const MAX_TITLE_CHARS: usize = 120;

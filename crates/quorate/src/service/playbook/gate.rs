@@ -10,8 +10,8 @@ use quorate_manifest::playbook::shelf::Book;
 use quorate_playbook::gate::Terms;
 
 use super::change::LibraryWriter;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::stop::ServiceError;
 
 /// What let a playbook through, as it stands in its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,13 +20,13 @@ use serde_json::Value;
 
 use super::change::{INDEX_FILE, LibraryWriter, pending_change, render_index, stream};
 use super::library::Library;
-use super::superseding;
+use super::supersedes;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
 use crate::service::runs;
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::workspace::{PathOverrides, display_path};
 
 /// From this share of the cap on a growing number of active playbooks is warned of, in percent.
@@ -86,7 +86,7 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
         check_prompts(library, book, trial, &standing, now_ms, &mut report);
         check_gates(book, &mut report);
         if book.playbook.status != Status::Archived {
-            for body in superseding::idle(&library.catalogue, &book.playbook) {
+            for body in supersedes::ineffective_claims(&library.catalogue, &book.playbook) {
                 let body = body.at(book.layer.value_place("supersedes"));
                 report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
             }
@@ -120,10 +120,10 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
 fn check_history(environment: &Environment, library: &Library, book: &Book, report: &mut Report) -> bool {
     match library.record(book) {
         Ok(record) => {
-            if record.drifted() || record.is_torn() {
+            if record.has_drifted() || record.lacks_versions() {
                 let span = book.layer.root.span.clone();
                 let place = book.layer.place(span.start..span.start, "");
-                report.refuse(codes::HISTORY_MUTATION, record.mutation(environment).at(place));
+                report.refuse(codes::HISTORY_MUTATION, record.mutation_body(environment).at(place));
             }
             !record.versions.is_empty()
         }
@@ -235,7 +235,7 @@ pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::p
         .books
         .iter()
         .map(|book| {
-            super::versions::beside(&library.root.join(book.spot.in_workspace()), &book.playbook.slug)
+            super::versions::history_path(&library.root.join(book.spot.in_workspace()), &book.playbook.slug)
         })
         .collect();
     let found = disk::walk(folder).unwrap_or_default().into_iter().map(|one| one.path);

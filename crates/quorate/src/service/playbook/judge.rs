@@ -10,10 +10,10 @@ use quorate_protocol::answers::reflection::{Judgement, Ruling};
 use quorate_protocol::{Part, PartKind};
 use serde_json::json;
 
-use super::asking::Consultant;
 use super::change::LibraryWriter;
+use super::consultant::Consultant;
 use super::inspect::excerpt_place;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment, once it stands in an agent's prompt, would \
     weaken one of the agent's locked traits: by what it says, by what it hints at, or by what it has the agent leave out. \

@@ -25,11 +25,11 @@ use quorate_protocol::assembly;
 use super::catalogue::Catalogue;
 use super::exceptions::Exceptions;
 use super::traits;
-use super::versions::Record;
+use super::versions::VersionedFile;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
-use crate::service::stop::ServiceError;
 use crate::service::weave::{self, LoadedOperator};
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
@@ -111,7 +111,7 @@ impl Library {
     ///
     /// # Errors
     /// As [`Record::read`].
-    pub fn record(&self, book: &Book) -> Result<Record, ServiceError> {
+    pub fn record(&self, book: &Book) -> Result<VersionedFile, ServiceError> {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
@@ -125,7 +125,7 @@ impl Library {
     /// told to nobody, and does not count.
     pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
         let counts = |book: &Book| {
-            book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_faithful())
+            book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_intact())
         };
         let bound = self.catalogue.matching(&[known]).into_iter().filter(|(book, _)| counts(book));
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()
@@ -159,7 +159,7 @@ impl KnownOperator {
         exceptions: &Exceptions,
     ) -> Self {
         let LoadedOperator { operator, base, persona_locks, .. } = operating;
-        let traits = traits::of(&configuration.locks, &operator, &persona_locks);
+        let traits = traits::locked_traits(&configuration.locks, &operator, &persona_locks);
         let mut subject = Subject::of(&operator);
         if let Some(runtime) = &operator.runtime {
             subject = subject.only(RUNTIME, runtime);
@@ -171,9 +171,9 @@ impl KnownOperator {
     /// A playbook, held against its locks and those that its author names, but for what a person has let it touch.
     pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
         let mut touches = self.locks().check(text);
-        let beyond = traits::beyond(&playbook.lock_check, &self.traits);
+        let beyond = traits::extra_traits(&playbook.lock_check, &self.traits);
         if !beyond.is_empty() {
-            touches.extend(traits::ready(&beyond).check(text));
+            touches.extend(traits::compile(&beyond).check(text));
         }
         Candidate {
             overlay: overlay(playbook, text),
@@ -185,7 +185,7 @@ impl KnownOperator {
 
     /// What overlays of advisory runs are held against.
     pub fn locks(&self) -> Arc<Locks> {
-        traits::ready(&self.traits)
+        traits::compile(&self.traits)
     }
 
     /// As overlays of advisory runs name it.

@@ -16,10 +16,10 @@ use serde_json::{Map, Value, json};
 use super::change::{Change, ChangeEvent, LibraryWriter};
 use super::gate::{Approver, GateEvidence};
 use super::propose::check_superseded;
-use super::superseding::replacement;
-use super::versions::{Record, Step, gate_word};
+use super::supersedes::replacement;
+use super::versions::{NewVersion, VersionedFile, gate_word};
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::stop::ServiceError;
 
 /// What a promotion came to.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub async fn promote(
     let now_ms = environment.clock.now_ms();
     let book = find_playbook(keeping, slug)?.clone();
     let record = keeping.library.record(&book)?;
-    record.faithful(&environment)?;
+    record.ensure_intact(&environment)?;
     let mut report = Report::new();
     check_preconditions(keeping, &book, gate, now_ms, &mut report);
     let mut said = None;
@@ -226,7 +226,7 @@ pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms
 fn record_promotion(
     keeping: &LibraryWriter,
     playbook: &Playbook,
-    record: &Record,
+    record: &VersionedFile,
     gate: Gate,
     passed: &GateEvidence,
     by: &str,
@@ -238,8 +238,8 @@ fn record_promotion(
     let slug = &playbook.slug;
     let summary = format!("passed the gate {}: {}", gate_word(gate), passed.note);
     let step =
-        Step { kind: EntryKind::Promoted, summary: &truncate(&summary), by, gate: Some(gate), at: &at };
-    let (files, version) = record.step(&step, None, |edit| {
+        NewVersion { kind: EntryKind::Promoted, summary: &truncate(&summary), by, gate: Some(gate), at: &at };
+    let (files, version) = record.next_version(&step, None, |edit| {
         edit.scalar("status", "active");
         edit.scalar("updated_at", &at);
         edit.push("evidence", &evidence_entry(passed));
@@ -253,11 +253,12 @@ fn record_promotion(
             continue;
         }
         let record = keeping.library.record(book)?;
-        record.faithful(environment)?;
+        record.ensure_intact(environment)?;
         let who = format!("{slug}@v{}", version.n);
         let summary = format!("`{slug}` took its place");
-        let step = Step { kind: EntryKind::Superseded, summary: &summary, by: &who, gate: None, at: &at };
-        let (files, gone) = record.step(&step, None, |edit| {
+        let step =
+            NewVersion { kind: EntryKind::Superseded, summary: &summary, by: &who, gate: None, at: &at };
+        let (files, gone) = record.next_version(&step, None, |edit| {
             edit.scalar("status", "archived");
             edit.scalar("updated_at", &at);
         })?;

@@ -30,10 +30,10 @@ use super::exceptions::ExceptionRequest;
 use super::inspect::excerpt_place;
 use super::judge::Judge;
 use super::library::Library;
-use super::versions::Step;
+use super::versions::NewVersion;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::modularity;
-use crate::service::stop::ServiceError;
 use draft::{Draft, DraftBuilder};
 
 /// Something that is proposed.
@@ -264,19 +264,20 @@ impl Draft {
         change: &mut Change,
     ) -> Result<AcceptedProposal, ServiceError> {
         let kind = if self.manifest.is_some() { EntryKind::Created } else { EntryKind::Delta };
-        let step = Step { kind, summary: one_line(&self.summary), by: &proposer.by, gate: None, at };
+        let step = NewVersion { kind, summary: one_line(&self.summary), by: &proposer.by, gate: None, at };
         let (created, text) = (self.playbook.created_at.is_none(), self.text.clone());
         let is_new = self.manifest.is_some();
-        let (files, version) = self.record.step(&step, self.manifest.as_deref(), |edit: &mut Edit| {
-            if created {
-                edit.scalar("created_at", at);
-            }
-            edit.scalar("updated_at", at);
-            if !is_new {
-                edit.body(&format!("{text}\n"));
-            }
-            self.evidence.iter().for_each(|one| edit.push("evidence", one));
-        })?;
+        let (files, version) =
+            self.record.next_version(&step, self.manifest.as_deref(), |edit: &mut Edit| {
+                if created {
+                    edit.scalar("created_at", at);
+                }
+                edit.scalar("updated_at", at);
+                if !is_new {
+                    edit.body(&format!("{text}\n"));
+                }
+                self.evidence.iter().for_each(|one| edit.push("evidence", one));
+            })?;
         change.files.extend(files);
         let slug = &self.playbook.slug;
         let data = json!({

@@ -15,13 +15,13 @@ use quorate_protocol::answers::{Schema, reflection};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
-use super::asking::Consultant;
 use super::change::LibraryWriter;
+use super::consultant::Consultant;
 use super::library::KnownOperator;
 use super::propose::{Proposal, proposal_from_json};
 use super::rollback::status_word;
 use crate::service::convene::is_assembly;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 use crate::service::{overlays, report};
 
 /// How many runs are read unless they are named.

@@ -19,10 +19,10 @@ use serde_json::json;
 
 use super::change::{Change, ChangeEvent, File, FileState, LibraryWriter, PENDING_FILE, file_state};
 use super::inspect::{orphaned_histories, parse_playbook};
-use super::versions::Step;
+use super::versions::NewVersion;
 use crate::service::disk::{self, Text};
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::stop::ServiceError;
 use crate::service::workspace::display_path;
 
 /// Repairs; says what was done, in words.
@@ -138,15 +138,15 @@ async fn adopt_manual_edit(
 ) -> Result<Option<String>, ServiceError> {
     let environment = keeping.session.environment.clone();
     let record = keeping.library.record(book)?;
-    let Some(last) = record.last().filter(|_| record.drifted()).cloned() else { return Ok(None) };
+    let Some(last) = record.last().filter(|_| record.has_drifted()).cloned() else { return Ok(None) };
     let (before, entries, fragment) = parse_playbook(keeping, &last.text, host)?;
-    let is_same = essence(&before, &fragment) == essence(&book.playbook, book.text());
+    let is_same = agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
     let steps_back = book.playbook.status == Status::Active && !is_same;
     let now_ms = environment.clock.now_ms();
     let at = timestamp::write(now_ms);
     let summary = if steps_back { "changed by hand, and back in shadow" } else { "changed by hand" };
-    let step = Step { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
-    let (files, version) = record.step(&step, None, |edit| {
+    let step = NewVersion { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
+    let (files, version) = record.next_version(&step, None, |edit| {
         // Entries are only ever added, also by hand.
         match &entries {
             Some(entries) => edit.json("history", entries),
@@ -178,7 +178,7 @@ async fn adopt_manual_edit(
 
 /// What a playbook is to agents: all of it but what is for people to read. Git may have changed its line ends, which is
 /// nothing to anybody.
-fn essence(playbook: &Playbook, text: &str) -> (Playbook, String) {
+fn agent_visible(playbook: &Playbook, text: &str) -> (Playbook, String) {
     let told = Playbook {
         title: String::new(),
         tags: None,

@@ -19,13 +19,13 @@ use super::change::{Change, ChangeEvent, LibraryWriter};
 use super::inspect::parse_playbook;
 use super::library::KnownOperator;
 use super::promote::{count_active_beside, find_playbook};
-use super::versions::{Record, Step};
+use super::versions::{NewVersion, VersionedFile};
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
-use crate::service::stop::{ExitClass, ServiceError};
 
 /// What a rollback came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RolledBack {
+pub struct RollbackResult {
     /// The playbook's new version.
     pub version: u32,
     /// What it is now.
@@ -44,11 +44,11 @@ pub async fn rollback(
     to: u32,
     by: &str,
     host: &Host,
-) -> Result<RolledBack, ServiceError> {
+) -> Result<RollbackResult, ServiceError> {
     let environment = keeping.session.environment.clone();
     let book = find_playbook(keeping, slug)?.clone();
     let record = keeping.library.record(&book)?;
-    record.faithful(&environment)?;
+    record.ensure_intact(&environment)?;
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
         let body = Body::new(format!("`{slug}` is version {to} already"));
@@ -59,9 +59,9 @@ pub async fn rollback(
     let (status, new) = restore(keeping, &record, &version, by, &mut change, host)?;
     let me = format!("{slug}@v{new}");
     // What is taken back gives room to those whose place it had taken.
-    let taken_back = named_after(&record, to);
+    let taken_back = version_names_after(&record, to);
     let (mut others, mut woven) = (Vec::new(), Vec::new());
-    woven.extend(give_room(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
+    woven.extend(restore_displaced(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
     if status == Status::Active {
         for other in keeping.library.catalogue.books.clone() {
             let names =
@@ -71,32 +71,40 @@ pub async fn rollback(
                 continue;
             }
             let record = keeping.library.record(&other)?;
-            if in_force(keeping, &other, &record, host)? {
-                put_aside(keeping, &other, slug, &me, &mut change)?;
+            if is_active_by_history(keeping, &other, &record, host)? {
+                archive_displaced(keeping, &other, slug, &me, &mut change)?;
                 others.push(other.playbook.slug.clone());
                 // What else it had taken the place of comes back with this one.
-                let had_taken = named_after(&record, 0);
-                woven.extend(give_room(keeping, slug, had_taken, &me, &mut change, &mut others, host)?);
+                let had_taken = version_names_after(&record, 0);
+                woven.extend(restore_displaced(
+                    keeping,
+                    slug,
+                    had_taken,
+                    &me,
+                    &mut change,
+                    &mut others,
+                    host,
+                )?);
             }
         }
         woven.push(version);
     }
     let mut changed = others.clone();
     changed.push(slug.to_owned());
-    may_be_woven(keeping, &woven, &changed, now_ms, host)?;
+    ensure_weavable(keeping, &woven, &changed, now_ms, host)?;
     keeping.commit(&change, host).await?;
-    Ok(RolledBack { version: new, status: status_word(status), others })
+    Ok(RollbackResult { version: new, status: status_word(status), others })
 }
 
 /// What others call the versions of a playbook after one where they were changed by them.
-fn named_after(record: &Record, to: u32) -> Vec<String> {
+fn version_names_after(record: &VersionedFile, to: u32) -> Vec<String> {
     let after = record.versions.iter().filter(|one| one.n > to);
     after.map(|one| format!("{}@v{}", record.slug, one.n)).collect()
 }
 
 /// Takes back what versions of one playbook had done to others, but for one; gives the versions of those that are active
 /// again.
-fn give_room(
+fn restore_displaced(
     keeping: &LibraryWriter,
     but: &str,
     versions: Vec<String>,
@@ -114,7 +122,7 @@ fn give_room(
         if !is_one || others.contains(&record.slug) {
             continue;
         }
-        record.faithful(environment)?;
+        record.ensure_intact(environment)?;
         if let Some(before) = record.versions.iter().rev().nth(1).cloned() {
             let (status, _) = restore(keeping, &record, &before, me, change, host)?;
             woven.extend((status == Status::Active).then_some(before));
@@ -127,7 +135,7 @@ fn give_room(
 /// Restores a version of a playbook as its newest one.
 fn restore(
     keeping: &LibraryWriter,
-    record: &Record,
+    record: &VersionedFile,
     version: &Version,
     by: &str,
     change: &mut Change,
@@ -140,10 +148,10 @@ fn restore(
     let written = undated.then(|| written_at(&was).map_or_else(|| timestamp::write(0), str::to_owned));
     let at = timestamp::write(change.at_ms);
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
-    let step = Step { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
+    let step = NewVersion { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
     // Entries are only ever added, whatever else is as it was.
     let entries = parse_playbook(keeping, &record.text, host)?.1;
-    let (files, new) = record.step(&step, Some(&version.text), |edit| {
+    let (files, new) = record.next_version(&step, Some(&version.text), |edit| {
         if let Some(entries) = entries {
             edit.json("history", &entries);
         }
@@ -166,19 +174,19 @@ fn restore(
 
 /// Whether a playbook is active by its history. A file that somebody has made active by hand passed no gate: it is not woven,
 /// and a repair takes it back into shadow, so that there is nothing to put aside.
-fn in_force(
+fn is_active_by_history(
     keeping: &LibraryWriter,
     book: &Book,
-    record: &Record,
+    record: &VersionedFile,
     host: &Host,
 ) -> Result<bool, ServiceError> {
-    match record.last().filter(|_| record.drifted()) {
+    match record.last().filter(|_| record.has_drifted()) {
         Some(last) => Ok(parse_playbook(keeping, &last.text, host)?.0.status == Status::Active),
         None => Ok(book.playbook.status == Status::Active),
     }
 }
 
-fn put_aside(
+fn archive_displaced(
     keeping: &LibraryWriter,
     book: &Book,
     slug: &str,
@@ -187,11 +195,11 @@ fn put_aside(
 ) -> Result<(), ServiceError> {
     let environment = &keeping.session.environment;
     let record = keeping.library.record(book)?;
-    record.faithful(environment)?;
+    record.ensure_intact(environment)?;
     let at = timestamp::write(change.at_ms);
     let summary = format!("`{slug}` was rolled back and took its place");
-    let step = Step { kind: EntryKind::Superseded, summary: &summary, by: me, gate: None, at: &at };
-    let (files, version) = record.step(&step, None, |edit| {
+    let step = NewVersion { kind: EntryKind::Superseded, summary: &summary, by: me, gate: None, at: &at };
+    let (files, version) = record.next_version(&step, None, |edit| {
         edit.scalar("status", "archived");
         edit.scalar("updated_at", &at);
     })?;
@@ -204,7 +212,7 @@ fn put_aside(
 
 /// What passed a gate once may have become too much, or touch what was locked since. `changed` are all playbooks that the
 /// rollback is about, `woven` the versions of those that are active after it.
-fn may_be_woven(
+fn ensure_weavable(
     keeping: &LibraryWriter,
     woven: &[Version],
     changed: &[String],

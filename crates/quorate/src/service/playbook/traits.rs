@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// The locked traits of an operator, by id. `persona_locks` is what the layers of its
 /// persona say of locks.
-pub(super) fn of(
+pub(super) fn locked_traits(
     configured: &BTreeMap<String, Lock>,
     operator: &Operator,
     persona_locks: &[Value],
@@ -33,7 +33,7 @@ pub(super) fn of(
         add(&mut traits, id, None, &[], &[]);
     }
     let own = operator.metadata.as_ref().and_then(|metadata| metadata.get("quorate")?.get("locks"));
-    persona_locks.iter().chain(own).for_each(|locks| written(&mut traits, locks));
+    persona_locks.iter().chain(own).for_each(|locks| add_from_manifest(&mut traits, locks));
     // What a manifest names and the configuration describes is described, also where it was meant for others alone.
     let described: Vec<String> = traits.keys().cloned().collect();
     for id in described {
@@ -46,7 +46,7 @@ pub(super) fn of(
 
 /// Traits ready to be looked for. Making them so takes milliseconds and most operators have the same, so what was made is
 /// kept.
-pub(in crate::service) fn ready(traits: &[Trait]) -> Arc<Locks> {
+pub(in crate::service) fn compile(traits: &[Trait]) -> Arc<Locks> {
     static READY: Mutex<Vec<Arc<Locks>>> = Mutex::new(Vec::new());
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = ready.iter().find(|one| one.traits() == traits) {
@@ -58,16 +58,16 @@ pub(in crate::service) fn ready(traits: &[Trait]) -> Arc<Locks> {
 }
 
 /// Makes the traits that most operators have ready beside whatever else is done meanwhile.
-pub(super) fn make_ready() {
+pub(super) fn precompile() {
     drop(std::thread::spawn(|| {
         let mut traits = lexicon().to_vec();
         traits.sort_by(|one, other| one.id.cmp(&other.id));
-        ready(&traits)
+        compile(&traits)
     }));
 }
 
 /// Traits that a playbook's author names beyond those of the operator.
-pub(super) fn beyond(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
+pub(super) fn extra_traits(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
     let new = lock_check.iter().filter(|id| !known.iter().any(|one| one.id == **id));
     let mut traits = BTreeMap::new();
     new.for_each(|id| add(&mut traits, id, None, &[], &[]));
@@ -80,7 +80,7 @@ fn is_for(lock: &Lock, operator: &str) -> bool {
 
 /// A list of ids or traits, traits by their ids, or one id. What can be meant as a lock is one: nothing is let go because
 /// it is written in another shape.
-fn written(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
+fn add_from_manifest(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
     let texts = |value: Option<&Value>| -> Vec<String> {
         match value {
             Some(Value::String(one)) => vec![one.clone()],

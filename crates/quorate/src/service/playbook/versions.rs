@@ -12,12 +12,12 @@ use serde_json::{Map, Value, json};
 use super::change::File;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 use crate::service::workspace::display_path;
 
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]
-pub struct Record {
+pub struct VersionedFile {
     /// Its slug.
     pub slug: String,
     /// The playbook's file.
@@ -31,12 +31,12 @@ pub struct Record {
     /// The highest version that the playbook's own `history` names; 0 for none.
     pub named: u32,
     /// The version of what is active that the ledger has recorded last; 0 where it knows of none, or was not asked.
-    pub recalled: u32,
+    pub recorded_version: u32,
 }
 
 /// What a version is made of.
 #[derive(Debug, Clone)]
-pub struct Step<'s> {
+pub struct NewVersion<'s> {
     /// What is done.
     pub kind: EntryKind,
     /// In one line.
@@ -49,7 +49,7 @@ pub struct Step<'s> {
     pub at: &'s str,
 }
 
-impl Record {
+impl VersionedFile {
     /// Reads a playbook's file and its history.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Record {
     pub fn read(environment: &Environment, root: &Path, book: &Book) -> Result<Self, ServiceError> {
         let path = root.join(book.spot.in_workspace());
         let slug = book.playbook.slug.clone();
-        let history_path = beside(&path, &slug);
+        let history_path = history_path(&path, &slug);
         let read = |path: &Path| match disk::read_text(path) {
             Ok(Text::Present(text)) => Ok(text),
             Ok(Text::Missing) => Ok(String::new()),
@@ -80,7 +80,15 @@ impl Record {
                 ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help))
             })?,
         };
-        Ok(Record { slug, path, text, history, versions, named: named(book), recalled: 0 })
+        Ok(VersionedFile {
+            slug,
+            path,
+            text,
+            history,
+            versions,
+            named: highest_named(book),
+            recorded_version: 0,
+        })
     }
 
     /// The last version; `None` where nothing was ever done to it.
@@ -89,44 +97,46 @@ impl Record {
     }
 
     /// Whether somebody has changed the file behind its history's back.
-    pub fn drifted(&self) -> bool {
+    pub fn has_drifted(&self) -> bool {
         self.last().is_some_and(|last| last.text != self.text)
     }
 
     /// Whether versions are gone that the playbook itself or the ledger names: which gate it passed, nobody can tell.
-    pub fn is_torn(&self) -> bool {
-        self.named.max(self.recalled) > self.last().map_or(0, |last| last.n)
+    pub fn lacks_versions(&self) -> bool {
+        self.named.max(self.recorded_version) > self.last().map_or(0, |last| last.n)
     }
 
     /// Whether it is what its history says.
-    pub fn is_faithful(&self) -> bool {
-        !self.drifted() && !self.is_torn()
+    pub fn is_intact(&self) -> bool {
+        !self.has_drifted() && !self.lacks_versions()
     }
 
     /// Refuses where it is not.
     ///
     /// # Errors
     /// `history_mutation`.
-    pub fn faithful(&self, environment: &Environment) -> Result<(), ServiceError> {
-        if self.is_faithful() {
+    pub fn ensure_intact(&self, environment: &Environment) -> Result<(), ServiceError> {
+        if self.is_intact() {
             return Ok(());
         }
-        Err(ServiceError::configuration(codes::HISTORY_MUTATION, self.mutation(environment)))
+        Err(ServiceError::configuration(codes::HISTORY_MUTATION, self.mutation_body(environment)))
     }
 
     /// What is to be said of a file that is not its last version.
-    pub fn mutation(&self, environment: &Environment) -> Body {
+    pub fn mutation_body(&self, environment: &Environment) -> Body {
         let n = self.last().map_or(0, |last| last.n);
         let file = display_path(environment, &self.path);
-        if self.recalled > n.max(self.named) {
-            let message =
-                format!("{file} is active, and the ledger has version {} of it; here is {n}", self.recalled);
+        if self.recorded_version > n.max(self.named) {
+            let message = format!(
+                "{file} is active, and the ledger has version {} of it; here is {n}",
+                self.recorded_version
+            );
             let help = "put the file and its history back from a copy or from version control; or set `status: shadow` \
                 and have it pass a gate again";
             return Body::new(message).help(help);
         }
-        if self.is_torn() {
-            let history = display_path(environment, &beside(&self.path, &self.slug));
+        if self.lacks_versions() {
+            let history = display_path(environment, &history_path(&self.path, &self.slug));
             let message = format!("{file} names version {} of itself, and {history} has {n}", self.named);
             let help = "put the history back from a copy or from version control; or take `history` out of the \
                 playbook and set `status: shadow`, and it begins anew";
@@ -152,7 +162,7 @@ impl Record {
     }
 
     /// The number that the next version gets; a file that was written by hand is its own first version.
-    pub fn next(&self) -> u32 {
+    pub fn next_n(&self) -> u32 {
         match self.last() {
             Some(last) => last.n + 1,
             None if self.text.is_empty() => 1,
@@ -164,22 +174,27 @@ impl Record {
     ///
     /// # Errors
     /// When the text cannot be edited.
-    pub fn step(
+    pub fn next_version(
         &self,
-        step: &Step<'_>,
+        step: &NewVersion<'_>,
         from: Option<&str>,
         edit: impl FnOnce(&mut Edit),
     ) -> Result<(Vec<File>, Version), ServiceError> {
-        let n = self.next();
+        let n = self.next_n();
         let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
         edit(&mut editing);
         editing.push("history", &self.entry(step, n));
         let text = editing.finish().map_err(|why| self.unusable(&why))?;
-        self.with(step, n, text)
+        self.files_with(step, n, text)
     }
 
     /// The files that hold a text as the next version.
-    fn with(&self, step: &Step<'_>, n: u32, text: String) -> Result<(Vec<File>, Version), ServiceError> {
+    fn files_with(
+        &self,
+        step: &NewVersion<'_>,
+        n: u32,
+        text: String,
+    ) -> Result<(Vec<File>, Version), ServiceError> {
         let broken = |broken: history::Broken| {
             let body = Body::new(format!("the history of `{}` cannot be added to: {broken}", self.slug));
             ServiceError::configuration(codes::HISTORY_MUTATION, body)
@@ -187,7 +202,7 @@ impl Record {
         let version = Version {
             n,
             at: step.at.to_owned(),
-            event: word(step.kind).to_owned(),
+            event: kind_word(step.kind).to_owned(),
             summary: step.summary.to_owned(),
             by: Some(step.by.to_owned()),
             text,
@@ -196,7 +211,7 @@ impl Record {
         if self.versions.is_empty() && !self.text.is_empty() {
             let by_hand = Version {
                 n: 1,
-                event: word(EntryKind::Created).to_owned(),
+                event: kind_word(EntryKind::Created).to_owned(),
                 summary: "as it was found".to_owned(),
                 by: None,
                 text: self.text.clone(),
@@ -206,16 +221,16 @@ impl Record {
         }
         let history = history::append(&history, &self.slug, &version).map_err(broken)?;
         let files = vec![
-            File::new(beside(&self.path, &self.slug), &self.history, history),
+            File::new(history_path(&self.path, &self.slug), &self.history, history),
             File::new(self.path.clone(), &self.text, version.text.clone()),
         ];
         Ok((files, version))
     }
 
     /// The entry of the playbook's own `history` for a version.
-    fn entry(&self, step: &Step<'_>, n: u32) -> Map<String, Value> {
+    fn entry(&self, step: &NewVersion<'_>, n: u32) -> Map<String, Value> {
         let mut entry = json!({
-            "at": step.at, "kind": word(step.kind), "summary": step.summary,
+            "at": step.at, "kind": kind_word(step.kind), "summary": step.summary,
             "source": format!("{}{HISTORY}#v{n}", self.slug), "by": step.by,
         });
         if let Some(gate) = step.gate {
@@ -237,7 +252,7 @@ impl Record {
 }
 
 /// The highest version that the entries of a playbook name. Sources that others write are none of ours.
-fn named(book: &Book) -> u32 {
+fn highest_named(book: &Book) -> u32 {
     let entries = book.playbook.history.iter().flatten();
     let versions = entries.filter_map(|entry| {
         let (file, n) = entry.source.as_deref()?.split_once("#v")?;
@@ -248,12 +263,12 @@ fn named(book: &Book) -> u32 {
 }
 
 /// Where a playbook's history lies.
-pub fn beside(path: &Path, slug: &str) -> PathBuf {
+pub fn history_path(path: &Path, slug: &str) -> PathBuf {
     path.with_file_name(format!("{slug}{HISTORY}"))
 }
 
 /// The word of a kind of entries.
-pub fn word(kind: EntryKind) -> &'static str {
+pub fn kind_word(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::Created => "created",
         EntryKind::Delta => "delta",

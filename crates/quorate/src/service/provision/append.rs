@@ -5,12 +5,12 @@ use std::time::Duration;
 use similar::{Change, ChangeTag, TextDiff};
 
 /// How long the lines that still stand may be sought; after that fewer are found than there may be.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is added to a text so that a block stands at its end; `None` where the block is there already, on lines of its
 /// own.
 pub fn addition(text: &str, block: &str) -> Option<String> {
-    if has(text, block) {
+    if contains_block(text, block) {
         return None;
     }
     let apart = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -18,7 +18,7 @@ pub fn addition(text: &str, block: &str) -> Option<String> {
 }
 
 /// Whether a text has a block on lines of its own.
-fn has(text: &str, block: &str) -> bool {
+fn contains_block(text: &str, block: &str) -> bool {
     let block = block.trim_end_matches(['\n', '\r']);
     if block.is_empty() {
         return true;
@@ -54,7 +54,7 @@ pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String
     let lead = added.len() - added.trim_start_matches('\n').len();
     let first = installed[..at + lead].split_inclusive('\n').count();
     let ours = first..first + added[lead..].split_inclusive('\n').count();
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(installed, text);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(installed, text);
     let stands = |change: &Change<&str>| {
         change.tag() == ChangeTag::Equal && change.old_index().is_some_and(|line| ours.contains(&line))
     };

@@ -7,8 +7,8 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::{Mode, Piece, Strategy};
 use quorate_manifest::tree::Problem;
 
-use super::files::{Access, Found, Trouble};
-use super::setup::{Error, Fact, Held, Part};
+use super::files::{Access, FileContent, FileError};
+use super::setup::{ContentKind, Error, InstallRecord, StoredContent};
 
 /// What is to be done with one file.
 #[derive(Debug)]
@@ -18,17 +18,17 @@ pub struct Change {
     /// How it goes together with what is there.
     pub strategy: Strategy,
     /// What is there.
-    pub found: Option<Found>,
+    pub found: Option<FileContent>,
     /// What is to be done.
     pub write: Write,
     /// What then holds; nothing where the profile has no part in the file.
-    pub fact: Option<Fact>,
+    pub fact: Option<InstallRecord>,
     /// What it comes to, for people.
     pub action: Action,
     /// What else is to be said, each a sentence without its stop.
     pub notes: Vec<String>,
     /// Contents that the fact names and that have to be kept.
-    pub contents: Vec<(Part, Arc<[u8]>)>,
+    pub contents: Vec<(ContentKind, Arc<[u8]>)>,
     /// Where what is there is set aside, as it would be lost.
     pub aside: Option<String>,
     /// What is expected where something else is.
@@ -88,7 +88,7 @@ impl Action {
 
 impl Change {
     /// Nothing is done.
-    pub fn nothing(dest: &str, strategy: Strategy, found: Option<Found>, action: Action) -> Change {
+    pub fn nothing(dest: &str, strategy: Strategy, found: Option<FileContent>, action: Action) -> Change {
         Change {
             dest: dest.to_owned(),
             strategy,
@@ -113,18 +113,18 @@ impl Change {
     }
 
     /// The hash of what is there.
-    pub fn from(&self) -> Option<String> {
+    pub fn current_hash(&self) -> Option<String> {
         self.found.as_ref().map(|found| sha256_hex(&found.bytes))
     }
 
     /// The hash of what is then there.
-    pub fn leaves(&self) -> Option<String> {
+    pub fn resulting_hash(&self) -> Option<String> {
         self.result().map(sha256_hex)
     }
 
     /// Adds a note.
     #[must_use]
-    pub fn note(mut self, note: impl Into<String>) -> Change {
+    pub fn with_note(mut self, note: impl Into<String>) -> Change {
         self.notes.push(note.into());
         self
     }
@@ -132,25 +132,27 @@ impl Change {
 
 /// What a file is to be, before it is held against what is there.
 #[derive(Debug, Default)]
-pub struct Next {
+pub struct DesiredFile {
     /// Its content; nothing where what is there stays.
     pub bytes: Option<Arc<[u8]>>,
     /// What then holds.
-    pub fact: Option<Fact>,
+    pub fact: Option<InstallRecord>,
     /// Contents that the fact names.
-    pub contents: Vec<(Part, Arc<[u8]>)>,
+    pub contents: Vec<(ContentKind, Arc<[u8]>)>,
     /// What else is to be said.
     pub notes: Vec<String>,
 }
 
-impl Next {
+impl DesiredFile {
     /// A content that a piece gives, over a base.
-    pub fn of(piece: &Piece, bytes: Arc<[u8]>, base: Option<&Found>) -> Next {
-        let held = base.map(|base| Held { sha256: sha256_hex(&base.bytes), mode: base.mode });
-        let mut contents =
-            vec![(Part::Installed, Arc::clone(&piece.bytes)), (Part::Installed, Arc::clone(&bytes))];
-        contents.extend(base.map(|base| (Part::Before, Arc::from(&*base.bytes))));
-        let fact = Fact {
+    pub fn of(piece: &Piece, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
+        let held = base.map(|base| StoredContent { sha256: sha256_hex(&base.bytes), mode: base.mode });
+        let mut contents = vec![
+            (ContentKind::Installed, Arc::clone(&piece.bytes)),
+            (ContentKind::Installed, Arc::clone(&bytes)),
+        ];
+        contents.extend(base.map(|base| (ContentKind::Before, Arc::from(&*base.bytes))));
+        let fact = InstallRecord {
             strategy: piece.strategy,
             mode: piece.mode,
             source: sha256_hex(&piece.bytes),
@@ -158,16 +160,19 @@ impl Next {
             text: sha256_hex(&bytes),
             added: None,
         };
-        Next { bytes: Some(bytes), fact: Some(fact), contents, notes: Vec::new() }
+        DesiredFile { bytes: Some(bytes), fact: Some(fact), contents, notes: Vec::new() }
     }
 
     /// What was installed stays as it is.
-    pub fn kept(piece: &Piece, fact: &Fact) -> Next {
-        Next { fact: Some(Fact { mode: piece.mode, ..fact.clone() }), ..Next::default() }
+    pub fn unchanged(piece: &Piece, fact: &InstallRecord) -> DesiredFile {
+        DesiredFile {
+            fact: Some(InstallRecord { mode: piece.mode, ..fact.clone() }),
+            ..DesiredFile::default()
+        }
     }
 
     /// Held against what is there.
-    pub fn change(self, piece: &Piece, found: Option<Found>, base_mode: Option<u32>) -> Change {
+    pub fn into_change(self, piece: &Piece, found: Option<FileContent>, base_mode: Option<u32>) -> Change {
         let dest = piece.dest.as_str();
         let run = piece.mode == Mode::Executable && self.fact.is_some();
         let with_run = |mode: u32| if run { mode | ((mode & 0o444) >> 2) } else { mode };
@@ -200,7 +205,7 @@ impl Next {
 
 /// Why it cannot be said what is to be done.
 #[derive(Debug)]
-pub enum Cannot {
+pub enum ChangeError {
     /// A text, the profile's or the one that is there, is not fit.
     Refused {
         /// With which code.
@@ -214,36 +219,36 @@ pub enum Cannot {
     Setup(Error),
 }
 
-impl Cannot {
+impl ChangeError {
     /// A file that is there cannot be used.
-    pub fn target(body: Body) -> Cannot {
-        Cannot::Refused { code: codes::PROFILE_TARGET, body: Box::new(body), text: None }
+    pub fn target(body: Body) -> ChangeError {
+        ChangeError::Refused { code: codes::PROFILE_TARGET, body: Box::new(body), text: None }
     }
 
     /// A file of the profile cannot be used.
-    pub fn profile(body: Body) -> Cannot {
-        Cannot::Refused { code: codes::PROFILE_INVALID, body: Box::new(body), text: None }
+    pub fn profile(body: Body) -> ChangeError {
+        ChangeError::Refused { code: codes::PROFILE_INVALID, body: Box::new(body), text: None }
     }
 
     /// A text is not JSON.
-    pub fn no_json(code: RefusalCode, file: &str, text: &str, problem: Problem) -> Cannot {
+    pub fn invalid_json(code: RefusalCode, file: &str, text: &str, problem: Problem) -> ChangeError {
         let place = |span| Place { file: file.into(), span, path: String::new() };
         let mut body = Body::new(format!("this is not JSON: {}", problem.message)).at(place(problem.span));
         body.help = problem.help;
         if let Some((span, label)) = problem.related {
             body = body.related(place(span), label);
         }
-        Cannot::Refused { code, body: Box::new(body), text: Some(text.to_owned()) }
+        ChangeError::Refused { code, body: Box::new(body), text: Some(text.to_owned()) }
     }
 }
 
-impl From<Error> for Cannot {
-    fn from(error: Error) -> Cannot {
+impl From<Error> for ChangeError {
+    fn from(error: Error) -> ChangeError {
         match error {
-            Error::Trouble { path, trouble: Trouble::Place(why) } => {
-                Cannot::target(Body::new(format!("{path} {why}")))
+            Error::Target { path, trouble: FileError::Obstructed(why) } => {
+                ChangeError::target(Body::new(format!("{path} {why}")))
             }
-            other => Cannot::Setup(other),
+            other => ChangeError::Setup(other),
         }
     }
 }

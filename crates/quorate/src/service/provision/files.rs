@@ -11,11 +11,11 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, OpenOptions};
 
 /// The name of what is written before it takes a file's place. Only one process writes at a time.
-const PART: &str = ".quorate-part";
+const TEMP_NAME: &str = ".quorate-part";
 
 /// A file that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FileContent {
     /// What is in it.
     pub bytes: Vec<u8>,
     /// Its permissions, as Unix has them.
@@ -37,103 +37,103 @@ pub enum Access {
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum FileError {
     /// What stands there, or on the way there, is not what is needed. The rest of a sentence that begins with the path.
     #[error("{0}")]
-    Place(&'static str),
+    Obstructed(&'static str),
     /// The disk refuses.
     #[error("{0}")]
-    Disk(#[from] io::Error),
+    Io(#[from] io::Error),
 }
 
 /// The folder that is installed into. Paths are relative to it, with `/`, and have no `..`.
-pub trait Files {
+pub trait TargetFiles {
     /// A file, if there is anything of that name.
     ///
     /// # Errors
     /// When it is no file, has more bytes than `limit`, or cannot be read.
-    fn look(&self, path: &str, limit: u64) -> Result<Option<Found>, Trouble>;
+    fn read(&self, path: &str, limit: u64) -> Result<Option<FileContent>, FileError>;
 
     /// Whether there is a folder.
     ///
     /// # Errors
     /// When something else is there or on the way.
-    fn has_folder(&self, path: &str) -> Result<bool, Trouble>;
+    fn has_folder(&self, path: &str) -> Result<bool, FileError>;
 
     /// The names in a folder, sorted; none where there is no folder.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn names(&self, path: &str) -> Result<Vec<String>, Trouble>;
+    fn names(&self, path: &str) -> Result<Vec<String>, FileError>;
 
     /// Puts a file in its place, all at once and durably: whoever reads it, now or after a crash, sees the old or the
     /// new.
     ///
     /// # Errors
     /// When it cannot be written; then the old one is still there.
-    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), Trouble>;
+    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError>;
 
     /// Removes a file; one that is not there is removed already.
     ///
     /// # Errors
     /// When it cannot be removed.
-    fn remove(&self, path: &str) -> Result<(), Trouble>;
+    fn remove(&self, path: &str) -> Result<(), FileError>;
 
     /// Makes a folder in one that is there; one that is there is made already.
     ///
     /// # Errors
     /// When it cannot be made.
-    fn make_folder(&self, path: &str, access: Access) -> Result<(), Trouble>;
+    fn make_folder(&self, path: &str, access: Access) -> Result<(), FileError>;
 
     /// Removes a folder if nothing is in it.
     ///
     /// # Errors
     /// When it is empty and cannot be removed.
-    fn remove_folder(&self, path: &str) -> Result<(), Trouble>;
+    fn remove_folder(&self, path: &str) -> Result<(), FileError>;
 
     /// Removes what a process that died while writing has left in a folder.
     ///
     /// # Errors
     /// When it cannot be removed.
-    fn remove_part(&self, folder: &str) -> Result<(), Trouble>;
+    fn remove_temp(&self, folder: &str) -> Result<(), FileError>;
 
     /// Whether files can be written into a folder that is there. What a process that died while writing has left there
     /// is gone afterwards.
     ///
     /// # Errors
     /// When they cannot.
-    fn can_write(&self, folder: &str) -> Result<(), Trouble>;
+    fn can_write(&self, folder: &str) -> Result<(), FileError>;
 }
 
 /// A folder on the disk.
 #[derive(Debug)]
-pub struct Beneath {
+pub struct TargetDir {
     dir: Dir,
-    lasting: Lasting,
+    durability: Durability,
 }
 
 /// Whether what is written has to outlast a machine that loses its power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lasting {
+enum Durability {
     Yes,
     /// For tests, which lose processes at most.
     #[cfg(test)]
     No,
 }
 
-impl Beneath {
+impl TargetDir {
     /// Opens a folder, which may itself be reached through symlinks.
     ///
     /// # Errors
     /// When it is not there or cannot be opened.
-    pub fn open(path: &Path) -> io::Result<Beneath> {
-        Ok(Beneath { dir: Dir::open_ambient_dir(path, ambient_authority())?, lasting: Lasting::Yes })
+    pub fn open(path: &Path) -> io::Result<TargetDir> {
+        Ok(TargetDir { dir: Dir::open_ambient_dir(path, ambient_authority())?, durability: Durability::Yes })
     }
 
     /// Writes without waiting for the disk.
     #[cfg(test)]
-    pub(super) fn hasty(mut self) -> Beneath {
-        self.lasting = Lasting::No;
+    pub(super) fn without_sync(mut self) -> TargetDir {
+        self.durability = Durability::No;
         self
     }
 
@@ -142,7 +142,7 @@ impl Beneath {
     /// # Errors
     /// When the system cannot lock a folder.
     pub fn lock(&self) -> io::Result<std::fs::File> {
-        let held = handle(&self.dir)?;
+        let held = open_as_file(&self.dir)?;
         match held.lock() {
             // Some file systems know no locks; there, nobody could be kept out.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(held),
@@ -151,47 +151,47 @@ impl Beneath {
     }
 
     /// The folder that a path lies in; nothing where it is not there.
-    fn above<'p>(&self, path: &'p str) -> Result<Option<(Dir, &'p str)>, Trouble> {
+    fn parent_dir<'p>(&self, path: &'p str) -> Result<Option<(Dir, &'p str)>, FileError> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok(self.folder(folders)?.map(|dir| (dir, name)))
     }
 
-    fn folder(&self, path: &str) -> Result<Option<Dir>, Trouble> {
+    fn folder(&self, path: &str) -> Result<Option<Dir>, FileError> {
         let mut dir = self.dir.try_clone()?;
         for name in path.split('/').filter(|name| !name.is_empty()) {
             dir = match dir.open_dir_nofollow(name) {
                 Ok(dir) => dir,
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(obstacle(&dir, name, "lies in a file", error)),
+                Err(error) => return Err(obstruction(&dir, name, "lies in a file", error)),
             };
         }
         Ok(Some(dir))
     }
 
-    fn needed<'p>(&self, path: &'p str) -> Result<(Dir, &'p str), Trouble> {
-        let missing = || Trouble::Disk(io::Error::new(ErrorKind::NotFound, "its folder is not there"));
-        self.above(path)?.ok_or_else(missing)
+    fn existing_parent_dir<'p>(&self, path: &'p str) -> Result<(Dir, &'p str), FileError> {
+        let missing = || FileError::Io(io::Error::new(ErrorKind::NotFound, "its folder is not there"));
+        self.parent_dir(path)?.ok_or_else(missing)
     }
 }
 
 /// What stood in the way. Systems differ in how they refuse a symlink that is not to be followed, so it is looked at.
-fn obstacle(dir: &Dir, name: &str, otherwise: &'static str, error: io::Error) -> Trouble {
+fn obstruction(dir: &Dir, name: &str, otherwise: &'static str, error: io::Error) -> FileError {
     match dir.symlink_metadata(name) {
-        Ok(found) if found.is_symlink() => Trouble::Place("is reached through a symlink"),
-        Ok(found) if !found.is_dir() => Trouble::Place(otherwise),
-        _ => Trouble::Disk(error),
+        Ok(found) if found.is_symlink() => FileError::Obstructed("is reached through a symlink"),
+        Ok(found) if !found.is_dir() => FileError::Obstructed(otherwise),
+        _ => FileError::Io(error),
     }
 }
 
-impl Files for Beneath {
-    fn look(&self, path: &str, limit: u64) -> Result<Option<Found>, Trouble> {
-        let Some((dir, name)) = self.above(path)? else { return Ok(None) };
+impl TargetFiles for TargetDir {
+    fn read(&self, path: &str, limit: u64) -> Result<Option<FileContent>, FileError> {
+        let Some((dir, name)) = self.parent_dir(path)? else { return Ok(None) };
         match dir.symlink_metadata(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
-            Ok(found) if found.is_symlink() => return Err(Trouble::Place("is a symlink")),
-            Ok(found) if found.is_dir() => return Err(Trouble::Place("is a folder")),
-            Ok(found) if !found.is_file() => return Err(Trouble::Place("is not a regular file")),
+            Ok(found) if found.is_symlink() => return Err(FileError::Obstructed("is a symlink")),
+            Ok(found) if found.is_dir() => return Err(FileError::Obstructed("is a folder")),
+            Ok(found) if !found.is_file() => return Err(FileError::Obstructed("is not a regular file")),
             Ok(_) => {}
         }
         let mut options = OpenOptions::new();
@@ -200,22 +200,22 @@ impl Files for Beneath {
         // Asked of what was opened, since another may have taken its place.
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(Trouble::Place("is not a regular file"));
+            return Err(FileError::Obstructed("is not a regular file"));
         }
         let mut bytes = Vec::new();
         let mode = mode_of(&metadata);
         file.take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
-            return Err(Trouble::Place("is too large: 16 MiB are the most"));
+            return Err(FileError::Obstructed("is too large: 16 MiB are the most"));
         }
-        Ok(Some(Found { bytes, mode }))
+        Ok(Some(FileContent { bytes, mode }))
     }
 
-    fn has_folder(&self, path: &str) -> Result<bool, Trouble> {
+    fn has_folder(&self, path: &str) -> Result<bool, FileError> {
         Ok(self.folder(path)?.is_some())
     }
 
-    fn names(&self, path: &str) -> Result<Vec<String>, Trouble> {
+    fn names(&self, path: &str) -> Result<Vec<String>, FileError> {
         let Some(dir) = self.folder(path)? else { return Ok(Vec::new()) };
         let mut names = Vec::new();
         for entry in dir.entries()? {
@@ -225,29 +225,29 @@ impl Files for Beneath {
         Ok(names)
     }
 
-    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), Trouble> {
-        let (dir, name) = self.needed(path)?;
+    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError> {
+        let (dir, name) = self.existing_parent_dir(path)?;
         let written =
-            write_part(&dir, bytes, access, self.lasting).and_then(|()| dir.rename(PART, &dir, name));
+            write_temp(&dir, bytes, access, self.durability).and_then(|()| dir.rename(TEMP_NAME, &dir, name));
         if let Err(error) = written {
-            let _ = dir.remove_file(PART);
+            let _ = dir.remove_file(TEMP_NAME);
             return Err(error.into());
         }
-        sync(&dir, self.lasting)
+        sync(&dir, self.durability)
     }
 
-    fn remove(&self, path: &str) -> Result<(), Trouble> {
-        let Some((dir, name)) = self.above(path)? else { return Ok(()) };
+    fn remove(&self, path: &str) -> Result<(), FileError> {
+        let Some((dir, name)) = self.parent_dir(path)? else { return Ok(()) };
         // One that a dead process left.
-        let _ = dir.remove_file(PART);
+        let _ = dir.remove_file(TEMP_NAME);
         match dir.remove_file(name) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => sync(&dir, self.lasting),
+            _ => sync(&dir, self.durability),
         }
     }
 
-    fn make_folder(&self, path: &str, access: Access) -> Result<(), Trouble> {
-        let (dir, name) = self.needed(path)?;
+    fn make_folder(&self, path: &str, access: Access) -> Result<(), FileError> {
+        let (dir, name) = self.existing_parent_dir(path)?;
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         if access == Access::Private {
@@ -258,40 +258,40 @@ impl Files for Beneath {
         match dir.create_dir_with(name, &builder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => match dir.open_dir_nofollow(name) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(obstacle(&dir, name, "is not a folder", error)),
+                Err(error) => Err(obstruction(&dir, name, "is not a folder", error)),
             },
             Err(error) => Err(error.into()),
-            Ok(()) => sync(&dir, self.lasting),
+            Ok(()) => sync(&dir, self.durability),
         }
     }
 
-    fn remove_folder(&self, path: &str) -> Result<(), Trouble> {
-        let Some((dir, name)) = self.above(path)? else { return Ok(()) };
+    fn remove_folder(&self, path: &str) -> Result<(), FileError> {
+        let Some((dir, name)) = self.parent_dir(path)? else { return Ok(()) };
         let Ok(folder) = dir.open_dir_nofollow(name) else { return Ok(()) };
-        let _ = folder.remove_file(PART);
+        let _ = folder.remove_file(TEMP_NAME);
         match folder.entries()?.next() {
             Some(_) => Ok(()),
             None => Ok(dir.remove_dir(name)?),
         }
     }
 
-    fn remove_part(&self, folder: &str) -> Result<(), Trouble> {
+    fn remove_temp(&self, folder: &str) -> Result<(), FileError> {
         let Some(dir) = self.folder(folder)? else { return Ok(()) };
-        match dir.remove_file(PART) {
+        match dir.remove_file(TEMP_NAME) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    fn can_write(&self, folder: &str) -> Result<(), Trouble> {
+    fn can_write(&self, folder: &str) -> Result<(), FileError> {
         let Some(dir) = self.folder(folder)? else { return Ok(()) };
-        write_part(&dir, b"", Access::Private, self.lasting)?;
-        Ok(dir.remove_file(PART)?)
+        write_temp(&dir, b"", Access::Private, self.durability)?;
+        Ok(dir.remove_file(TEMP_NAME)?)
     }
 }
 
-fn write_part(dir: &Dir, bytes: &[u8], access: Access, lasting: Lasting) -> io::Result<()> {
-    match dir.remove_file(PART) {
+fn write_temp(dir: &Dir, bytes: &[u8], access: Access, lasting: Durability) -> io::Result<()> {
+    match dir.remove_file(TEMP_NAME) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -306,7 +306,7 @@ fn write_part(dir: &Dir, bytes: &[u8], access: Access, lasting: Lasting) -> io::
         };
         cap_std::fs::OpenOptionsExt::mode(&mut options, mode);
     }
-    let mut file = dir.open_with(OsStr::new(PART), &options)?;
+    let mut file = dir.open_with(OsStr::new(TEMP_NAME), &options)?;
     file.write_all(bytes)?;
     #[cfg(unix)]
     if let Access::Exactly(mode) = access {
@@ -315,19 +315,19 @@ fn write_part(dir: &Dir, bytes: &[u8], access: Access, lasting: Lasting) -> io::
     }
     #[cfg(not(unix))]
     let _ = access;
-    if lasting == Lasting::Yes { file.sync_all() } else { Ok(()) }
+    if lasting == Durability::Yes { file.sync_all() } else { Ok(()) }
 }
 
 /// A folder as a file that can be locked and synced, which the handle that paths start from is not.
-fn handle(dir: &Dir) -> io::Result<std::fs::File> {
+fn open_as_file(dir: &Dir) -> io::Result<std::fs::File> {
     Ok(dir.open(".")?.into_std())
 }
 
 /// Makes what was renamed or removed in a folder last.
-fn sync(dir: &Dir, lasting: Lasting) -> Result<(), Trouble> {
+fn sync(dir: &Dir, lasting: Durability) -> Result<(), FileError> {
     // Other systems open no folders as files.
-    if cfg!(unix) && lasting == Lasting::Yes {
-        handle(dir)?.sync_all()?;
+    if cfg!(unix) && lasting == Durability::Yes {
+        open_as_file(dir)?.sync_all()?;
     }
     Ok(())
 }

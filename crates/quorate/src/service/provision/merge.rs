@@ -14,65 +14,66 @@ mod edit;
 mod style;
 
 use edit::Edits;
-use style::{Style, Written};
+use style::{SourceValue, Style};
 
 /// A target into which a profile's JSON is merged. A target that has it all comes out as it went in.
 ///
 /// # Errors
 /// When one of the two is not JSON.
-pub fn merge(target: &str, profile: &str) -> Result<String, Bad> {
-    let into = json::parse(target).map_err(Bad::Target)?;
-    let from = json::parse(profile).map_err(Bad::Profile)?;
+pub fn merge(target: &str, profile: &str) -> Result<String, InvalidJson> {
+    let into = json::parse(target).map_err(InvalidJson::Target)?;
+    let from = json::parse(profile).map_err(InvalidJson::Profile)?;
     let style = Style::of(target, &into);
-    let mut merging = Merging { profile, style, edits: Edits::new(target) };
+    let mut merging = Merger { profile, style, edits: Edits::new(target) };
     merging.node(&into, &from);
-    Ok(merging.edits.done())
+    Ok(merging.edits.apply())
 }
 
 /// Which of two texts is not JSON.
 #[derive(Debug)]
-pub enum Bad {
+pub enum InvalidJson {
     /// What is there.
     Target(Problem),
     /// What the profile brings.
     Profile(Problem),
 }
 
-struct Merging<'t> {
+struct Merger<'t> {
     profile: &'t str,
     style: Style,
     edits: Edits<'t>,
 }
 
-impl Merging<'_> {
+impl Merger<'_> {
     fn node(&mut self, into: &Node, from: &Node) {
         match (&into.kind, &from.kind) {
             (Kind::Map(have), Kind::Map(brought)) => {
-                let by_key = keyed(have);
+                let by_key = by_key(have);
                 let mut new = Vec::new();
                 for entry in brought {
                     match by_key.get(entry.key.as_str()) {
                         Some(there) => self.node(&there.value, &entry.value),
-                        None => new.push(Written::member(self.profile, entry)),
+                        None => new.push(SourceValue::member(self.profile, entry)),
                     }
                 }
                 self.edits.add(into, &new, &self.style);
             }
             (Kind::Seq(have), Kind::Seq(brought)) => {
-                let mut seen: HashSet<String> = have.iter().map(meaning).collect();
-                let lacking = brought.iter().filter(|item| seen.insert(meaning(item)));
-                let new: Vec<Written<'_>> = lacking.map(|item| Written::item(self.profile, item)).collect();
+                let mut seen: HashSet<String> = have.iter().map(canonical_text).collect();
+                let lacking = brought.iter().filter(|item| seen.insert(canonical_text(item)));
+                let new: Vec<SourceValue<'_>> =
+                    lacking.map(|item| SourceValue::item(self.profile, item)).collect();
                 self.edits.add(into, &new, &self.style);
             }
-            _ if meaning(into) == meaning(from) => {}
-            _ => self.edits.replace(into, &Written::item(self.profile, from), &self.style),
+            _ if canonical_text(into) == canonical_text(from) => {}
+            _ => self.edits.replace(into, &SourceValue::item(self.profile, from), &self.style),
         }
     }
 }
 
 /// What is left when a profile's JSON is taken out of a text again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct Removal {
     /// The text; `None` where nothing is left of a file that was not there before.
     pub text: Option<String>,
     /// What could not be taken out, since somebody has changed it: each a sentence.
@@ -86,24 +87,29 @@ pub struct Taken {
 ///
 /// # Errors
 /// When the current text is not JSON. The other two were when they were installed.
-pub fn take_out(current: &str, base: Option<&str>, installed: &str, force: Force) -> Result<Taken, Bad> {
-    let now = json::parse(current).map_err(Bad::Target)?;
-    let after = json::parse(installed).map_err(Bad::Profile)?;
+pub fn take_out(
+    current: &str,
+    base: Option<&str>,
+    installed: &str,
+    force: Force,
+) -> Result<Removal, InvalidJson> {
+    let now = json::parse(current).map_err(InvalidJson::Target)?;
+    let after = json::parse(installed).map_err(InvalidJson::Profile)?;
     let nothing = match after.kind {
         Kind::Seq(_) => "[]",
         _ => "{}",
     };
     let base_text = base.unwrap_or(nothing);
-    let before = json::parse(base_text).map_err(Bad::Profile)?;
+    let before = json::parse(base_text).map_err(InvalidJson::Profile)?;
     let mut taking =
-        Taking { base: base_text, force, edits: Edits::new(current), left: Vec::new(), lost: Vec::new() };
+        Remover { base: base_text, force, edits: Edits::new(current), left: Vec::new(), lost: Vec::new() };
     let emptied = taking.node(&now, Some(&before), &after, "");
-    let Taking { edits, left, lost, .. } = taking;
-    let text = (!emptied || base.is_some()).then(|| edits.done());
-    Ok(Taken { text, left, lost })
+    let Remover { edits, left, lost, .. } = taking;
+    let text = (!emptied || base.is_some()).then(|| edits.apply());
+    Ok(Removal { text, left, lost })
 }
 
-struct Taking<'t> {
+struct Remover<'t> {
     base: &'t str,
     force: Force,
     edits: Edits<'t>,
@@ -111,14 +117,18 @@ struct Taking<'t> {
     lost: Vec<String>,
 }
 
-impl Taking<'_> {
+impl Remover<'_> {
     /// Takes out of a value what was put there. Says whether nothing is left of it that was not put there.
     fn node(&mut self, now: &Node, before: Option<&Node>, after: &Node, path: &str) -> bool {
-        let said = meaning(now);
+        let said = canonical_text(now);
         match before {
             // It was not changed, or has been put back already.
-            Some(before) if meaning(before) == meaning(after) || said == meaning(before) => return false,
-            None if said == meaning(after) => return true,
+            Some(before)
+                if canonical_text(before) == canonical_text(after) || said == canonical_text(before) =>
+            {
+                return false;
+            }
+            None if said == canonical_text(after) => return true,
             _ => {}
         }
         match (&now.kind, before.map(|node| &node.kind), &after.kind) {
@@ -130,10 +140,10 @@ impl Taking<'_> {
             }
             _ => {}
         }
-        let changed = said != meaning(after);
+        let changed = said != canonical_text(after);
         // The whole is nobody's value: where it is of another kind now, all of it is somebody else's.
         if changed && (self.force == Force::No || path.is_empty()) {
-            self.left.push(format!("`{}` was changed since and stays", shown(path)));
+            self.left.push(format!("`{}` was changed since and stays", display_path(path)));
             return false;
         }
         if changed {
@@ -153,7 +163,7 @@ impl Taking<'_> {
         after: &Node,
         path: &str,
     ) -> bool {
-        let (had, put) = (keyed(before.map_or(&[], Node::entries)), keyed(after.entries()));
+        let (had, put) = (by_key(before.map_or(&[], Node::entries)), by_key(after.entries()));
         let mut out = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
             let Some(put) = put.get(entry.key.as_str()) else { continue };
@@ -163,18 +173,18 @@ impl Taking<'_> {
                 out.push(at);
             }
         }
-        self.out_of(now, before, &out)
+        self.remove_items(now, before, &out)
     }
 
     fn array(&mut self, now: &Node, items: &[Node], before: Option<&Node>, after: &Node, path: &str) -> bool {
-        let had: HashSet<String> = before.map_or(&[][..], Node::items).iter().map(meaning).collect();
-        let put: HashSet<String> = after.items().iter().map(meaning).collect();
+        let had: HashSet<String> = before.map_or(&[][..], Node::items).iter().map(canonical_text).collect();
+        let put: HashSet<String> = after.items().iter().map(canonical_text).collect();
         let mut sought: HashSet<&String> = put.iter().filter(|item| !had.contains(*item)).collect();
         let mut out = Vec::new();
         let mut others = 0;
         // What was added stands at the end, so of two alike the last is ours.
         for (at, item) in items.iter().enumerate().rev() {
-            let item = meaning(item);
+            let item = canonical_text(item);
             if sought.remove(&item) {
                 out.push(at);
             } else if !had.contains(&item) && !put.contains(&item) {
@@ -183,15 +193,17 @@ impl Taking<'_> {
         }
         out.reverse();
         if !sought.is_empty() && others > 0 {
-            let text =
-                format!("`{}` has lost an item that was added; one that was edited stays", shown(path));
+            let text = format!(
+                "`{}` has lost an item that was added; one that was edited stays",
+                display_path(path)
+            );
             self.left.push(text);
         }
-        self.out_of(now, before, &out)
+        self.remove_items(now, before, &out)
     }
 
     /// Takes items out of what holds them, and says whether it holds none now.
-    fn out_of(&mut self, now: &Node, before: Option<&Node>, out: &[usize]) -> bool {
+    fn remove_items(&mut self, now: &Node, before: Option<&Node>, out: &[usize]) -> bool {
         if out.is_empty() {
             return false;
         }
@@ -212,22 +224,22 @@ impl Taking<'_> {
     }
 }
 
-fn shown(path: &str) -> &str {
+fn display_path(path: &str) -> &str {
     if path.is_empty() { "the whole" } else { path }
 }
 
-fn keyed(entries: &[Entry]) -> HashMap<&str, &Entry> {
+fn by_key(entries: &[Entry]) -> HashMap<&str, &Entry> {
     entries.iter().map(|entry| (entry.key.as_str(), entry)).collect()
 }
 
 /// A text that two values share if and only if they mean the same, whatever their spacing and the order of their keys.
-fn meaning(node: &Node) -> String {
+fn canonical_text(node: &Node) -> String {
     let mut text = String::new();
-    say(node, &mut text);
+    write_canonical(node, &mut text);
     text
 }
 
-fn say(node: &Node, text: &mut String) {
+fn write_canonical(node: &Node, text: &mut String) {
     match &node.kind {
         Kind::Null => text.push_str("null"),
         Kind::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
@@ -237,7 +249,7 @@ fn say(node: &Node, text: &mut String) {
         Kind::Seq(items) => {
             text.push('[');
             for item in items {
-                say(item, text);
+                write_canonical(item, text);
                 text.push(',');
             }
             text.push(']');
@@ -248,7 +260,7 @@ fn say(node: &Node, text: &mut String) {
             text.push('{');
             for entry in sorted {
                 text.push_str(&format!("{:?}:", entry.key));
-                say(&entry.value, text);
+                write_canonical(&entry.value, text);
                 text.push(',');
             }
             text.push('}');

@@ -12,19 +12,19 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::{BYTES, Dest, Mode, Strategy};
 use serde::{Deserialize, Serialize};
 
-use super::files::{Access, Files, Found, Trouble};
+use super::files::{Access, FileContent, FileError, TargetFiles};
 
 /// The program's own folder.
-pub const OWN: &str = ".quorate";
+pub const PROGRAM_DIR: &str = ".quorate";
 
 /// Where setups are kept.
-const KEPT: &str = ".quorate/provisioned";
+const SETUPS_DIR: &str = ".quorate/provisioned";
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
 
 /// How many bytes the file may have.
-const LIMIT: u64 = 16 << 20;
+const MAX_SETUP_BYTES: u64 = 16 << 20;
 
 /// What a profile has put into a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub enum State {
 pub struct Entry {
     /// What has been done.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub installed: Option<Fact>,
+    pub installed: Option<InstallRecord>,
     /// What has been begun.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub intent: Option<Intent>,
@@ -74,7 +74,7 @@ pub struct Entry {
 /// How a file was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fact {
+pub struct InstallRecord {
     /// How it goes together with what was there.
     pub strategy: Strategy,
     /// Whether it can be run.
@@ -82,7 +82,7 @@ pub struct Fact {
     /// The profile's own content, by hash.
     pub source: String,
     /// What would be there without the profile; nothing where no file would be.
-    pub base: Option<Held>,
+    pub base: Option<StoredContent>,
     /// What was written, by hash.
     pub text: String,
     /// append: what exactly was added, by hash.
@@ -93,7 +93,7 @@ pub struct Fact {
 /// A content that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Held {
+pub struct StoredContent {
     /// Its hash.
     pub sha256: String,
     /// The permissions of the file that had it.
@@ -109,7 +109,7 @@ pub enum Intent {
         /// What was there when it began.
         from: Option<String>,
         /// What then holds.
-        fact: Fact,
+        fact: InstallRecord,
     },
     /// It is taken out.
     Out {
@@ -131,11 +131,11 @@ pub enum Error {
     },
     /// A path cannot be used.
     #[error("{path} {trouble}")]
-    Trouble {
+    Target {
         /// Which.
         path: String,
         /// Why.
-        trouble: Trouble,
+        trouble: FileError,
     },
 }
 
@@ -155,7 +155,7 @@ impl Setup {
     }
 
     /// What is installed at a place.
-    pub fn fact(&self, dest: &str) -> Option<&Fact> {
+    pub fn install_record(&self, dest: &str) -> Option<&InstallRecord> {
         self.files.get(dest).and_then(|entry| entry.installed.as_ref())
     }
 
@@ -167,14 +167,14 @@ impl Setup {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn settle(&mut self, files: &dyn Files) -> Result<(), Error> {
+    pub fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), Error> {
         let mut settled = BTreeMap::new();
         for (dest, entry) in std::mem::take(&mut self.files) {
             let Entry { installed, intent } = entry;
             let installed = match intent {
                 None => installed,
                 Some(intent) => {
-                    let now = look(files, &dest)?.map(|found| sha256_hex(&found.bytes));
+                    let now = read_file(files, &dest)?.map(|found| sha256_hex(&found.bytes));
                     match intent {
                         Intent::Put { fact, .. } if now.as_ref() == Some(&fact.text) => Some(fact),
                         Intent::Put { from, .. } if now == from => installed,
@@ -193,7 +193,7 @@ impl Setup {
     }
 
     /// Every content that is needed: hashes of what was before, and of what was installed.
-    fn needed(&self) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    fn referenced_contents(&self) -> (BTreeSet<&str>, BTreeSet<&str>) {
         let (mut before, mut installed) = (BTreeSet::new(), BTreeSet::new());
         for entry in self.files.values() {
             let put = match &entry.intent {
@@ -214,55 +214,55 @@ impl Setup {
 ///
 /// # Errors
 /// When there is something that cannot be read as a file.
-pub fn look(files: &dyn Files, path: &str) -> Result<Option<Found>, Error> {
-    files.look(path, BYTES).map_err(|trouble| Error::Trouble { path: path.to_owned(), trouble })
+pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, Error> {
+    files.read(path, BYTES).map_err(|trouble| Error::Target { path: path.to_owned(), trouble })
 }
 
 /// Whether a content was there before, or was put there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum ContentKind {
     /// It was there.
     Before,
     /// It was put there.
     Installed,
 }
 
-impl Part {
+impl ContentKind {
     fn folder(self) -> &'static str {
         match self {
-            Part::Before => "before",
-            Part::Installed => "installed",
+            ContentKind::Before => "before",
+            ContentKind::Installed => "installed",
         }
     }
 }
 
 /// Where the setup of one profile is kept.
 pub struct Store<'f> {
-    files: &'f dyn Files,
+    files: &'f dyn TargetFiles,
     name: String,
 }
 
 impl<'f> Store<'f> {
     /// The place for a slug.
-    pub fn new(files: &'f dyn Files, slug: &str) -> Store<'f> {
-        Store { files, name: name(slug) }
+    pub fn new(files: &'f dyn TargetFiles, slug: &str) -> Store<'f> {
+        Store { files, name: file_stem(slug) }
     }
 
     fn path(&self) -> String {
-        format!("{KEPT}/{}.json", self.name)
+        format!("{SETUPS_DIR}/{}.json", self.name)
     }
 
-    fn contents(&self, part: Part) -> String {
-        format!("{KEPT}/{}/{}", self.name, part.folder())
+    fn contents_dir(&self, part: ContentKind) -> String {
+        format!("{SETUPS_DIR}/{}/{}", self.name, part.folder())
     }
 
     /// A name for what is set aside of a file; the same content of the same file has the same.
-    pub fn aside(&self, dest: &str, bytes: &[u8]) -> String {
+    pub fn aside_path(&self, dest: &str, bytes: &[u8]) -> String {
         let file = dest.rsplit('/').next().unwrap_or(dest);
         let hash = sha256_hex(&[dest.as_bytes(), b"\0", bytes].concat());
         // A name as long as names may be would not take the hash besides.
         let short: String = file.chars().take(40).collect();
-        format!("{OWN}/aside/{}-{short}", &hash[..12])
+        format!("{PROGRAM_DIR}/aside/{}-{short}", &hash[..12])
     }
 
     /// The setup, if there is one.
@@ -271,15 +271,15 @@ impl<'f> Store<'f> {
     /// When it cannot be read, or is none.
     pub fn load(&self) -> Result<Option<Setup>, Error> {
         let path = self.path();
-        let trouble = |trouble| Error::Trouble { path: path.clone(), trouble };
-        let Some(found) = self.files.look(&path, LIMIT).map_err(trouble)? else { return Ok(None) };
+        let trouble = |trouble| Error::Target { path: path.clone(), trouble };
+        let Some(found) = self.files.read(&path, MAX_SETUP_BYTES).map_err(trouble)? else { return Ok(None) };
         let corrupt = |what: String| Error::Corrupt { path: path.clone(), what };
         let setup: Setup = serde_json::from_slice(&found.bytes)
             .map_err(|error| corrupt(format!("is no setup ledger: {error}")))?;
         if setup.v != VERSION {
             return Err(corrupt(format!("has version {} of its form, and {VERSION} can be read", setup.v)));
         }
-        if name(&setup.slug) != self.name {
+        if file_stem(&setup.slug) != self.name {
             return Err(corrupt(format!("is of another profile, `{}`", setup.slug)));
         }
         if let Some(bad) =
@@ -294,7 +294,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn save(&self, setup: &Setup) -> Result<(), Trouble> {
+    pub fn save(&self, setup: &Setup) -> Result<(), FileError> {
         let mut text = serde_json::to_string_pretty(setup).map_err(std::io::Error::from)?;
         text.push('\n');
         self.files.replace(&self.path(), text.as_bytes(), Access::Private)
@@ -304,15 +304,16 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// When they cannot be made.
-    pub fn make(&self) -> Result<(), Trouble> {
-        self.files.make_folder(OWN, Access::Private)?;
-        let ignore = format!("{OWN}/.gitignore");
-        if self.files.look(&ignore, LIMIT)?.is_none() {
+    pub fn create_folders(&self) -> Result<(), FileError> {
+        self.files.make_folder(PROGRAM_DIR, Access::Private)?;
+        let ignore = format!("{PROGRAM_DIR}/.gitignore");
+        if self.files.read(&ignore, MAX_SETUP_BYTES)?.is_none() {
             self.files.replace(&ignore, b"*\n", Access::Data)?;
         }
-        let folders = [KEPT.to_owned(), format!("{KEPT}/{}", self.name)];
-        for folder in
-            folders.into_iter().chain([Part::Before, Part::Installed].map(|part| self.contents(part)))
+        let folders = [SETUPS_DIR.to_owned(), format!("{SETUPS_DIR}/{}", self.name)];
+        for folder in folders
+            .into_iter()
+            .chain([ContentKind::Before, ContentKind::Installed].map(|part| self.contents_dir(part)))
         {
             self.files.make_folder(&folder, Access::Private)?;
         }
@@ -323,9 +324,9 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep(&self, part: Part, bytes: &[u8]) -> Result<(), Trouble> {
-        let path = format!("{}/{}", self.contents(part), sha256_hex(bytes));
-        match self.files.look(&path, BYTES)? {
+    pub fn store_content(&self, part: ContentKind, bytes: &[u8]) -> Result<(), FileError> {
+        let path = format!("{}/{}", self.contents_dir(part), sha256_hex(bytes));
+        match self.files.read(&path, BYTES)? {
             Some(found) if found.bytes == bytes => Ok(()),
             _ => self.files.replace(&path, bytes, Access::Private),
         }
@@ -335,10 +336,10 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// When it is not there, or is another.
-    pub fn content(&self, part: Part, sha256: &str) -> Result<Vec<u8>, Error> {
-        let path = format!("{}/{sha256}", self.contents(part));
+    pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, Error> {
+        let path = format!("{}/{sha256}", self.contents_dir(part));
         let corrupt = |what: &str| Error::Corrupt { path: path.clone(), what: what.to_owned() };
-        match look(self.files, &path)? {
+        match read_file(self.files, &path)? {
             Some(found) if sha256_hex(&found.bytes) == sha256 => Ok(found.bytes),
             Some(_) => Err(corrupt("is not what its name says")),
             None => Err(corrupt("is missing")),
@@ -349,10 +350,10 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// When one cannot be removed.
-    pub fn tidy(&self, setup: &Setup) -> Result<(), Trouble> {
-        let (before, installed) = setup.needed();
-        for (part, needed) in [(Part::Before, before), (Part::Installed, installed)] {
-            let folder = self.contents(part);
+    pub fn remove_unreferenced(&self, setup: &Setup) -> Result<(), FileError> {
+        let (before, installed) = setup.referenced_contents();
+        for (part, needed) in [(ContentKind::Before, before), (ContentKind::Installed, installed)] {
+            let folder = self.contents_dir(part);
             for name in self.files.names(&folder)? {
                 if !needed.contains(name.as_str()) {
                     self.files.remove(&format!("{folder}/{name}"))?;
@@ -366,17 +367,17 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// When something cannot be removed.
-    pub fn forget(&self) -> Result<(), Trouble> {
-        for part in [Part::Before, Part::Installed] {
-            let folder = self.contents(part);
+    pub fn remove_all(&self) -> Result<(), FileError> {
+        for part in [ContentKind::Before, ContentKind::Installed] {
+            let folder = self.contents_dir(part);
             for name in self.files.names(&folder)? {
                 self.files.remove(&format!("{folder}/{name}"))?;
             }
             self.files.remove_folder(&folder)?;
         }
-        self.files.remove_folder(&format!("{KEPT}/{}", self.name))?;
+        self.files.remove_folder(&format!("{SETUPS_DIR}/{}", self.name))?;
         self.files.remove(&self.path())?;
-        self.files.remove_folder(KEPT)
+        self.files.remove_folder(SETUPS_DIR)
     }
 }
 
@@ -384,15 +385,16 @@ impl<'f> Store<'f> {
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn folders(files: &dyn Files) -> Result<Vec<String>, Error> {
-    let names = files.names(KEPT).map_err(|trouble| Error::Trouble { path: KEPT.to_owned(), trouble })?;
-    let mut folders = vec![OWN.to_owned(), KEPT.to_owned(), format!("{OWN}/aside")];
+pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
+    let names =
+        files.names(SETUPS_DIR).map_err(|trouble| Error::Target { path: SETUPS_DIR.to_owned(), trouble })?;
+    let mut folders = vec![PROGRAM_DIR.to_owned(), SETUPS_DIR.to_owned(), format!("{PROGRAM_DIR}/aside")];
     for name in names.iter().filter(|name| !name.ends_with(".json")) {
         let store = Store { files, name: name.clone() };
         folders.extend([
-            format!("{KEPT}/{name}"),
-            store.contents(Part::Before),
-            store.contents(Part::Installed),
+            format!("{SETUPS_DIR}/{name}"),
+            store.contents_dir(ContentKind::Before),
+            store.contents_dir(ContentKind::Installed),
         ]);
     }
     Ok(folders)
@@ -402,8 +404,9 @@ pub fn folders(files: &dyn Files) -> Result<Vec<String>, Error> {
 ///
 /// # Errors
 /// When one of them cannot be read.
-pub fn all(files: &dyn Files) -> Result<Vec<Setup>, Error> {
-    let names = files.names(KEPT).map_err(|trouble| Error::Trouble { path: KEPT.to_owned(), trouble })?;
+pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, Error> {
+    let names =
+        files.names(SETUPS_DIR).map_err(|trouble| Error::Target { path: SETUPS_DIR.to_owned(), trouble })?;
     let mut setups = Vec::new();
     for name in names.iter().filter_map(|name| name.strip_suffix(".json")) {
         setups.extend(Store { files, name: name.to_owned() }.load()?);
@@ -413,7 +416,7 @@ pub fn all(files: &dyn Files) -> Result<Vec<Setup>, Error> {
 }
 
 /// The name of a slug's file, without an ending. No two slugs share one, whatever a file system does to case.
-fn name(slug: &str) -> String {
+fn file_stem(slug: &str) -> String {
     let mut name = String::new();
     for byte in slug.bytes() {
         match byte {
@@ -426,13 +429,13 @@ fn name(slug: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::name;
+    use super::file_stem;
 
     #[test]
     fn no_two_slugs_share_a_name() {
         let slugs = ["a/b", "a%2Fb", "a-b", "a_b", "A/b", "a/B", ".a", "a.json", "a"];
-        let mut names: Vec<String> = slugs.iter().map(|slug| name(slug).to_lowercase()).collect();
-        assert_eq!(name("runtime-profile/standard"), "runtime-profile%2Fstandard");
+        let mut names: Vec<String> = slugs.iter().map(|slug| file_stem(slug).to_lowercase()).collect();
+        assert_eq!(file_stem("runtime-profile/standard"), "runtime-profile%2Fstandard");
         assert!(names.iter().all(|name| !name.contains(['/', '.'])));
         names.sort();
         names.dedup();

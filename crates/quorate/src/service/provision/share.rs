@@ -8,60 +8,60 @@ use std::sync::Arc;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::Strategy;
 
-use super::change::{Action, Cannot, Change, Write};
-use super::files::{Access, Files, Found, Trouble};
+use super::change::{Action, Change, ChangeError, Write};
+use super::drift::stored_text;
+use super::files::{Access, FileContent, FileError, TargetFiles};
 use super::merge;
-use super::setup::{self, Entry, Error, Fact, Held, Intent, Part, Setup, Store};
-use super::standing::text_of;
-use super::{Force, out};
+use super::setup::{self, ContentKind, Entry, Error, InstallRecord, Intent, Setup, Store, StoredContent};
+use super::{Force, uninstall_plan};
 
 /// The other profiles of a folder.
-pub struct Others<'f> {
-    all: Vec<Other<'f>>,
+pub struct OtherProfiles<'f> {
+    all: Vec<OtherProfile<'f>>,
 }
 
 /// Another profile, and what becomes of what it remembers.
-struct Other<'f> {
+struct OtherProfile<'f> {
     store: Store<'f>,
     setup: Setup,
-    changed: Vec<Changed>,
+    changed: Vec<PendingUpdate>,
 }
 
 /// What another profile is to remember of a file.
-struct Changed {
+struct PendingUpdate {
     dest: String,
     from: Option<String>,
-    fact: Fact,
-    contents: Vec<(Part, Arc<[u8]>)>,
+    fact: InstallRecord,
+    contents: Vec<(ContentKind, Arc<[u8]>)>,
 }
 
 /// A profile's part in a file.
 struct Layer {
     base: Option<String>,
     installed: String,
-    fact: Fact,
+    fact: InstallRecord,
     /// Among the others; the profile itself is none of them.
     other: Option<usize>,
 }
 
-impl<'f> Others<'f> {
+impl<'f> OtherProfiles<'f> {
     /// All but one.
     ///
     /// # Errors
     /// When a setup cannot be read.
-    pub fn of(files: &'f dyn Files, slug: &str) -> Result<Others<'f>, Error> {
+    pub fn of(files: &'f dyn TargetFiles, slug: &str) -> Result<OtherProfiles<'f>, Error> {
         let mut all = Vec::new();
-        for mut setup in setup::all(files)?.into_iter().filter(|setup| setup.slug != slug) {
-            setup.settle(files)?;
-            all.push(Other { store: Store::new(files, &setup.slug), setup, changed: Vec::new() });
+        for mut setup in setup::load_all(files)?.into_iter().filter(|setup| setup.slug != slug) {
+            setup.recover(files)?;
+            all.push(OtherProfile { store: Store::new(files, &setup.slug), setup, changed: Vec::new() });
         }
         all.sort_by(|a, b| (&a.setup.at, &a.setup.slug).cmp(&(&b.setup.at, &b.setup.slug)));
-        Ok(Others { all })
+        Ok(OtherProfiles { all })
     }
 
     /// Who else has a part in a file.
-    pub fn sharing(&self, dest: &str) -> Vec<String> {
-        let shares = |other: &&Other<'_>| other.setup.fact(dest).is_some();
+    pub fn profiles_sharing(&self, dest: &str) -> Vec<String> {
+        let shares = |other: &&OtherProfile<'_>| other.setup.install_record(dest).is_some();
         self.all.iter().filter(shares).map(|other| other.setup.slug.clone()).collect()
     }
 
@@ -69,29 +69,30 @@ impl<'f> Others<'f> {
     ///
     /// # Errors
     /// When what is there or what is kept cannot be used.
-    pub fn take(
+    pub fn plan_removal(
         &mut self,
         store: &Store<'_>,
         at: &str,
         dest: &str,
-        fact: &Fact,
-        found: Option<Found>,
+        fact: &InstallRecord,
+        found: Option<FileContent>,
         force: Force,
-    ) -> Result<Change, Cannot> {
+    ) -> Result<Change, ChangeError> {
         let layers = self.layers(store, at, dest, fact)?;
         let (Some(there), true) = (&found, layers.len() > 1) else {
-            return out::take(store, dest, fact, found, force);
+            return uninstall_plan::plan_removal(store, dest, fact, found, force);
         };
         let Ok(text) = std::str::from_utf8(&there.bytes) else {
-            return out::take(store, dest, fact, found, force);
+            return uninstall_plan::plan_removal(store, dest, fact, found, force);
         };
         let mut text = Some(text.to_owned());
         let mut notes = Vec::new();
         let mut lost = false;
         for layer in layers.iter().rev() {
             let own = layer.other.is_none();
-            let Some(taken) = off(layer, text.as_deref(), if own { force } else { Force::No }) else {
-                return out::take(store, dest, fact, found, force);
+            let Some(taken) = remove_layer(layer, text.as_deref(), if own { force } else { Force::No })
+            else {
+                return uninstall_plan::plan_removal(store, dest, fact, found, force);
             };
             if own {
                 lost = !taken.lost.is_empty();
@@ -101,7 +102,7 @@ impl<'f> Others<'f> {
         }
         for layer in &layers {
             let Some(at) = layer.other else { continue };
-            text = Some(self.laid(at, dest, layer, there, text)?);
+            text = Some(self.reapply(at, dest, layer, there, text)?);
         }
         let write = match text {
             Some(text) if text.as_bytes() == there.bytes => Write::Nothing,
@@ -113,7 +114,7 @@ impl<'f> Others<'f> {
             Write::Put(..) => Action::Change,
             Write::Remove => Action::Delete,
         };
-        let aside = (lost && write != Write::Nothing).then(|| store.aside(dest, &there.bytes));
+        let aside = (lost && write != Write::Nothing).then(|| store.aside_path(dest, &there.bytes));
         notes.extend(aside.iter().map(|aside| format!("what was there is kept as {aside}")));
         let mut change = Change::nothing(dest, fact.strategy, found, action);
         (change.write, change.notes, change.aside) = (write, notes, aside);
@@ -124,36 +125,43 @@ impl<'f> Others<'f> {
     ///
     /// # Errors
     /// When what is kept cannot be read.
-    pub fn below(
+    pub fn without_layers_above(
         &self,
         store: &Store<'_>,
         at: &str,
         dest: &str,
-        fact: &Fact,
-        found: &Found,
-    ) -> Result<Option<Found>, Error> {
+        fact: &InstallRecord,
+        found: &FileContent,
+    ) -> Result<Option<FileContent>, Error> {
         let Ok(text) = std::str::from_utf8(&found.bytes) else { return Ok(None) };
         let mut text = Some(text.to_owned());
         for layer in
             self.layers(store, at, dest, fact)?.iter().rev().take_while(|layer| layer.other.is_some())
         {
-            match off(layer, text.as_deref(), Force::No) {
+            match remove_layer(layer, text.as_deref(), Force::No) {
                 Some(taken) => text = taken.text,
                 None => return Ok(None),
             }
         }
-        Ok(text.map(|text| Found { bytes: text.into_bytes(), mode: found.mode }))
+        Ok(text.map(|text| FileContent { bytes: text.into_bytes(), mode: found.mode }))
     }
 
     /// The layers of a file, the lowest first; the profile's own is among them.
-    fn layers(&self, store: &Store<'_>, at: &str, dest: &str, fact: &Fact) -> Result<Vec<Layer>, Error> {
+    fn layers(
+        &self,
+        store: &Store<'_>,
+        at: &str,
+        dest: &str,
+        fact: &InstallRecord,
+    ) -> Result<Vec<Layer>, Error> {
         if fact.strategy != Strategy::MergeJsonDeep {
             return Ok(Vec::new());
         }
         let mut layers = Vec::new();
         let mut own = Some(Layer::read(store, fact, None)?);
         for (index, other) in self.all.iter().enumerate() {
-            let Some(fact) = other.setup.fact(dest).filter(|fact| fact.strategy == Strategy::MergeJsonDeep)
+            let Some(fact) =
+                other.setup.install_record(dest).filter(|fact| fact.strategy == Strategy::MergeJsonDeep)
             else {
                 continue;
             };
@@ -180,31 +188,33 @@ impl<'f> Others<'f> {
     }
 
     /// Lays another profile on a text again, and notes what it is to remember.
-    fn laid(
+    fn reapply(
         &mut self,
         at: usize,
         dest: &str,
         layer: &Layer,
-        there: &Found,
+        there: &FileContent,
         text: Option<String>,
-    ) -> Result<String, Cannot> {
+    ) -> Result<String, ChangeError> {
         let other = &mut self.all[at];
-        let source = text_of(&other.store, Part::Installed, &layer.fact.source)?;
+        let source = stored_text(&other.store, ContentKind::Installed, &layer.fact.source)?;
         let laid = match &text {
             // What cannot be merged any more was told apart before.
             Some(text) => merge::merge(text, &source).unwrap_or_else(|_| text.clone()),
             None => source,
         };
-        let fact = Fact {
-            base: text.as_ref().map(|text| Held { sha256: sha256_hex(text.as_bytes()), mode: there.mode }),
+        let fact = InstallRecord {
+            base: text
+                .as_ref()
+                .map(|text| StoredContent { sha256: sha256_hex(text.as_bytes()), mode: there.mode }),
             text: sha256_hex(laid.as_bytes()),
             ..layer.fact.clone()
         };
         if fact != layer.fact {
-            let mut contents = vec![(Part::Installed, Arc::from(laid.as_bytes()))];
-            contents.extend(text.map(|text| (Part::Before, Arc::from(text.into_bytes()))));
+            let mut contents = vec![(ContentKind::Installed, Arc::from(laid.as_bytes()))];
+            contents.extend(text.map(|text| (ContentKind::Before, Arc::from(text.into_bytes()))));
             let from = Some(sha256_hex(&there.bytes));
-            other.changed.push(Changed { dest: dest.to_owned(), from, fact, contents });
+            other.changed.push(PendingUpdate { dest: dest.to_owned(), from, fact, contents });
         }
         Ok(laid)
     }
@@ -213,15 +223,15 @@ impl<'f> Others<'f> {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn begin(&self) -> Result<(), Trouble> {
+    pub fn write_intents(&self) -> Result<(), FileError> {
         for other in self.all.iter().filter(|other| !other.changed.is_empty()) {
             let mut begun = other.setup.clone();
             for changed in &other.changed {
                 for (part, bytes) in &changed.contents {
-                    other.store.keep(*part, bytes)?;
+                    other.store.store_content(*part, bytes)?;
                 }
                 let intent = Intent::Put { from: changed.from.clone(), fact: changed.fact.clone() };
-                let installed = other.setup.fact(&changed.dest).cloned();
+                let installed = other.setup.install_record(&changed.dest).cloned();
                 begun.files.insert(changed.dest.clone(), Entry { installed, intent: Some(intent) });
             }
             other.store.save(&begun)?;
@@ -233,30 +243,34 @@ impl<'f> Others<'f> {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn end(&self) -> Result<(), Trouble> {
+    pub fn write_results(&self) -> Result<(), FileError> {
         for other in self.all.iter().filter(|other| !other.changed.is_empty()) {
             let mut done = other.setup.clone();
-            for Changed { dest, fact, .. } in &other.changed {
+            for PendingUpdate { dest, fact, .. } in &other.changed {
                 done.files.insert(dest.clone(), Entry { installed: Some(fact.clone()), intent: None });
             }
             other.store.save(&done)?;
-            other.store.tidy(&done)?;
+            other.store.remove_unreferenced(&done)?;
         }
         Ok(())
     }
 }
 
 impl Layer {
-    fn read(store: &Store<'_>, fact: &Fact, other: Option<usize>) -> Result<Layer, Error> {
-        let base = fact.base.as_ref().map(|held| text_of(store, Part::Before, &held.sha256)).transpose()?;
-        let installed = text_of(store, Part::Installed, &fact.text)?;
+    fn read(store: &Store<'_>, fact: &InstallRecord, other: Option<usize>) -> Result<Layer, Error> {
+        let base = fact
+            .base
+            .as_ref()
+            .map(|held| stored_text(store, ContentKind::Before, &held.sha256))
+            .transpose()?;
+        let installed = stored_text(store, ContentKind::Installed, &fact.text)?;
         Ok(Layer { base, installed, fact: fact.clone(), other })
     }
 }
 
 /// Takes a layer off a text; `None` where something is no JSON.
-fn off(layer: &Layer, text: Option<&str>, force: Force) -> Option<merge::Taken> {
-    let untouched = |text: Option<String>| merge::Taken { text, left: Vec::new(), lost: Vec::new() };
+fn remove_layer(layer: &Layer, text: Option<&str>, force: Force) -> Option<merge::Removal> {
+    let untouched = |text: Option<String>| merge::Removal { text, left: Vec::new(), lost: Vec::new() };
     match text {
         None => Some(untouched(None)),
         Some(text) if *text == layer.installed => Some(untouched(layer.base.clone())),

@@ -2,17 +2,17 @@
 
 use quorate_diagnostics::{Report, codes};
 
-use super::files::{Files, Found, Trouble};
+use super::drift::Drift as Stands;
+use super::files::{FileContent, FileError, TargetFiles};
 use super::not_installed;
-use super::setup::{self, Error, Fact, Part, Setup, State, Store, look};
-use super::share::Others;
-use super::standing::Standing as Stands;
+use super::setup::{self, ContentKind, Error, InstallRecord, Setup, State, Store, read_file};
+use super::share::OtherProfiles;
 use crate::service::diff;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// How a profile stands.
 #[derive(Debug)]
-pub struct Standing {
+pub struct ProfileStatus {
     /// The profile.
     pub slug: String,
     /// Its version.
@@ -24,12 +24,12 @@ pub struct Standing {
     /// Whether what was begun is done.
     pub state: State,
     /// Its files.
-    pub files: Vec<File>,
+    pub files: Vec<FileStatus>,
 }
 
 /// How a file stands.
 #[derive(Debug)]
-pub struct File {
+pub struct FileStatus {
     /// Which.
     pub dest: String,
     /// How it goes together with what was there.
@@ -44,10 +44,10 @@ pub struct File {
     pub diff: String,
 }
 
-impl Standing {
+impl ProfileStatus {
     /// Whether all is as it was installed, as far as that is the profile's to say.
-    pub fn holds(&self) -> bool {
-        let whole = |file: &File| matches!(file.stands, Stands::InPlace | Stands::Beside);
+    pub fn is_intact(&self) -> bool {
+        let whole = |file: &FileStatus| matches!(file.stands, Stands::InPlace | Stands::EditedAround);
         self.state == State::Installed && self.files.iter().all(whole)
     }
 
@@ -68,7 +68,7 @@ impl Standing {
                 (_, Some(note)) => format!("{} {note}", file.dest),
                 (Stands::Edited, None) => format!("{} was edited since it was installed", file.dest),
                 (Stands::Missing, None) => format!("{} is missing", file.dest),
-                (Stands::InPlace | Stands::Beside, None) => continue,
+                (Stands::InPlace | Stands::EditedAround, None) => continue,
             };
             let help = match file.stands {
                 Stands::Edited => format!("{again}; with `--force`, which keeps what was there"),
@@ -84,64 +84,70 @@ impl Standing {
 ///
 /// # Errors
 /// When the one is not installed, or what is kept cannot be read.
-pub fn status(files: &dyn Files, target: &str, slug: Option<&str>) -> Result<Vec<Standing>, ServiceError> {
-    let setups = setup::all(files)?;
+pub fn status(
+    files: &dyn TargetFiles,
+    target: &str,
+    slug: Option<&str>,
+) -> Result<Vec<ProfileStatus>, ServiceError> {
+    let setups = setup::load_all(files)?;
     if let Some(slug) = slug.filter(|slug| setups.iter().all(|setup| setup.slug != **slug)) {
         let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();
         return Err(not_installed(slug, target, &installed));
     }
     let wanted = setups.into_iter().filter(|setup| slug.is_none_or(|slug| setup.slug == slug));
-    wanted.map(|setup| Ok(of(files, setup)?)).collect()
+    wanted.map(|setup| Ok(profile_status(files, setup)?)).collect()
 }
 
-fn of(files: &dyn Files, mut setup: Setup) -> Result<Standing, Error> {
+fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileStatus, Error> {
     let store = Store::new(files, &setup.slug);
     let state = setup.state;
-    setup.settle(files)?;
-    let others = Others::of(files, &setup.slug)?;
+    setup.recover(files)?;
+    let others = OtherProfiles::of(files, &setup.slug)?;
     let mut told = Vec::new();
     for (dest, entry) in &setup.files {
         let Some(fact) = &entry.installed else { continue };
-        told.push(file(files, &store, &others, (dest, &setup.at), fact)?);
+        told.push(file_status(files, &store, &others, (dest, &setup.at), fact)?);
     }
     let Setup { slug, version, from, at, .. } = setup;
-    Ok(Standing { slug, version, from, at, state, files: told })
+    Ok(ProfileStatus { slug, version, from, at, state, files: told })
 }
 
-fn file(
-    files: &dyn Files,
+fn file_status(
+    files: &dyn TargetFiles,
     store: &Store<'_>,
-    others: &Others<'_>,
+    others: &OtherProfiles<'_>,
     (dest, at): (&str, &str),
-    fact: &Fact,
-) -> Result<File, Error> {
-    let (found, note) = match look(files, dest) {
+    fact: &InstallRecord,
+) -> Result<FileStatus, Error> {
+    let (found, note) = match read_file(files, dest) {
         Ok(found) => (found, None),
-        Err(Error::Trouble { trouble: Trouble::Place(why), .. }) => (None, Some(why.to_owned())),
+        Err(Error::Target { trouble: FileError::Obstructed(why), .. }) => (None, Some(why.to_owned())),
         Err(error) => return Err(error),
     };
     let stands = match note {
         Some(_) => Stands::Edited,
         None => Stands::of(store, fact, found.as_ref())?,
     };
-    let shared = others.sharing(dest);
+    let shared = others.profiles_sharing(dest);
     // What another profile has set since is no edit.
     let below = match (stands, &found) {
-        (Stands::Edited, Some(found)) if !shared.is_empty() => others.below(store, at, dest, fact, found)?,
+        (Stands::Edited, Some(found)) if !shared.is_empty() => {
+            others.without_layers_above(store, at, dest, fact, found)?
+        }
         _ => None,
     };
     let stands = match below {
         Some(below) => match Stands::of(store, fact, Some(&below))? {
-            Stands::InPlace => Stands::Beside,
+            Stands::InPlace => Stands::EditedAround,
             other => other,
         },
         None => stands,
     };
     let diff = match (stands, &found) {
-        (Stands::Edited | Stands::Beside, Some(Found { bytes, .. })) => {
-            diff::unified(dest, Some(&store.content(Part::Installed, &fact.text)?), Some(bytes))
+        (Stands::Edited | Stands::EditedAround, Some(FileContent { bytes, .. })) => {
+            diff::unified(dest, Some(&store.load_content(ContentKind::Installed, &fact.text)?), Some(bytes))
         }
         _ => String::new(),
     };
-    Ok(File { dest: dest.to_owned(), strategy: fact.strategy.word(), stands, shared, note, diff })
+    Ok(FileStatus { dest: dest.to_owned(), strategy: fact.strategy.word(), stands, shared, note, diff })
 }

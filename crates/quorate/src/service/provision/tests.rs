@@ -10,7 +10,7 @@ use std::path::Path;
 use quorate_kernel::ports::provisioning::{Dest, Mode, Package, Piece, Strategy};
 use tempfile::TempDir;
 
-use super::files::{Access, Beneath, Files, Found, Trouble};
+use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
 use super::install::Origin;
 use super::{Action, Force, Options, Outcome, ServiceError, WriteMode, codes, install, uninstall};
 
@@ -23,37 +23,37 @@ const DRY: Options = Options { run: WriteMode::DryRun, force: Force::No };
 
 /// A folder that does so many writes and then none any more, as if the process had died.
 struct Dying<'f> {
-    files: &'f Beneath,
+    files: &'f TargetDir,
     root: &'f Path,
     left: Cell<usize>,
 }
 
 impl Dying<'_> {
-    fn live(&self) -> Result<(), Trouble> {
+    fn live(&self) -> Result<(), FileError> {
         match self.left.get().checked_sub(1) {
             Some(left) => {
                 self.left.set(left);
                 Ok(())
             }
-            None => Err(Trouble::Disk(io::Error::other("it died"))),
+            None => Err(FileError::Io(io::Error::other("it died"))),
         }
     }
 }
 
-impl Files for Dying<'_> {
-    fn look(&self, path: &str, limit: u64) -> Result<Option<Found>, Trouble> {
-        self.files.look(path, limit)
+impl TargetFiles for Dying<'_> {
+    fn read(&self, path: &str, limit: u64) -> Result<Option<FileContent>, FileError> {
+        self.files.read(path, limit)
     }
 
-    fn has_folder(&self, path: &str) -> Result<bool, Trouble> {
+    fn has_folder(&self, path: &str) -> Result<bool, FileError> {
         self.files.has_folder(path)
     }
 
-    fn names(&self, path: &str) -> Result<Vec<String>, Trouble> {
+    fn names(&self, path: &str) -> Result<Vec<String>, FileError> {
         self.files.names(path)
     }
 
-    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), Trouble> {
+    fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError> {
         if let Err(dead) = self.live() {
             // It had begun to write.
             let part = self.root.join(path).with_file_name(".quorate-part");
@@ -63,26 +63,26 @@ impl Files for Dying<'_> {
         self.files.replace(path, bytes, access)
     }
 
-    fn remove(&self, path: &str) -> Result<(), Trouble> {
+    fn remove(&self, path: &str) -> Result<(), FileError> {
         self.live()?;
         self.files.remove(path)
     }
 
-    fn make_folder(&self, path: &str, access: Access) -> Result<(), Trouble> {
+    fn make_folder(&self, path: &str, access: Access) -> Result<(), FileError> {
         self.live()?;
         self.files.make_folder(path, access)
     }
 
-    fn remove_folder(&self, path: &str) -> Result<(), Trouble> {
+    fn remove_folder(&self, path: &str) -> Result<(), FileError> {
         self.live()?;
         self.files.remove_folder(path)
     }
 
-    fn remove_part(&self, folder: &str) -> Result<(), Trouble> {
-        self.files.remove_part(folder)
+    fn remove_temp(&self, folder: &str) -> Result<(), FileError> {
+        self.files.remove_temp(folder)
     }
 
-    fn can_write(&self, folder: &str) -> Result<(), Trouble> {
+    fn can_write(&self, folder: &str) -> Result<(), FileError> {
         self.files.can_write(folder)
     }
 }
@@ -164,7 +164,7 @@ fn second() -> Package {
 }
 
 /// A folder with files of its own.
-fn place() -> (TempDir, Beneath) {
+fn place() -> (TempDir, TargetDir) {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str, mode: u32| {
@@ -177,16 +177,16 @@ fn place() -> (TempDir, Beneath) {
     write("notes.md", "mine", 0o600);
     write(".claude/settings.json", "{\n\t\"mode\": \"ask\",\n\t\"allow\": []\n}", 0o600);
     write(".gitignore", "*.log", 0o644);
-    let files = Beneath::open(dir.path()).unwrap().hasty();
+    let files = TargetDir::open(dir.path()).unwrap().without_sync();
     (dir, files)
 }
 
-fn put(files: &dyn Files, package: &Package, how: Options) -> Result<Outcome, ServiceError> {
+fn put(files: &dyn TargetFiles, package: &Package, how: Options) -> Result<Outcome, ServiceError> {
     let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
     install::install(files, ".", package, &origin, how)
 }
 
-fn out(files: &dyn Files, how: Options) -> Result<Outcome, ServiceError> {
+fn out(files: &dyn TargetFiles, how: Options) -> Result<Outcome, ServiceError> {
     uninstall::uninstall(files, ".", "runtime-profile/standard", how)
 }
 
@@ -259,7 +259,7 @@ fn whatever_write_it_dies_before_the_next_command_completes_it() {
     for (earlier, package, after) in [(None, first(), &fresh), (Some(first()), second(), &upgraded)] {
         for writes in 0.. {
             assert!(writes < 500, "it never ends");
-            let at = |then: &dyn Fn(&TempDir, &Beneath, &Tree)| {
+            let at = |then: &dyn Fn(&TempDir, &TargetDir, &Tree)| {
                 let (dir, files) = place();
                 let before = theirs(dir.path());
                 if let Some(earlier) = &earlier {

@@ -2,35 +2,40 @@
 
 use quorate_diagnostics::Report;
 
-use super::files::Files;
-use super::setup::{self, Intent, State, Store, look};
-use super::share::Others;
-use super::{FileReport, Options, Outcome, WriteMode, carry, not_installed, refuse, refuse_edited};
-use crate::service::stop::ServiceError;
+use super::files::TargetFiles;
+use super::setup::{self, Intent, State, Store, read_file};
+use super::share::OtherProfiles;
+use super::{FileReport, Options, Outcome, WriteMode, apply, not_installed, refuse, refuse_edited};
+use crate::service::error::ServiceError;
 
 /// Takes a profile out.
 ///
 /// # Errors
 /// When it is not installed, what is there or what is kept cannot be read, or the disk refuses.
-pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: Options) -> Result<Outcome, ServiceError> {
+pub fn uninstall(
+    files: &dyn TargetFiles,
+    target: &str,
+    slug: &str,
+    how: Options,
+) -> Result<Outcome, ServiceError> {
     if how.run == WriteMode::Apply {
-        carry::sweep(files, std::iter::empty())?;
+        apply::remove_leftovers(files, std::iter::empty())?;
     }
     let store = Store::new(files, slug);
     let Some(mut setup) = store.load()? else {
-        let installed: Vec<String> = setup::all(files)?.into_iter().map(|setup| setup.slug).collect();
+        let installed: Vec<String> = setup::load_all(files)?.into_iter().map(|setup| setup.slug).collect();
         return Err(not_installed(slug, target, &installed));
     };
     let resumed = setup.state != State::Installed;
-    setup.settle(files)?;
-    let mut others = Others::of(files, slug)?;
+    setup.recover(files)?;
+    let mut others = OtherProfiles::of(files, slug)?;
 
     let mut report = Report::new();
     let mut changes = Vec::new();
     for (dest, entry) in &setup.files {
         let Some(fact) = &entry.installed else { continue };
-        let taken = look(files, dest).map_err(Into::into);
-        match taken.and_then(|found| others.take(&store, &setup.at, dest, fact, found, how.force)) {
+        let taken = read_file(files, dest).map_err(Into::into);
+        match taken.and_then(|found| others.plan_removal(&store, &setup.at, dest, fact, found, how.force)) {
             Ok(change) => changes.push(change),
             Err(cannot) => refuse(&mut report, cannot)?,
         }
@@ -46,10 +51,10 @@ pub fn uninstall(files: &dyn Files, target: &str, slug: &str, how: Options) -> R
         begun.state = State::Removing;
         for change in &changes {
             if let Some(entry) = begun.files.get_mut(&change.dest) {
-                entry.intent = Some(Intent::Out { leaves: change.leaves() });
+                entry.intent = Some(Intent::Out { leaves: change.resulting_hash() });
             }
         }
-        carry::back(files, &store, begun, &changes, &others)?;
+        apply::uninstall(files, &store, begun, &changes, &others)?;
     }
     Ok(Outcome {
         slug: setup.slug,

@@ -1,7 +1,7 @@
 //! Fills the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters as they are (K1), and
 //! whatever is refused is shown where it stands. `build/cautions.rs` says what is no fault and still surprises people.
 
-mod cautions;
+mod warnings;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,11 +27,11 @@ use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
 use super::Request;
-use super::written::{LoadedRuntime, ParticipantPrompt, participant_place};
+use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
 use crate::service::compose::Sources;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, DEFAULT_TIMEOUT, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::host::Host;
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::trust::TrustRequest;
 use crate::service::workspace::Workspace;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_kernel::turn::{Cycled, Runner};
 
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// The first pause after trouble, which doubles, and the longest.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@ use quorate_diagnostics::{Body, codes};
 
 use super::super::disk;
 use super::super::environment::Environment;
+use super::super::error::ServiceError;
 use super::super::manifests::{file_not_found, find_root};
-use super::super::stop::ServiceError;
 use super::super::workspace::absolute;
 use super::inventory::{self, Inventory};
 use super::{Store, TrustRecord, TrustRequest, canonical};

@@ -13,11 +13,11 @@ use quorate_manifest::round::{Opened, Refs};
 
 use super::super::disk::{self, Disk};
 use super::super::environment::Environment;
+use super::super::error::ServiceError;
 use super::super::executor;
 use super::super::host::Host;
 use super::super::manifests::{Manifests, find_root};
-use super::super::stop::ServiceError;
-use super::super::workspace::{self, PathOverrides, display_path, reach};
+use super::super::workspace::{self, PathOverrides, boundary, display_path};
 use super::super::{convene, runtime};
 use super::{Trust, TrustRequest, file_hashes, merge_by_file};
 
@@ -126,7 +126,7 @@ fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<TrustRequ
     if let Some((command, _)) = &configuration.playbooks.scorer {
         acts.push(quorate_adapters::process::act(command, &configuration.dir));
     }
-    acts.extend(reach::of_configuration(configuration));
+    acts.extend(boundary::of_configuration(configuration));
     vec![TrustRequest { file: file.to_owned(), acts }]
 }
 
@@ -134,8 +134,8 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     let loaded = workspace::load_council(environment, file, &display_path(environment, file), root);
     let Some(council) = loaded.value else { return Vec::new() };
     let mut needs = executor::trust_requests_of_council(&council, file);
-    let mut acts = reach::of_council(&council, root);
-    acts.extend(reach::of_watch(&council, root));
+    let mut acts = boundary::of_council(&council, root);
+    acts.extend(boundary::of_watch(&council, root));
     needs.push(TrustRequest { file: file.to_owned(), acts });
     needs
 }

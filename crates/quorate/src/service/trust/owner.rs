@@ -6,7 +6,7 @@ use std::path::Path;
 use quorate_diagnostics::{Body, codes};
 
 use super::super::environment::Environment;
-use super::super::stop::ServiceError;
+use super::super::error::ServiceError;
 use super::Store;
 
 /// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,

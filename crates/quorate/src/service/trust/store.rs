@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::disk;
 use super::super::environment::Environment;
-use super::super::stop::ServiceError;
+use super::super::error::ServiceError;
 
 const FILE_NAME: &str = "trust.json";
 const VERSION: u32 = 1;

@@ -10,7 +10,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use super::{Service, SubmitContext};
-use crate::service::stop::error_chain;
+use crate::service::error::error_chain;
 
 /// How long a witness may take, with everything.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

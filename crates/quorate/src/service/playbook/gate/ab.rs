@@ -19,7 +19,7 @@ use serde_json::{Map, json};
 
 use super::super::change::LibraryWriter;
 use super::{GateClosed, GateEvidence};
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// Tries the gate.
 ///

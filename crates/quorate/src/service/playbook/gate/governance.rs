@@ -10,11 +10,11 @@ use super::super::change::LibraryWriter;
 use super::human::describe;
 use super::{GateClosed, GateEvidence};
 use crate::service::artifact::{Artifact, Subject};
-use crate::service::convene::asked::Inputs;
-use crate::service::convene::sitting::RunSpec;
+use crate::service::convene::inputs::Inputs;
+use crate::service::convene::run_spec::RunSpec;
 use crate::service::convene::{self, Options, Request};
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::stop::ServiceError;
 use crate::service::workspace::absolute;
 
 /// Convenes.

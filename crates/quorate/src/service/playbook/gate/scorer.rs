@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::super::change::LibraryWriter;
 use super::{GateClosed, GateEvidence};
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 use crate::service::trust::TrustRequest;
 
 /// How long one trial may take.

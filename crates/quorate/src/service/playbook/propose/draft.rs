@@ -16,11 +16,11 @@ use quorate_protocol::locks::fold;
 use serde_json::{Map, json};
 
 use super::super::change::LibraryWriter;
-use super::super::versions::Record;
+use super::super::versions::VersionedFile;
 use super::Proposer;
+use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
-use crate::service::stop::ServiceError;
 
 /// A proposal on its way.
 pub(super) struct DraftBuilder {
@@ -41,7 +41,7 @@ pub(super) struct Draft {
     /// The fragment.
     pub(super) text: String,
     /// The file that it is to be, and what it is now; of a new one there is nothing.
-    pub(super) record: Record,
+    pub(super) record: VersionedFile,
     /// The manifest as somebody wrote it; of a delta there is none to point at.
     pub(super) layer: Option<Arc<Layer>>,
     /// The text of the new file, before its history; `None` for a revision.
@@ -170,7 +170,7 @@ impl DraftBuilder {
         }
         let path = library.root.join(in_scope(library.scope.folder(), &file_path(&playbook)));
         let summary = playbook.title.clone();
-        let record = Record { slug: playbook.slug.clone(), path, ..Record::default() };
+        let record = VersionedFile { slug: playbook.slug.clone(), path, ..VersionedFile::default() };
         let (text, body) = (text.to_owned(), layer.body().trim().to_owned());
         Ok(Some(Draft {
             playbook,
@@ -218,7 +218,7 @@ impl DraftBuilder {
             return Ok(None);
         }
         let record = library.record(book)?;
-        record.faithful(&keeping.session.environment)?;
+        record.ensure_intact(&keeping.session.environment)?;
         if fold(revise.body.trim()) == fold(book.text()) {
             self.refuse(codes::DELTA_INVALID, Body::new(format!("`{}` says that already", revise.slug)));
             return Ok(None);

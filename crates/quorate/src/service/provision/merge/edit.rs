@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use quorate_manifest::tree::Node;
 
-use super::style::{Style, Written};
+use super::style::{SourceValue, Style};
 
 /// Edits that are collected, and made all at once. No two of them overlap, but that a later one may cover earlier ones.
 pub(super) struct Edits<'t> {
@@ -27,14 +27,14 @@ impl<'t> Edits<'t> {
     }
 
     /// Puts another value in a value's place.
-    pub(super) fn replace(&mut self, node: &Node, with: &Written<'_>, style: &Style) {
+    pub(super) fn replace(&mut self, node: &Node, with: &SourceValue<'_>, style: &Style) {
         let indent = self.indent(node.span.start).to_owned();
-        let broken = style.broken;
+        let broken = style.multiline;
         self.put(node.span.clone(), with.render(style, &indent, broken));
     }
 
     /// Adds to the end of what an object or an array holds.
-    pub(super) fn add(&mut self, holder: &Node, new: &[Written<'_>], style: &Style) {
+    pub(super) fn add(&mut self, holder: &Node, new: &[SourceValue<'_>], style: &Style) {
         if new.is_empty() {
             return;
         }
@@ -52,11 +52,11 @@ impl<'t> Edits<'t> {
     }
 
     /// Fills an object or an array that holds nothing.
-    fn fill(&mut self, holder: &Node, new: &[Written<'_>], style: &Style) {
+    fn fill(&mut self, holder: &Node, new: &[SourceValue<'_>], style: &Style) {
         let open = &self.text[holder.span.start..=holder.span.start];
         let close = &self.text[holder.span.end - 1..holder.span.end];
         let outer = self.indent(holder.span.start).to_owned();
-        let text = if style.broken {
+        let text = if style.multiline {
             let (newline, indent) = (style.newline, format!("{outer}{}", style.unit));
             let items: Vec<String> =
                 new.iter().map(|one| format!("{indent}{}", one.render(style, &indent, true))).collect();
@@ -100,11 +100,11 @@ impl<'t> Edits<'t> {
     }
 
     /// The text with all edits made.
-    pub(super) fn done(mut self) -> String {
+    pub(super) fn apply(mut self) -> String {
         // Where something is replaced up to a place and something is added there, the first goes first.
         let mut text = String::with_capacity(self.text.len());
         let mut at = 0;
-        for (range, new) in &self.standing() {
+        for (range, new) in &self.effective_edits() {
             text.push_str(&self.text[at..range.start]);
             text.push_str(new);
             at = range.end;
@@ -116,7 +116,7 @@ impl<'t> Edits<'t> {
 
 impl Edits<'_> {
     /// The edits that no later one covers, in the order of their places.
-    fn standing(&mut self) -> Vec<(Range<usize>, String)> {
+    fn effective_edits(&mut self) -> Vec<(Range<usize>, String)> {
         let mut edits: Vec<_> = std::mem::take(&mut self.edits).into_iter().enumerate().collect();
         edits.sort_by_key(|(made, (range, _))| (range.start, Reverse(range.end), Reverse(*made)));
         // Those that may cover what comes next. They lie in each other, so that there are few.

@@ -8,7 +8,7 @@ pub(super) struct Style {
     pub(super) unit: String,
     pub(super) newline: &'static str,
     /// Whether it is written on several lines.
-    pub(super) broken: bool,
+    pub(super) multiline: bool,
 }
 
 impl Style {
@@ -21,37 +21,37 @@ impl Style {
         Style {
             unit: unit.filter(|unit| !unit.is_empty()).unwrap_or("  ").to_owned(),
             newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
-            broken: lead.is_none_or(|lead| lead.contains('\n')),
+            multiline: lead.is_none_or(|lead| lead.contains('\n')),
         }
     }
 }
 
 /// A value as it stands in another text.
-pub(super) struct Written<'t> {
+pub(super) struct SourceValue<'t> {
     text: &'t str,
     key: Option<&'t str>,
     node: &'t Node,
 }
 
-impl<'t> Written<'t> {
+impl<'t> SourceValue<'t> {
     pub(super) fn member(text: &'t str, entry: &'t Entry) -> Self {
-        Written { text, key: Some(&text[entry.key_span.clone()]), node: &entry.value }
+        SourceValue { text, key: Some(&text[entry.key_span.clone()]), node: &entry.value }
     }
 
     pub(super) fn item(text: &'t str, node: &'t Node) -> Self {
-        Written { text, key: None, node }
+        SourceValue { text, key: None, node }
     }
 
     /// The value in a style; `indent` is that of the line it begins on. What stood on one line stays on one.
     pub(super) fn render(&self, style: &Style, indent: &str, broken: bool) -> String {
         let mut out = self.key.map(|key| format!("{key}: ")).unwrap_or_default();
         let written = &self.text[self.node.span.clone()];
-        let held: Vec<Written<'_>> = self
+        let held: Vec<SourceValue<'_>> = self
             .node
             .entries()
             .iter()
-            .map(|entry| Written::member(self.text, entry))
-            .chain(self.node.items().iter().map(|item| Written::item(self.text, item)))
+            .map(|entry| SourceValue::member(self.text, entry))
+            .chain(self.node.items().iter().map(|item| SourceValue::item(self.text, item)))
             .collect();
         if held.is_empty() || !written.contains('\n') {
             out.push_str(written);

@@ -9,8 +9,8 @@ fn merged(target: &str, profile: &str, expected: &str) {
     assert_eq!(merge(&done, profile).expect("JSON"), done, "a second time changes nothing");
     let taken = take_out(&done, Some(target), &done, Force::No).expect("JSON");
     assert_eq!(
-        meaning(&json::parse(&taken.text.expect("a text")).expect("JSON")),
-        meaning(&json::parse(target).expect("JSON"))
+        canonical_text(&json::parse(&taken.text.expect("a text")).expect("JSON")),
+        canonical_text(&json::parse(target).expect("JSON"))
     );
     assert_eq!(taken.left, Vec::<String>::new());
 }
@@ -41,9 +41,9 @@ fn the_profile_wins_on_everything_else() {
 
 #[test]
 fn what_is_no_json_is_told_by_its_side() {
-    assert!(matches!(merge("{", "{}"), Err(Bad::Target(_))));
-    assert!(matches!(merge("{}", "{"), Err(Bad::Profile(_))));
-    assert!(matches!(take_out("{", None, "{}", Force::No), Err(Bad::Target(_))));
+    assert!(matches!(merge("{", "{}"), Err(InvalidJson::Target(_))));
+    assert!(matches!(merge("{}", "{"), Err(InvalidJson::Profile(_))));
+    assert!(matches!(take_out("{", None, "{}", Force::No), Err(InvalidJson::Target(_))));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_was_changed_since_stays_and_is_told() {
     assert_eq!(taken.text.as_deref(), Some("{\"a\": 5, \"b\": 4, \"c\": [7], \"d\": {\"f\": 3}}"));
     assert_eq!(taken.left.len(), 4, "{:?}", taken.left);
     let again = take_out("{\"a\": 1}", Some("{\"a\": 1}"), &installed, Force::No).expect("JSON");
-    assert_eq!(again, Taken { text: Some("{\"a\": 1}".to_owned()), left: Vec::new(), lost: Vec::new() });
+    assert_eq!(again, Removal { text: Some("{\"a\": 1}".to_owned()), left: Vec::new(), lost: Vec::new() });
 }
 
 #[test]
@@ -133,10 +133,8 @@ fn large_texts_are_merged_and_taken_out_in_a_time_that_grows_with_them() {
     let half = format!("{{{}}}", halves.collect::<Vec<_>>().join(", "));
     let taken = take_out(&replaced, Some(&half), &replaced, Force::No).expect("JSON");
     assert_eq!(
-        taken
-            .text
-            .map(|text| meaning(&json::parse(&text).expect("JSON"))
-                == meaning(&json::parse(&half).expect("JSON"))),
+        taken.text.map(|text| canonical_text(&json::parse(&text).expect("JSON"))
+            == canonical_text(&json::parse(&half).expect("JSON"))),
         Some(true)
     );
     assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
@@ -150,5 +148,5 @@ fn what_is_put_into_a_place_takes_what_was_put_there_before() {
     {
         edits.put(at, text.to_owned());
     }
-    assert_eq!(edits.done(), "XdefG!h");
+    assert_eq!(edits.apply(), "XdefG!h");
 }

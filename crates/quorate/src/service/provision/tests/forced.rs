@@ -39,7 +39,7 @@ fn force_takes_lines_that_still_stand_out_of_what_was_appended() {
         [("top\na\nx\nmine\nzz\n", Some("top\nmine\nzz\n")), ("a\nx\n", None), ("other\n", Some("other\n"))]
     {
         let dir = tempfile::tempdir().unwrap();
-        let files = Beneath::open(dir.path()).unwrap();
+        let files = TargetDir::open(dir.path()).unwrap();
         done(put(&files, &package("1", vec![piece("lines", Strategy::Append, "a\nx\nz\n")]), REAL));
         let path = dir.path().join("lines");
         std::fs::write(&path, now).unwrap();

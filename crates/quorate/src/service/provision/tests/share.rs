@@ -1,7 +1,7 @@
 //! Profiles whose files overlap.
 
 use super::*;
-use crate::service::provision::standing::Standing as Stands;
+use crate::service::provision::drift::Drift as Stands;
 use crate::service::provision::status;
 
 const SETTINGS: &str = ".claude/settings.json";
@@ -19,7 +19,7 @@ fn all() -> [Package; 3] {
     ]
 }
 
-fn install_one(files: &dyn Files, package: &Package, at: usize) {
+fn install_one(files: &dyn TargetFiles, package: &Package, at: usize) {
     let origin = Origin { from: package.slug.clone(), at: format!("2026-01-01T00:00:0{at}.000Z") };
     done(install::install(files, ".", package, &origin, REAL));
 }
@@ -48,7 +48,7 @@ fn values_and_items_come_back_whatever_the_order() {
                 left.iter().enumerate().for_each(|(at, which)| install_one(&fresh, &all()[*which], at));
                 assert_eq!(settings(&dir), settings(&other), "{inward:?}, without {which} of {outward:?}");
                 for standing in status::status(&files, ".", None).unwrap() {
-                    assert!(standing.holds(), "{inward:?} {outward:?}: {:?}", standing.report());
+                    assert!(standing.is_intact(), "{inward:?} {outward:?}: {:?}", standing.report());
                 }
             }
             assert_eq!(theirs(dir.path()), before, "{inward:?} {outward:?}");
@@ -77,13 +77,13 @@ fn what_another_profile_has_set_is_no_edit_and_it_is_named() {
     (0..2).for_each(|at| install_one(&files, &all()[at], at));
     let standings = status::status(&files, ".", Some("a")).unwrap();
     let file = &standings[0].files[0];
-    assert_eq!((file.stands, &*file.shared), (Stands::Beside, &["b".to_owned()][..]));
-    assert!(standings[0].holds());
+    assert_eq!((file.stands, &*file.shared), (Stands::EditedAround, &["b".to_owned()][..]));
+    assert!(standings[0].is_intact());
     let mut edited = settings(&dir);
     edited["env"]["Y"] = "mine".into();
     std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
     let of = |slug| status::status(&files, ".", Some(slug)).unwrap()[0].files[0].stands;
-    assert_eq!((of("a"), of("b")), (Stands::Edited, Stands::Beside));
+    assert_eq!((of("a"), of("b")), (Stands::Edited, Stands::EditedAround));
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::host::Host;
 use quorate::service::playbook::change::LibraryWriter;
 use quorate::service::playbook::gate::{Answer, Approver, GateClosed};
 use quorate::service::redaction::CurrentRedactor;
-use quorate::service::stop::{ExitClass, ServiceError};
 use quorate::service::trust::Trust;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;

@@ -9,7 +9,7 @@ use quorate_manifest::layer::Layer;
 use quorate_manifest::runtime::Runtime;
 use quorate_manifest::workspace::Spot;
 
-use crate::service::workspace::reach;
+use crate::service::workspace::boundary;
 use crate::service::{disk, manifests};
 
 /// Which kinds of a port write where a key of their block says.
@@ -44,7 +44,7 @@ pub(super) fn warn_external_writes(
         let Some((key, path)) = written else { continue };
         let there = dir.join(path);
         let by_name = !is_in_scope(root, spot, path);
-        if !by_name && reach::is_inside(root, &there) {
+        if !by_name && boundary::is_inside(root, &there) {
             continue;
         }
         let there = disk::canonical_or_new(&there);

@@ -4,43 +4,43 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::Strategy;
 
 use super::append;
-use super::files::Found;
+use super::files::FileContent;
 use super::merge;
-use super::setup::{Error, Fact, Part, Store};
+use super::setup::{ContentKind, Error, InstallRecord, Store};
 
 /// How a file stands to what was installed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Drift {
     /// It is as it was written.
     InPlace,
     /// It was edited, and what the profile brought is still there; or it is one that its owner may edit.
-    Beside,
+    EditedAround,
     /// What the profile brought was edited or is gone.
     Edited,
     /// It is not there.
     Missing,
 }
 
-impl Standing {
+impl Drift {
     /// How a file stands.
     ///
     /// # Errors
     /// When what was kept of it cannot be read.
-    pub fn of(store: &Store<'_>, fact: &Fact, found: Option<&Found>) -> Result<Standing, Error> {
-        let Some(found) = found else { return Ok(Standing::Missing) };
+    pub fn of(store: &Store<'_>, fact: &InstallRecord, found: Option<&FileContent>) -> Result<Drift, Error> {
+        let Some(found) = found else { return Ok(Drift::Missing) };
         if sha256_hex(&found.bytes) == fact.text {
-            return Ok(Standing::InPlace);
+            return Ok(Drift::InPlace);
         }
         let beside = match (fact.strategy, std::str::from_utf8(&found.bytes)) {
             (Strategy::Preserve, _) => true,
             (Strategy::Overwrite, _) | (_, Err(_)) => false,
-            (Strategy::Append, Ok(text)) => added(store, fact, text)?.is_some(),
+            (Strategy::Append, Ok(text)) => appended_text(store, fact, text)?.is_some(),
             (Strategy::MergeJsonDeep, Ok(text)) => {
-                let source = text_of(store, Part::Installed, &fact.source)?;
+                let source = stored_text(store, ContentKind::Installed, &fact.source)?;
                 merge::merge(text, &source).is_ok_and(|merged| merged == text)
             }
         };
-        Ok(if beside { Standing::Beside } else { Standing::Edited })
+        Ok(if beside { Drift::EditedAround } else { Drift::Edited })
     }
 }
 
@@ -48,10 +48,10 @@ impl Standing {
 ///
 /// # Errors
 /// When what was kept cannot be read.
-pub fn added(store: &Store<'_>, fact: &Fact, text: &str) -> Result<Option<String>, Error> {
-    let source = text_of(store, Part::Installed, &fact.source)?;
+pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Result<Option<String>, Error> {
+    let source = stored_text(store, ContentKind::Installed, &fact.source)?;
     let whole = match &fact.added {
-        Some(added) => text_of(store, Part::Installed, added)?,
+        Some(added) => stored_text(store, ContentKind::Installed, appended_text)?,
         None => source.clone(),
     };
     let there = |one: &String| !one.is_empty() && append::find(text, one).is_some();
@@ -62,8 +62,8 @@ pub fn added(store: &Store<'_>, fact: &Fact, text: &str) -> Result<Option<String
 ///
 /// # Errors
 /// When it cannot be read, or is none.
-pub fn text_of(store: &Store<'_>, part: Part, sha256: &str) -> Result<String, Error> {
-    String::from_utf8(store.content(part, sha256)?).map_err(|_| Error::Corrupt {
+pub fn stored_text(store: &Store<'_>, part: ContentKind, sha256: &str) -> Result<String, Error> {
+    String::from_utf8(store.load_content(part, sha256)?).map_err(|_| Error::Corrupt {
         path: sha256.to_owned(),
         what: "is kept as a text and is not UTF-8".to_owned(),
     })

@@ -1,6 +1,6 @@
 //! The desk: an opened ledger and log, shared by everything that one command does.
 
-mod own;
+mod resources;
 mod signing;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -20,14 +20,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::convene;
 use super::environment::Environment;
+use super::error::{ServiceError, error_chain};
 use super::keys::Keys;
 use super::ledger::{checkpoint, gc};
+use super::member_access;
 use super::overlays;
-use super::reach;
 use super::signer::{KeySource, Signer};
-use super::stop::{ServiceError, error_chain};
 use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
-use own::WorkspaceResources;
+use resources::WorkspaceResources;
 
 /// Names the run that was opened last, wherever a run is named.
 pub const LATEST: &str = "latest";
@@ -98,7 +98,7 @@ impl LedgerSession {
         configuration: Workspace,
     ) -> Result<LedgerSession, ServiceError> {
         let mut workspace = own.apply_to(configuration);
-        reach::deny_to_members(&workspace);
+        member_access::deny_to_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.set_aside {
@@ -207,7 +207,7 @@ impl LedgerSession {
                 let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
                 let body = Body::new(format!("`{prefix}` begins the ids of several runs: {some}, …"));
                 Err(ServiceError::new(
-                    super::stop::ExitClass::NotFound,
+                    super::error::ExitClass::NotFound,
                     codes::RUN_AMBIGUOUS,
                     body.help("give more characters"),
                 ))

@@ -22,16 +22,16 @@ use serde_json::{Map, json};
 
 use super::members::{self, PreparedMember};
 use super::{ConveneInput, Options, due};
-use crate::service::desk::LedgerSession;
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::host::Host;
 use crate::service::overlays;
 use crate::service::producer::Producer;
 use crate::service::redaction::Redaction;
 use crate::service::resolve;
+use crate::service::session::LedgerSession;
 use crate::service::signer::Signer;
-use crate::service::stop::ServiceError;
 use crate::service::trust::Permit;
 use crate::service::workspace::Workspace;
 

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::artifact::Artifact;
 use super::convene;
-use super::desk::LedgerSession;
+use super::error::ServiceError;
+use super::session::LedgerSession;
 use super::signer::KeySource;
-use super::stop::ServiceError;
 
 /// Closes the open reviews of a file that has changed since. One that another process is at, and one that this ledger cannot
 /// close, stay as they are. `subject` is what runs call the file.

@@ -13,7 +13,7 @@ use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use super::Runtime;
-use crate::service::stop::{ExitClass, ServiceError, error_chain};
+use crate::service::error::{ExitClass, ServiceError, error_chain};
 
 /// Who speaks where nobody says a name.
 pub const DEFAULT_SPEAKER: &str = "user";

@@ -12,12 +12,12 @@ use quorate_manifest::assembly::Resolved;
 use quorate_manifest::tree::{emit, yaml};
 
 use crate::service::convene::rehearse::rehearse;
-use crate::service::convene::{self, sitting::RunSpec};
-use crate::service::desk::LedgerSession;
+use crate::service::convene::{self, run_spec::RunSpec};
 use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
 use crate::service::host;
 use crate::service::resolve::{Request, Resolution, resolve};
-use crate::service::stop::ServiceError;
+use crate::service::session::LedgerSession;
 use crate::service::workspace::PathOverrides;
 
 /// A manifest that was refused: everything that is wrong, each with a code and a place.

@@ -7,11 +7,11 @@ use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
 use super::convene;
-use super::desk::LedgerSession;
+use super::error::{ExitClass, ServiceError};
 use super::identity;
 use super::report::Report;
+use super::session::LedgerSession;
 use super::signer::KeySource;
-use super::stop::{ExitClass, ServiceError};
 
 /// How often it is tried.
 const MAX_ATTEMPTS: usize = 50;

@@ -13,7 +13,7 @@ use super::LedgerSession;
 use crate::service::environment::Environment;
 use crate::service::keys::Keys;
 use crate::service::witness::Witness;
-use crate::service::workspace::reach::is_inside;
+use crate::service::workspace::boundary::is_inside;
 use crate::service::workspace::{Workspace, display_path};
 
 /// What is a workspace's own.

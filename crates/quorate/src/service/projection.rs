@@ -6,7 +6,7 @@ use quorate_ledger::Store;
 use quorate_ledger::store::Seen;
 use quorate_protocol::Name;
 
-use super::stop::ServiceError;
+use super::error::ServiceError;
 
 /// What follows from a stream as far as it was read.
 #[derive(Debug, Clone, Default)]

@@ -10,9 +10,9 @@ use quorate_protocol::Name;
 use serde_json::json;
 
 use super::LedgerSession;
+use crate::service::error::ServiceError;
 use crate::service::keys::Keys;
 use crate::service::signer::{KeySource, Signer};
-use crate::service::stop::ServiceError;
 
 impl LedgerSession {
     /// Where the keys are.

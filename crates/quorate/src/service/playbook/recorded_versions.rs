@@ -10,7 +10,7 @@ use quorate_manifest::workspace::Scope;
 use quorate_protocol::Json;
 
 use super::change::stream;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 
 /// The versions that were recorded last, by slug.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

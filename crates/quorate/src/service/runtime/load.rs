@@ -15,15 +15,15 @@ use quorate_manifest::workspace::Spot;
 use quorate_playbook::base::Base;
 use quorate_playbook::bind::RUNTIME;
 
-use super::{Request, outside};
+use super::{Request, external_writes};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 use crate::service::manifests::{Manifests, file_not_found, find_root, search_start};
 use crate::service::playbook::catalogue::Catalogue;
 use crate::service::playbook::exceptions::Exceptions;
 use crate::service::playbook::library::KnownOperator;
-use crate::service::stop::{ExitClass, ServiceError};
 use crate::service::weave;
 use crate::service::workspace::{self, PathOverrides, Workspace, absolute};
 
@@ -120,8 +120,15 @@ pub(super) fn load(
     for (at, participant) in runtime.participants.iter().enumerate() {
         warn_role_path(&round, &layer, &spot, participant, at, &mut cautions);
     }
-    let elsewhere =
-        outside::warn_external_writes(&runtime, &layer, &spot, &root, &dir, &mut report, &mut cautions);
+    let elsewhere = external_writes::warn_external_writes(
+        &runtime,
+        &layer,
+        &spot,
+        &root,
+        &dir,
+        &mut report,
+        &mut cautions,
+    );
     if cautions.warnings.is_empty() && !cautions.refused() {
         cautions.retain_sources(|_| false);
     }

@@ -20,13 +20,13 @@ use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 
 use super::artifact::Artifact;
-use super::desk::LedgerSession;
+use super::error::ServiceError;
 use super::executor::{self, SelectedExecutor};
 use super::fingerprint::Fingerprint;
 use super::producer::Producer;
+use super::session::LedgerSession;
 use super::signer::Signer;
-use super::stop::ServiceError;
-use super::superseding;
+use super::supersede;
 use super::trust::Permit;
 use super::weave;
 
@@ -202,7 +202,7 @@ impl RunSpec {
         observer: Arc<dyn Observer>,
     ) -> Result<CompletedRun, ServiceError> {
         let (subject, _) = self.redactor.redact(&docket.artifact.display_name);
-        superseding::close_outdated(desk, &docket.artifact, &subject).await?;
+        supersede::close_outdated(desk, &docket.artifact, &subject).await?;
         let signer = Signer::new(desk.keys(), desk.keys().signing_mode(), None).await?;
         let run = entropy::run_id();
         let _held = desk.acquire_run(&run).await?;

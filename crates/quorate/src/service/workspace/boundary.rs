@@ -10,7 +10,7 @@ use quorate_manifest::council::Council;
 use quorate_manifest::host::{Configuration, KeySource};
 
 use super::super::disk;
-use super::super::stop::ServiceError;
+use super::super::error::ServiceError;
 use super::absolute;
 
 /// What a `quorate.toml` has kept outside of its directory.

@@ -10,7 +10,7 @@ use quorate_protocol::assembly::{Request, Setup};
 use quorate_protocol::gather::conversation;
 
 use super::super::artifact::{Artifact, Subject};
-use super::super::stop::{ExitClass, ServiceError};
+use super::super::error::{ExitClass, ServiceError};
 
 /// The phase of an advisory run that names none.
 const DEFAULT_PHASE: &str = "session";

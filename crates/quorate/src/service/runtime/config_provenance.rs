@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::service::environment::Environment;
-use crate::service::stop::ServiceError;
+use crate::service::error::ServiceError;
 use crate::service::workspace::{display_path, entry_exists};
 
 /// What such a file is called. Whoever misses something in one names it in the help.

@@ -9,7 +9,7 @@ use quorate_playbook::supersede::{Claims, Idle};
 use super::catalogue::Catalogue;
 
 /// What a playbook names in `supersedes` to no effect, in words.
-pub fn idle(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
+pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
     let claims = claims(catalogue, playbook);
     let mut bodies = Vec::new();
     for other in playbook.supersedes.iter().flatten() {

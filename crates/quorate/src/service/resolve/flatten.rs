@@ -7,7 +7,7 @@ use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::workspace::Spot;
 
 use super::Resolution;
-use crate::service::stop::{ExitClass, ServiceError};
+use crate::service::error::{ExitClass, ServiceError};
 
 /// One manifest, and what has to be said beside it.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use quorate_kernel::seat::Seat;
 use quorate_protocol::{Json, Name};
 
 use super::change::LibraryWriter;
+use crate::service::error::ServiceError;
 use crate::service::executor::{self, SelectedBy};
-use crate::service::stop::ServiceError;
 
 /// Where questions are recorded.
 const STREAM: &str = "playbooks/asked";

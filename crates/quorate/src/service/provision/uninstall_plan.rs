@@ -6,53 +6,60 @@ use std::sync::Arc;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::Strategy;
 
-use super::change::{Action, Cannot, Change, Write};
-use super::files::{Access, Found};
-use super::setup::{Error, Fact, Part, Store};
-use super::standing::{added, text_of};
+use super::change::{Action, Change, ChangeError, Write};
+use super::drift::{appended_text, stored_text};
+use super::files::{Access, FileContent};
+use super::setup::{ContentKind, Error, InstallRecord, Store};
 use super::{Force, append, merge};
 
 /// What is to be done so that a file is as it would be without the profile.
-pub fn take(
+pub fn plan_removal(
     store: &Store<'_>,
     dest: &str,
-    fact: &Fact,
-    found: Option<Found>,
+    fact: &InstallRecord,
+    found: Option<FileContent>,
     force: Force,
-) -> Result<Change, Cannot> {
+) -> Result<Change, ChangeError> {
     let base = match &fact.base {
-        Some(held) => Some(Found { bytes: store.content(Part::Before, &held.sha256)?, mode: held.mode }),
+        Some(held) => Some(FileContent {
+            bytes: store.load_content(ContentKind::Before, &held.sha256)?,
+            mode: held.mode,
+        }),
         None => None,
     };
     let Some(there) = &found else {
         return Ok(match base {
             Some(base) => restore(dest, fact, None, base),
-            None => Change::nothing(dest, fact.strategy, None, Action::Leave).note("it was gone already"),
+            None => {
+                Change::nothing(dest, fact.strategy, None, Action::Leave).with_note("it was gone already")
+            }
         });
     };
     let as_before = base.as_ref().is_some_and(|base| base.bytes == there.bytes);
     if as_before && sha256_hex(&there.bytes) != fact.text {
-        return Ok(Change::nothing(dest, fact.strategy, found, Action::Leave).note("it is as it was before"));
+        return Ok(
+            Change::nothing(dest, fact.strategy, found, Action::Leave).with_note("it is as it was before")
+        );
     }
     if sha256_hex(&there.bytes) == fact.text {
-        return Ok(back(dest, fact, found, base));
+        return Ok(restore_or_delete(dest, fact, found, base));
     }
-    match apart(store, dest, fact, there, force)? {
-        Some(Apart { write, notes, lost }) => {
-            let mut change = reduced(dest, fact, found.clone(), write, notes);
+    match plan_partial(store, dest, fact, there, force)? {
+        Some(PartialRemoval { write, notes, lost }) => {
+            let mut change = change_to(dest, fact, found.clone(), write, notes);
             if lost && change.write != Write::Nothing {
                 set_aside(store, &mut change, &there.bytes);
             }
             Ok(change)
         }
         None if force == Force::Yes => {
-            let mut change = back(dest, fact, found.clone(), base);
+            let mut change = restore_or_delete(dest, fact, found.clone(), base);
             set_aside(store, &mut change, &there.bytes);
             Ok(change)
         }
         None => {
             let mut change = Change::nothing(dest, fact.strategy, found, Action::Edited);
-            change.expected = Some(store.content(Part::Installed, &fact.text)?);
+            change.expected = Some(store.load_content(ContentKind::Installed, &fact.text)?);
             Ok(change)
         }
     }
@@ -60,13 +67,13 @@ pub fn take(
 
 /// Keeps what is there, as some of it would be lost.
 fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
-    let aside = store.aside(&change.dest, bytes);
+    let aside = store.aside_path(&change.dest, bytes);
     change.notes.push(format!("what was there is kept as {aside}"));
     change.aside = Some(aside);
 }
 
 /// A file that was edited since, with what the profile brought taken out of it.
-struct Apart {
+struct PartialRemoval {
     write: Write,
     /// What stays although the profile brought it, and what goes although somebody has changed it, each a sentence.
     notes: Vec<String>,
@@ -74,70 +81,75 @@ struct Apart {
     lost: bool,
 }
 
-impl Apart {
+impl PartialRemoval {
     fn of(write: Write) -> Self {
-        Apart { write, notes: Vec::new(), lost: false }
+        PartialRemoval { write, notes: Vec::new(), lost: false }
     }
 
-    fn stays(why: &str) -> Self {
-        Apart { notes: vec![why.to_owned()], ..Apart::of(Write::Nothing) }
+    fn keep(why: &str) -> Self {
+        PartialRemoval { notes: vec![why.to_owned()], ..PartialRemoval::of(Write::Nothing) }
     }
 }
 
 /// What can be told apart in a file that was edited since; nothing where the file is the profile's as a whole. Force
 /// reaches what the profile brought and nothing else: what others have put there stays.
-fn apart(
+fn plan_partial(
     store: &Store<'_>,
     dest: &str,
-    fact: &Fact,
-    found: &Found,
+    fact: &InstallRecord,
+    found: &FileContent,
     force: Force,
-) -> Result<Option<Apart>, Cannot> {
+) -> Result<Option<PartialRemoval>, ChangeError> {
     let put = |text: String| Write::Put(Arc::from(text.into_bytes()), Access::Exactly(found.mode));
     Ok(Some(match (fact.strategy, std::str::from_utf8(&found.bytes)) {
         (Strategy::Overwrite, _) => return Ok(None),
         (Strategy::Append, Ok(text)) => {
-            let without = added(store, fact, text)?.and_then(|added| append::take_out(text, &added));
+            let without =
+                appended_text(store, fact, text)?.and_then(|added| append::take_out(text, &appended_text));
             match without {
-                Some(without) if without.is_empty() && fact.base.is_none() => Apart::of(Write::Remove),
-                Some(without) => Apart::of(put(without)),
-                None if force == Force::Yes => lines_apart(store, fact, text, put)?,
-                None => Apart::stays("what was appended was edited since and stays"),
+                Some(without) if without.is_empty() && fact.base.is_none() => {
+                    PartialRemoval::of(Write::Remove)
+                }
+                Some(without) => PartialRemoval::of(put(without)),
+                None if force == Force::Yes => plan_partial_lines(store, fact, text, put)?,
+                None => PartialRemoval::keep("what was appended was edited since and stays"),
             }
         }
         (Strategy::MergeJsonDeep, Ok(text)) => {
             let base = match &fact.base {
-                Some(held) => Some(text_of(store, Part::Before, &held.sha256)?),
+                Some(held) => Some(stored_text(store, ContentKind::Before, &held.sha256)?),
                 None => None,
             };
-            let installed = text_of(store, Part::Installed, &fact.text)?;
+            let installed = stored_text(store, ContentKind::Installed, &fact.text)?;
             match merge::take_out(text, base.as_deref(), &installed, force) {
                 Ok(taken) => {
                     let lost = !taken.lost.is_empty();
                     let notes = [taken.lost, taken.left].concat();
-                    Apart { write: taken.text.map_or(Write::Remove, put), notes, lost }
+                    PartialRemoval { write: taken.text.map_or(Write::Remove, put), notes, lost }
                 }
-                Err(merge::Bad::Target(_)) => Apart::stays("it is not JSON any more and stays"),
-                Err(merge::Bad::Profile(problem)) => {
+                Err(merge::InvalidJson::Target(_)) => {
+                    PartialRemoval::keep("it is not JSON any more and stays")
+                }
+                Err(merge::InvalidJson::Profile(problem)) => {
                     let what = format!("was kept of {dest} and is not JSON: {}", problem.message);
-                    return Err(Cannot::Setup(Error::Corrupt { path: fact.text.clone(), what }));
+                    return Err(ChangeError::Setup(Error::Corrupt { path: fact.text.clone(), what }));
                 }
             }
         }
-        _ => Apart::stays("it was edited since and stays"),
+        _ => PartialRemoval::keep("it was edited since and stays"),
     }))
 }
 
 /// Takes out what still stands, line by line, of what was appended and edited since.
-fn lines_apart(
+fn plan_partial_lines(
     store: &Store<'_>,
-    fact: &Fact,
+    fact: &InstallRecord,
     text: &str,
     put: impl Fn(String) -> Write,
-) -> Result<Apart, Cannot> {
-    let installed = text_of(store, Part::Installed, &fact.text)?;
-    let without = match added(store, fact, &installed)? {
-        Some(added) => append::take_lines_out(text, &installed, &added),
+) -> Result<PartialRemoval, ChangeError> {
+    let installed = stored_text(store, ContentKind::Installed, &fact.text)?;
+    let without = match appended_text(store, fact, &installed)? {
+        Some(added) => append::take_lines_out(text, &installed, &appended_text),
         None => None,
     };
     Ok(match without {
@@ -146,21 +158,26 @@ fn lines_apart(
             let note =
                 "what was appended was edited since: the lines of it that still stand go, the rest stays";
             let write = if gone { Write::Remove } else { put(without) };
-            Apart { write, notes: vec![note.to_owned()], lost: true }
+            PartialRemoval { write, notes: vec![note.to_owned()], lost: true }
         }
-        None => Apart::stays("what was appended was edited since and stays"),
+        None => PartialRemoval::keep("what was appended was edited since and stays"),
     })
 }
 
 /// What was there before.
-fn back(dest: &str, fact: &Fact, found: Option<Found>, base: Option<Found>) -> Change {
+fn restore_or_delete(
+    dest: &str,
+    fact: &InstallRecord,
+    found: Option<FileContent>,
+    base: Option<FileContent>,
+) -> Change {
     match base {
         Some(base) => restore(dest, fact, found, base),
-        None => gone(dest, fact, found),
+        None => delete(dest, fact, found),
     }
 }
 
-fn restore(dest: &str, fact: &Fact, found: Option<Found>, base: Found) -> Change {
+fn restore(dest: &str, fact: &InstallRecord, found: Option<FileContent>, base: FileContent) -> Change {
     let same = found.as_ref() == Some(&base);
     let action = if same { Action::Leave } else { Action::Restore };
     let mut change = Change::nothing(dest, fact.strategy, found, action);
@@ -170,14 +187,20 @@ fn restore(dest: &str, fact: &Fact, found: Option<Found>, base: Found) -> Change
     change
 }
 
-fn gone(dest: &str, fact: &Fact, found: Option<Found>) -> Change {
+fn delete(dest: &str, fact: &InstallRecord, found: Option<FileContent>) -> Change {
     let mut change = Change::nothing(dest, fact.strategy, found, Action::Delete);
     change.write = Write::Remove;
     change
 }
 
 /// The file without what the profile brought.
-fn reduced(dest: &str, fact: &Fact, found: Option<Found>, write: Write, left: Vec<String>) -> Change {
+fn change_to(
+    dest: &str,
+    fact: &InstallRecord,
+    found: Option<FileContent>,
+    write: Write,
+    left: Vec<String>,
+) -> Change {
     let same = match (&write, &found) {
         (Write::Put(bytes, _), Some(found)) => **bytes == *found.bytes,
         (write, _) => *write == Write::Nothing,
