@@ -15,8 +15,8 @@ use quorate::service::workspace::PathOverrides;
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::playbook::Playbook;
-use quorate_manifest::playbook::shelf;
-use quorate_manifest::round::Refs;
+use quorate_manifest::playbook::catalog;
+use quorate_manifest::loader::Refs;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Binding, Bindings};
 
@@ -71,10 +71,10 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
         Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
     let round = manifests.loader(&host);
     let start = Instant::now();
-    let shelf = shelf::open(&round, &Scope::Workspace);
+    let shelf = catalog::load_all(&round, &Scope::Workspace);
     let loaded = start.elapsed();
-    if shelf.books.len() != PLAYBOOKS || !shelf.report.is_empty() {
-        return Err(format!("{} playbooks were loaded, not {PLAYBOOKS}", shelf.books.len()).into());
+    if catalog.playbooks.len() != PLAYBOOKS || !catalog.report.is_empty() {
+        return Err(format!("{} playbooks were loaded, not {PLAYBOOKS}", shelf.playbooks.len()).into());
     }
     if what == "load" {
         return Ok(loaded);

@@ -311,13 +311,13 @@ pub fn nearest(code: &str) -> Option<&'static str> {
             let candidate = page.code.trim_start_matches("quorate:");
             (strsim::jaro_winkler(bare, candidate), page.code)
         })
-        .filter(|(likeness, code)| *likeness > 0.8 && close(bare, code.trim_start_matches("quorate:")))
+        .filter(|(likeness, code)| *likeness > 0.8 && is_close(bare, code.trim_start_matches("quorate:")))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, code)| code)
 }
 
 /// Whether few letters lie between a word and another. Likeness alone takes short words for beginnings of long ones.
-fn close(word: &str, other: &str) -> bool {
+fn is_close(word: &str, other: &str) -> bool {
     strsim::damerau_levenshtein(word, other) * 3 <= other.chars().count()
 }
 

@@ -7,7 +7,7 @@
 pub mod codes;
 pub mod render;
 pub mod text;
-pub mod unseen;
+pub mod invisible;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -122,7 +122,7 @@ impl Report {
     }
 
     /// Remembers a file's text, to quote from.
-    pub fn source(&mut self, file: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
+    pub fn add_source(&mut self, file: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         self.sources.insert(file.into(), text.into());
     }
 
@@ -139,7 +139,7 @@ impl Report {
     }
 
     /// Whether anything stops.
-    pub fn refused(&self) -> bool {
+    pub fn has_refusals(&self) -> bool {
         !self.refusals.is_empty()
     }
 

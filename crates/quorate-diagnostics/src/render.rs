@@ -36,17 +36,17 @@ pub enum Colour {
 
 /// How output for people looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TextOptions {
     /// Colours.
     pub colour: Colour,
     /// How many columns the terminal has.
     pub width: usize,
 }
 
-impl Default for Look {
+impl Default for TextOptions {
     /// Plain text, 100 columns wide.
     fn default() -> Self {
-        Look { colour: Colour::Off, width: 100 }
+        TextOptions { colour: Colour::Off, width: 100 }
     }
 }
 
@@ -71,20 +71,20 @@ impl From<Severity> for Level {
 }
 
 /// A diagnostic of either severity.
-struct Item<'r> {
+struct Diagnostic<'r> {
     code: &'static str,
     severity: Severity,
     body: &'r Body,
 }
 
 /// The diagnostics of a report in the order in which they are shown.
-fn items(report: &Report) -> Vec<Item<'_>> {
-    let refusals = report.refusals.iter().map(|refusal| Item {
+fn sorted_diagnostics(report: &Report) -> Vec<Diagnostic<'_>> {
+    let refusals = report.refusals.iter().map(|refusal| Diagnostic {
         code: refusal.code.as_str(),
         severity: Severity::Refusal,
         body: &refusal.body,
     });
-    let warnings = report.warnings.iter().map(|warning| Item {
+    let warnings = report.warnings.iter().map(|warning| Diagnostic {
         code: warning.code.as_str(),
         severity: Severity::Warning,
         body: &warning.body,
@@ -98,15 +98,15 @@ fn items(report: &Report) -> Vec<Item<'_>> {
 }
 
 /// The lines of every file of a report, found once.
-struct Lines<'r>(BTreeMap<&'r str, LineIndex<'r>>);
+struct LineIndexes<'r>(BTreeMap<&'r str, LineIndex<'r>>);
 
-impl<'r> Lines<'r> {
-    fn of(report: &'r Report) -> Self {
-        Lines(report.sources.iter().map(|(file, text)| (file.as_ref(), LineIndex::new(text))).collect())
+impl<'r> LineIndexes<'r> {
+    fn new(report: &'r Report) -> Self {
+        LineIndexes(report.sources.iter().map(|(file, text)| (file.as_ref(), LineIndex::new(text))).collect())
     }
 
     /// Where a diagnostic begins and ends, as far as the file's text is known.
-    fn positions(&self, item: &Item<'_>) -> Option<(Position, Position)> {
+    fn positions(&self, item: &Diagnostic<'_>) -> Option<(Position, Position)> {
         let place = item.body.place.as_ref()?;
         let Some(index) = self.0.get(place.file.as_ref()) else {
             let start = Position { line: 1, column: 1 };

@@ -28,7 +28,7 @@ impl<'t> LineIndex<'t> {
     }
 
     /// How many lines there are. A final line break begins one more, empty line; an empty text has one.
-    pub fn lines(&self) -> usize {
+    pub fn line_count(&self) -> usize {
         self.starts.len()
     }
 
@@ -40,13 +40,13 @@ impl<'t> LineIndex<'t> {
             offset -= 1;
         }
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
-        let range = self.range(line);
+        let range = self.line_range(line);
         let before = self.text.get(range.start..offset.min(range.end)).unwrap_or_default();
         Position { line, column: before.chars().count() + 1 }
     }
 
     /// The bytes of a line, without its line break. Empty at the end for a line that is not there.
-    pub fn range(&self, line: usize) -> Range<usize> {
+    pub fn line_range(&self, line: usize) -> Range<usize> {
         let end = self.text.len();
         let Some(start) = line.checked_sub(1).and_then(|index| self.starts.get(index)).copied() else {
             return end..end;
@@ -59,12 +59,12 @@ impl<'t> LineIndex<'t> {
 
     /// The text of a line, without its line break.
     pub fn line(&self, line: usize) -> &'t str {
-        &self.text[self.range(line)]
+        &self.text[self.line_range(line)]
     }
 
     /// The byte offset of a position; where the line is shorter, its end.
     pub fn offset(&self, position: Position) -> usize {
-        let range = self.range(position.line);
+        let range = self.line_range(position.line);
         let line = &self.text[range.clone()];
         let column = position.column.saturating_sub(1);
         line.char_indices().nth(column).map_or(range.end, |(at, _)| range.start + at)

@@ -3,7 +3,7 @@
 
 mod complaint;
 
-use quorate_diagnostics::unseen::{first_unseen, seen};
+use quorate_diagnostics::invisible::{first_invisible, escape_invisible};
 use quorate_protocol::Json;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::answers::{self, Schema};
@@ -133,7 +133,7 @@ fn misfits(schema: Schema, value: &Json) -> Vec<String> {
         let what: String = what.chars().take(200).collect();
         format!("{place}: {what}")
     };
-    let misfits = form::of(schema).form.misfits(value);
+    let misfits = form::of(schema).form.errors(value);
     let mut complaints: Vec<String> =
         misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect();
     if complaints.is_empty() && schema.is_told_on() {
@@ -146,7 +146,7 @@ fn misfits(schema: Schema, value: &Json) -> Vec<String> {
 /// Complains of characters that are not seen, in any text or key of a value.
 fn hidden(value: &Json, place: &str, complaints: &mut Vec<String>) {
     let mut look = |text: &str, what: &str| {
-        if let Some(found) = first_unseen(text) {
+        if let Some(found) = first_invisible(text) {
             complaints.push(format!(
                 "{what} has a character that is not seen: {found}; write it without, or as `[U+…]`"
             ));
@@ -163,8 +163,8 @@ fn hidden(value: &Json, place: &str, complaints: &mut Vec<String>) {
         Json::Object(entries) => {
             for (key, item) in entries {
                 let dot = if place.is_empty() { "" } else { "." };
-                let shown = format!("{place}{dot}{}", seen(key));
-                if let Some(found) = first_unseen(key) {
+                let shown = format!("{place}{dot}{}", escape_invisible(key));
+                if let Some(found) = first_invisible(key) {
                     complaints.push(format!("the key `{shown}` has a character that is not seen: {found}"));
                 }
                 hidden(item, &shown, complaints);
@@ -381,7 +381,7 @@ mod tests {
             let form = &crate::form::of(schema).form;
             let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
             let same = |value: &Json| {
-                assert_eq!(form.misfits(value).is_empty(), oracle.is_valid(value), "{schema:?}: {value}")
+                assert_eq!(form.errors(value).is_empty(), oracle.is_valid(value), "{schema:?}: {value}")
             };
             palette().iter().for_each(same);
             let fine = json!({"would_block": false, "irreducible": false, "final_verdict": "HOLD", "reasoning": "r"});

@@ -20,7 +20,7 @@ impl Clock for System {
     }
 }
 
-pub use quorate_manifest::timestamp::write as rfc3339;
+pub use quorate_manifest::timestamp::format as rfc3339;
 
 /// Reads an RFC 3339 time; `None` where it is none.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {

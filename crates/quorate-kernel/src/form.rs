@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use quorate_manifest::form::Form;
+use quorate_manifest::json_schema::CompiledSchema;
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 /// One form.
 pub(crate) struct Ready {
     /// What an answer is held to.
-    pub(crate) form: Form,
+    pub(crate) form: CompiledSchema,
     /// The JSON Schema that a member is shown, and that its CLI is given.
     pub(crate) schema: Arc<Json>,
     /// That JSON Schema as it stands in a prompt.
@@ -27,7 +27,7 @@ pub(crate) fn of(schema: Schema) -> &'static Ready {
 fn ready(schema: Schema) -> Ready {
     let shown = shown(schema).json();
     Ready {
-        form: Form::read(&schema.json())
+        form: CompiledSchema::parse(&schema.json())
             .expect("the built-in answer schemas use no other keywords than are held"),
         text: serde_json::to_string_pretty(&shown).expect("a JSON value can be written"),
         schema: Arc::new(shown),
@@ -51,7 +51,7 @@ mod tests {
 
     /// Whether a value fits, which a full validator has to say as well; and what fits can be read.
     fn fits(schema: Schema, value: &Json) -> bool {
-        let fits = of(schema).form.fits(value);
+        let fits = of(schema).form.is_valid(value);
         let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
         assert_eq!(fits, oracle.is_valid(value), "{schema:?}: {value}");
         assert!(!fits || schema.reads(value), "{schema:?}: {value}");

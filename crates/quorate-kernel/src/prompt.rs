@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use quorate_diagnostics::unseen::seen_but;
+use quorate_diagnostics::invisible::escape_invisible_except;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Invoke, Json, Part, PartKind};
 
@@ -189,7 +189,7 @@ fn note(kind: PartKind) -> &'static str {
 
 /// A name as a JSON string, on one line, in which everything is seen.
 fn quoted(name: &str) -> String {
-    let name = seen_but(name, char::is_control).replace(char::is_control, " ");
+    let name = escape_invisible_except(name, char::is_control).replace(char::is_control, " ");
     Json::String(name).to_string()
 }
 

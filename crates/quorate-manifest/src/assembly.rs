@@ -4,14 +4,14 @@
 pub mod audit;
 pub mod defaults;
 pub mod display;
-mod floor;
+mod inherited_minimums;
 pub mod load;
 pub mod members;
 pub mod merge;
 pub mod mode;
 pub mod resolved;
 pub mod synthesis;
-pub(crate) mod view;
+pub(crate) mod check_context;
 
 use schemars::JsonSchema;
 use serde::Deserialize;

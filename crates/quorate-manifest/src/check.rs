@@ -1,40 +1,40 @@
 //! Checking one file of a round, whatever it is.
 
-mod once;
+mod dedup;
 
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 
 use crate::doctype::{self, Doctype};
-use crate::layer::Layer;
-use crate::playbook::shelf::HISTORY;
-use crate::round::{Opened, Round};
-use crate::workspace::Spot;
+use crate::document::Document;
+use crate::playbook::catalog::HISTORY_SUFFIX;
+use crate::loader::{OpenResult, Loader};
+use crate::workspace::WorkspacePath;
 use crate::{assembly, operator, persona, playbook, runtime};
 
-pub use once::Once;
+pub use dedup::Deduplicator;
 
 /// How a file came to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum Discovery {
     /// It was named.
-    Explicitly,
+    Explicit,
     /// It was found in a directory that was named.
-    ByDirectory,
+    Walked,
 }
 
 /// What became of a file.
 #[derive(Debug)]
-pub enum Checked {
+pub enum FileOutcome {
     /// It was checked.
-    Said(Doctype, Report),
+    Checked(Doctype, Report),
     /// An assembly was checked; what it resolves to, where it can be used.
     Assembly(Report, Option<Box<assembly::Resolved>>),
     /// It is of a doctype that is loaded by its path alone.
-    Elsewhere(Doctype),
+    Standalone(Doctype),
     /// It was found and is no manifest.
-    PassedOver,
+    Skipped,
     /// There is no such file.
     Missing,
     /// It is there and cannot be read; what is to be said of it.
@@ -42,66 +42,66 @@ pub enum Checked {
 }
 
 /// Checks a file.
-pub fn check(round: &Round<'_>, spot: &Spot, named: Named) -> Checked {
+pub fn check(round: &Loader<'_>, spot: &WorkspacePath, named: Discovery) -> FileOutcome {
     match round.open(spot) {
-        Opened::Missing => Checked::Missing,
-        Opened::Unreadable(_) if named == Named::ByDirectory && doctype::by_name(spot.name()).is_none() => {
-            Checked::PassedOver
+        OpenResult::Missing => FileOutcome::Missing,
+        OpenResult::Unreadable(_) if named == Discovery::Walked && doctype::from_name(spot.name()).is_none() => {
+            FileOutcome::Skipped
         }
-        Opened::Unreadable(why) => {
-            let shown = round.shown(spot);
+        OpenResult::Unreadable(why) => {
+            let shown = round.display_name(spot);
             let place = Place { file: shown.as_str().into(), span: 0..0, path: String::new() };
             let body = Body::new(format!("`{shown}` cannot be read: {why}")).at(place);
             let mut report = Report::new();
-            report.source(shown, "");
+            report.add_source(shown, "");
             report.refuse(codes::FILE_UNREADABLE, body);
-            Checked::Unreadable(report)
+            FileOutcome::Unreadable(report)
         }
-        Opened::Unknown(report) => unknown(spot, named, report),
-        Opened::Layer(layer) => known(round, &layer, named),
+        OpenResult::UnknownDoctype(report) => check_unknown(spot, named, report),
+        OpenResult::Document(layer) => check_document(round, &layer, named),
     }
 }
 
 /// Says which consumers the files of a round will make, so that a view for one of them is not refused for being early
 /// (M15).
-pub fn plan(round: &Round<'_>, spots: &[Spot]) {
-    for spot in spots.iter().filter(|spot| doctype::by_name(spot.name()) == Some(Doctype::Operator)) {
-        if let Opened::Layer(layer) = round.open(spot)
+pub fn register_planned(round: &Loader<'_>, spots: &[WorkspacePath]) {
+    for spot in spots.iter().filter(|spot| doctype::from_name(spot.name()) == Some(Doctype::Operator)) {
+        if let OpenResult::Document(layer) = round.open(spot)
             && let Some(reference) = operator::load::reference(&layer)
         {
-            round.plan(spot.scope(), reference);
+            round.add_planned(spot.scope(), reference);
         }
     }
 }
 
 /// Checks bytes from elsewhere, as if they were a file of the workspace's root folder.
-pub fn check_bytes(round: &Round<'_>, spot: &Spot, bytes: Vec<u8>) -> Checked {
+pub fn check_bytes(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> FileOutcome {
     match round.open_bytes(spot, bytes) {
-        Opened::Layer(layer) => dispatch(round, &layer),
-        Opened::Unknown(report) => unknown(spot, Named::Explicitly, report),
-        Opened::Missing | Opened::Unreadable(_) => Checked::Missing,
+        OpenResult::Document(layer) => dispatch(round, &layer),
+        OpenResult::UnknownDoctype(report) => check_unknown(spot, Discovery::Explicit, report),
+        OpenResult::Missing | OpenResult::Unreadable(_) => FileOutcome::Missing,
     }
 }
 
-fn unknown(spot: &Spot, named: Named, report: Report) -> Checked {
+fn check_unknown(spot: &WorkspacePath, named: Discovery, report: Report) -> FileOutcome {
     // Whatever else is wrong: a file that is read as YAML alone, or has frontmatter, was meant to be one.
-    if named == Named::ByDirectory && doctype::by_name(spot.name()).is_none() {
-        return Checked::PassedOver;
+    if named == Discovery::Walked && doctype::from_name(spot.name()).is_none() {
+        return FileOutcome::Skipped;
     }
-    Checked::Said(Doctype::Role, report)
+    FileOutcome::Checked(Doctype::Role, report)
 }
 
-fn known(round: &Round<'_>, layer: &Arc<Layer>, named: Named) -> Checked {
-    let (doctype, name) = (layer.doctype, layer.spot.name());
+fn check_document(round: &Loader<'_>, layer: &Arc<Document>, named: Discovery) -> FileOutcome {
+    let (doctype, name) = (layer.doctype, layer.path.name());
     let proper = doctype.file_name().is_none() || doctype.is_named(name);
-    if named == Named::ByDirectory && !proper {
-        return Checked::PassedOver;
+    if named == Discovery::Walked && !proper {
+        return FileOutcome::Skipped;
     }
     let mut checked = dispatch(round, layer);
-    if let (false, Checked::Said(_, report) | Checked::Assembly(report, _)) = (proper, &mut checked) {
+    if let (false, FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _)) = (proper, &mut checked) {
         let proper = doctype.file_name().unwrap_or_default();
         let body = Body::new(format!("a file of this doctype is called {proper}, not {name}"));
-        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
         let place = layer.place(layer.root.span.start..layer.root.span.start, "");
         let help = "nothing finds it but who names it: chains, refs and directories go by the name";
         report.warn(codes::FILENAME, body.at(place).help(help));
@@ -109,33 +109,33 @@ fn known(round: &Round<'_>, layer: &Arc<Layer>, named: Named) -> Checked {
     checked
 }
 
-fn dispatch(round: &Round<'_>, layer: &Arc<Layer>) -> Checked {
+fn dispatch(round: &Loader<'_>, layer: &Arc<Document>) -> FileOutcome {
     let doctype = layer.doctype;
     let report = match doctype {
         Doctype::Assembly => {
             let loaded = assembly::load(round, layer);
-            return Checked::Assembly(loaded.report, loaded.value.map(Box::new));
+            return FileOutcome::Assembly(loaded.report, loaded.value.map(Box::new));
         }
         Doctype::Persona => persona::load::load(round, layer).report,
         Doctype::Playbook => playbook::load::load(round, layer).report,
         Doctype::Runtime => runtime::load::load(round, layer).report,
         Doctype::Operator => operator::load::load(round, layer).report,
         Doctype::Role => layer.report.clone(),
-        Doctype::Council | Doctype::Host => return Checked::Elsewhere(doctype),
+        Doctype::Council | Doctype::Config => return FileOutcome::Standalone(doctype),
     };
-    Checked::Said(doctype, report)
+    FileOutcome::Checked(doctype, report)
 }
 
 /// Whether a file that was found could be a manifest at all, by its name. A playbook's history holds manifests and is
 /// none.
 pub fn is_candidate(name: &str) -> bool {
     const ENDS: [&str; 4] = [".md", ".mdx", ".yaml", ".yml"];
-    let ends = ENDS.iter().any(|end| name.ends_with(end)) && !name.ends_with(HISTORY);
-    doctype::by_name(name).is_some() || (!name.starts_with('.') && ends)
+    let ends = ENDS.iter().any(|end| name.ends_with(end)) && !name.ends_with(HISTORY_SUFFIX);
+    doctype::from_name(name).is_some() || (!name.starts_with('.') && ends)
 }
 
 /// What reading a text of no doctype gave, for [`Round::open`].
-pub(crate) fn not_a_doctype(parsed: crate::layer::Parsed) -> Report {
+pub(crate) fn unknown_doctype_report(parsed: crate::document::Parsed) -> Report {
     let document = parsed.document;
     if !document.refused() {
         let known: Vec<&str> = Doctype::ALL.into_iter().filter_map(Doctype::schema_id).collect();

@@ -26,10 +26,10 @@ pub(crate) mod xref_unresolvable;
 pub(crate) use member_id_collision::check as collisions;
 pub(crate) use number_unusable::check as numbers;
 
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 
 /// Every check, in the order in which an author reads a manifest.
-pub(crate) const ALL: &[fn(&View<'_, '_>)] = &[
+pub(crate) const ALL: &[fn(&CheckContext<'_, '_>)] = &[
     appliesto_unresolvable::check,
     member_persona_unresolvable::check,
     field_without_effect::check,

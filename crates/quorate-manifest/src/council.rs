@@ -12,16 +12,16 @@ mod roster;
 mod runtime;
 mod tier_rules;
 pub mod tiers;
-pub(crate) mod written;
+pub(crate) mod schema;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use built_in::built_in;
-pub use files::Surroundings;
+pub use files::FileAccess;
 pub use load::{load, load_in};
 
-use crate::host::ExecutorTable;
+use crate::config::ExecutorTable;
 use tiers::TierRules;
 
 /// A council, ready to be convened. Valid by type: prompts and context files are read.

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 /// The most digits that a decimal may have, and the furthest that its point may be moved.
-const DIGITS: usize = 30;
+const MAX_DIGITS: usize = 30;
 
 /// A number as it was written: `digits` times ten to the power of `-scale`.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub struct Error(String);
 
 impl Decimal {
     /// The name that tells a tree to hand over a number's text.
-    pub(crate) const NAME: &'static str = "Decimal";
+    pub(crate) const SERDE_NAME: &'static str = "Decimal";
     /// One.
     pub const ONE: Decimal = Decimal { digits: 1, scale: 0 };
 
@@ -39,7 +39,7 @@ impl Decimal {
     }
 
     /// Without zeros at the end.
-    fn trimmed(mut self) -> Self {
+    fn normalized(mut self) -> Self {
         while self.scale > 0 && self.digits % 10 == 0 {
             self = Decimal { digits: self.digits / 10, scale: self.scale - 1 };
         }
@@ -65,12 +65,12 @@ impl FromStr for Decimal {
         let all = format!("{}{fraction}", whole.trim_start_matches('0'));
         let digits = all.trim_start_matches('0');
         let plain = !(whole.is_empty() && unsigned.len() <= 1) && all.bytes().all(|b| b.is_ascii_digit());
-        if !plain || digits.len() > DIGITS {
+        if !plain || digits.len() > MAX_DIGITS {
             return Err(refuse());
         }
         let mut digits: i128 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| refuse())? };
         let scale = i64::try_from(fraction.len()).map_err(|_| refuse())? - i64::from(exponent);
-        let limit = i64::try_from(DIGITS).map_err(|_| refuse())?;
+        let limit = i64::try_from(MAX_DIGITS).map_err(|_| refuse())?;
         if digits == 0 {
             return Ok(Decimal { digits: 0, scale: 0 });
         }
@@ -82,14 +82,14 @@ impl FromStr for Decimal {
             digits = digits.checked_mul(power).ok_or_else(refuse)?;
         }
         let scale = u32::try_from(scale.max(0)).map_err(|_| refuse())?;
-        Ok(Decimal { digits: if negative { -digits } else { digits }, scale }.trimmed())
+        Ok(Decimal { digits: if negative { -digits } else { digits }, scale }.normalized())
     }
 }
 
 /// 1.0 and 1 are the same number.
 impl PartialEq for Decimal {
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (self.trimmed(), other.trimmed());
+        let (one, other) = (self.normalized(), other.normalized());
         (one.digits, one.scale) == (other.digits, other.scale)
     }
 }
@@ -109,11 +109,11 @@ impl Ord for Decimal {
             let rest = one.digits.rem_euclid(10_i128.pow(one.scale));
             format!("{rest:0width$}", width = one.scale as usize)
         };
-        let padded = |one: &Decimal| format!("{:0<width$}", rest(one), width = DIGITS + 1);
+        let padded = |one: &Decimal| format!("{:0<width$}", rest(one), width = MAX_DIGITS + 1);
         whole(self).cmp(&whole(other)).then_with(|| match (self.scale, other.scale) {
             (0, 0) => Ordering::Equal,
-            (0, _) => "0".repeat(DIGITS + 1).cmp(&padded(other)),
-            (_, 0) => padded(self).cmp(&"0".repeat(DIGITS + 1)),
+            (0, _) => "0".repeat(MAX_DIGITS + 1).cmp(&padded(other)),
+            (_, 0) => padded(self).cmp(&"0".repeat(MAX_DIGITS + 1)),
             _ => padded(self).cmp(&padded(other)),
         })
     }
@@ -143,13 +143,13 @@ impl<'de> Deserialize<'de> for Decimal {
                 text.parse().map_err(E::custom)
             }
         }
-        deserializer.deserialize_newtype_struct(Decimal::NAME, Text)
+        deserializer.deserialize_newtype_struct(Decimal::SERDE_NAME, Text)
     }
 }
 
 impl JsonSchema for Decimal {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        Decimal::NAME.into()
+        Decimal::SERDE_NAME.into()
     }
 
     fn inline_schema() -> bool {

@@ -1,6 +1,6 @@
 //! From bytes to text: UTF-8, at most 1 MiB; a byte order mark is dropped.
 
-use crate::tree::BYTES;
+use crate::tree::MAX_BYTES;
 
 /// Why bytes are no text that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum Error {
 /// # Errors
 /// When the bytes are not UTF-8 or too many.
 pub fn decode(bytes: Vec<u8>) -> Result<String, Error> {
-    if bytes.len() > BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(Error::TooLarge(bytes.len()));
     }
     let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
@@ -45,7 +45,7 @@ mod tests {
         assert_eq!(decode(b"\xef\xbb\xbfa".to_vec()), Ok("a".to_owned()));
         assert_eq!(decode(Vec::new()), Ok(String::new()));
         assert_eq!(decode(vec![b'a', 0xff]), Err(Error::NotUtf8 { at: 1, text: "a\u{fffd}".to_owned() }));
-        assert_eq!(decode(vec![b'a'; BYTES + 1]), Err(Error::TooLarge(BYTES + 1)));
-        assert!(decode(vec![b'a'; BYTES]).is_ok());
+        assert_eq!(decode(vec![b'a'; MAX_BYTES + 1]), Err(Error::TooLarge(MAX_BYTES + 1)));
+        assert!(decode(vec![b'a'; MAX_BYTES]).is_ok());
     }
 }

@@ -3,14 +3,14 @@
 mod detect;
 mod schema;
 
-pub(crate) use detect::by_text;
-pub use detect::{by_name, detect};
-pub use schema::{form, schema};
+pub(crate) use detect::from_text;
+pub use detect::{from_name, detect};
+pub use schema::{compiled_schema, schema};
 
 use quorate_diagnostics::codes::{self, RefusalCode};
 
 /// The names that a council's file can have.
-pub const COUNCILS: [&str; 2] = ["council.yaml", "council.yml"];
+pub const COUNCIL_FILES: [&str; 2] = ["council.yaml", "council.yml"];
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub enum Doctype {
     /// council.yaml.
     Council,
     /// quorate.toml.
-    Host,
+    Config,
 }
 
 impl Doctype {
@@ -43,11 +43,11 @@ impl Doctype {
         Doctype::Operator,
         Doctype::Role,
         Doctype::Council,
-        Doctype::Host,
+        Doctype::Config,
     ];
 
     /// What people call it on the command line.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Doctype::Assembly => "assembly",
             Doctype::Persona => "persona",
@@ -56,7 +56,7 @@ impl Doctype {
             Doctype::Operator => "operator",
             Doctype::Role => "role",
             Doctype::Council => "council",
-            Doctype::Host => "quorate.toml",
+            Doctype::Config => "quorate.toml",
         }
     }
 
@@ -68,7 +68,7 @@ impl Doctype {
             Doctype::Playbook => Some("playbooks/v1"),
             Doctype::Runtime => Some("agentruntimes/v1"),
             Doctype::Role => Some("role/v1"),
-            Doctype::Operator | Doctype::Council | Doctype::Host => None,
+            Doctype::Operator | Doctype::Council | Doctype::Config => None,
         }
     }
 
@@ -79,18 +79,18 @@ impl Doctype {
             Doctype::Persona => Some("PERSONA.md"),
             Doctype::Operator => Some("OPERATOR.md"),
             Doctype::Council => Some("council.yaml"),
-            Doctype::Host => Some("quorate.toml"),
+            Doctype::Config => Some("quorate.toml"),
             Doctype::Playbook | Doctype::Runtime | Doctype::Role => None,
         }
     }
 
     /// Whether a file of this name is of this doctype: the normative name, and `council.yml` beside `council.yaml`.
     pub fn is_named(self, name: &str) -> bool {
-        self.file_name() == Some(name) || (self == Doctype::Council && COUNCILS.contains(&name))
+        self.file_name() == Some(name) || (self == Doctype::Council && COUNCIL_FILES.contains(&name))
     }
 
     /// The code for whatever the schema refuses.
-    pub fn invalid(self) -> RefusalCode {
+    pub fn invalid_code(self) -> RefusalCode {
         match self {
             Doctype::Assembly => codes::ASSEMBLY_WORKSPACE_INVALID,
             Doctype::Persona => codes::PERSONA_INVALID,
@@ -98,7 +98,7 @@ impl Doctype {
             Doctype::Runtime => codes::RUNTIME_INVALID,
             Doctype::Operator | Doctype::Role => codes::OPERATOR_INVALID,
             Doctype::Council => codes::COUNCIL_INVALID,
-            Doctype::Host => codes::HOST_INVALID,
+            Doctype::Config => codes::HOST_INVALID,
         }
     }
 }

@@ -4,14 +4,14 @@ mod iso;
 
 use std::time::Duration;
 
-pub use iso::Iso;
+pub use iso::IsoDuration;
 
 /// Why a text is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It is not a number followed by a unit.
     #[error("a duration is a whole number and a unit: 500ms, 90s, 10m, 2h or 1d")]
-    Form,
+    Syntax,
     /// It is longer than a hundred years.
     #[error("a duration is at most 36500d")]
     TooLong,
@@ -21,17 +21,17 @@ pub enum Error {
 }
 
 /// The longest duration that is read.
-pub const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
+pub const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 
 /// Reads a duration such as `500ms`, `90s`, `10m`, `2h` or `1d`.
 ///
 /// # Errors
 /// When the text has another form: a sign, a space, a fraction, several units; or when it is zero or absurd.
 pub fn parse(text: &str) -> Result<Duration, Error> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(Error::Form)?;
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(Error::Syntax)?;
     let (digits, unit) = text.split_at(unit_at);
     if digits.is_empty() {
-        return Err(Error::Form);
+        return Err(Error::Syntax);
     }
     let unit_ms: u64 = match unit {
         "ms" => 1,
@@ -39,13 +39,13 @@ pub fn parse(text: &str) -> Result<Duration, Error> {
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err(Error::Form),
+        _ => return Err(Error::Syntax),
     };
     let count: u64 = digits.parse().map_err(|_| Error::TooLong)?;
     let duration = Duration::from_millis(count.checked_mul(unit_ms).ok_or(Error::TooLong)?);
     match duration {
         Duration::ZERO => Err(Error::Zero),
-        long if long > LONGEST => Err(Error::TooLong),
+        long if long > MAX_DURATION => Err(Error::TooLong),
         fine => Ok(fine),
     }
 }
@@ -71,7 +71,7 @@ mod tests {
             "", "s", "90", "90 s", " 90s", "90s ", "-90s", "+90s", "1.5h", "1h30m", "90S", "PT90S",
             "14 days", "٣s",
         ] {
-            assert_eq!(parse(text), Err(Error::Form), "{text:?}");
+            assert_eq!(parse(text), Err(Error::Syntax), "{text:?}");
         }
         assert_eq!(parse("0s"), Err(Error::Zero));
         assert_eq!(parse("99999999999999999999s"), Err(Error::TooLong));

@@ -9,7 +9,7 @@ mod check;
 mod lines;
 pub mod order;
 pub mod orders;
-mod parts;
+mod cst;
 mod read;
 mod write;
 
@@ -29,7 +29,7 @@ const MODELINE: &str = "# yaml-language-server:";
 /// When the text is no YAML that can be read.
 pub fn format(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     let plain = text.trim_start_matches(BOM);
-    let formatted = yaml_part(plain, order).map_err(|problems| moved(problems, text.len() - plain.len()))?;
+    let formatted = format_yaml(plain, order).map_err(|problems| shift_problems(problems, text.len() - plain.len()))?;
     Ok(formatted.unwrap_or_else(|| text.to_owned()))
 }
 
@@ -40,9 +40,9 @@ pub fn format(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
 pub fn frontmatter(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     let plain = text.trim_start_matches(BOM);
     let dropped = text.len() - plain.len();
-    let parts = frontmatter::split(plain).map_err(|problem| moved(vec![problem], dropped))?;
-    let formatted = yaml_part(&plain[parts.yaml.clone()], order)
-        .map_err(|problems| moved(problems, dropped + parts.yaml.start))?;
+    let parts = frontmatter::split(plain).map_err(|problem| shift_problems(vec![problem], dropped))?;
+    let formatted = format_yaml(&plain[parts.yaml.clone()], order)
+        .map_err(|problems| shift_problems(problems, dropped + parts.yaml.start))?;
     let Some(formatted) = formatted else { return Ok(text.to_owned()) };
 
     let mut out = String::with_capacity(text.len());
@@ -60,7 +60,7 @@ pub fn frontmatter(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
 const BOM: char = '\u{feff}';
 
 /// The text formatted; `None` where it has to stand as it is.
-fn yaml_part(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>> {
+fn format_yaml(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>> {
     let (root, problems) = yaml::parse(text);
     if root.is_none() || !problems.is_empty() {
         return Err(problems);
@@ -75,7 +75,7 @@ fn yaml_part(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>> 
         arrange::arrange(&mut document.block, order);
         write::write(&document)
     });
-    Ok(formatted.filter(|formatted| check::same(&text, &root, formatted)))
+    Ok(formatted.filter(|formatted| check::is_equivalent(&text, &root, formatted)))
 }
 
 /// The body with exactly one line break at its end, the first of those that are there.
@@ -90,7 +90,7 @@ fn one_line_break(body: &str) -> Cow<'_, str> {
 }
 
 /// Problems of a part of a text, with their places in the whole.
-fn moved(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
+fn shift_problems(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
     for problem in &mut problems {
         let related = problem.related.iter_mut().map(|(span, _)| span);
         for span in related.chain([&mut problem.span]) {

@@ -30,7 +30,7 @@ pub fn split(text: &str) -> Result<Parts, Problem> {
         match opened {
             None if fence => opened = Some(here),
             None if line.trim().is_empty() || line.starts_with(MODELINE) => {}
-            None => return Err(none(here.start..here.start + line.trim_end().len())),
+            None => return Err(missing(here.start..here.start + line.trim_end().len())),
             Some(ref open) if fence => {
                 return Ok(Parts { yaml: open.end..here.start, body: here.end..text.len() });
             }
@@ -42,11 +42,11 @@ pub fn split(text: &str) -> Result<Parts, Problem> {
             Err(Problem::new(open.start..open.start + 3, "the frontmatter that begins here does not end")
                 .help("close it with a line `---`"))
         }
-        None => Err(none(0..0)),
+        None => Err(missing(0..0)),
     }
 }
 
-fn none(at: Range<usize>) -> Problem {
+fn missing(at: Range<usize>) -> Problem {
     Problem::new(at, "there is no frontmatter")
         .help("begin with a line `---`, the keys, and another line `---`")
 }

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Place, Report};
 
-use crate::duration::Iso;
+use crate::duration::IsoDuration;
 use crate::keyring::Key;
-use crate::layer::Layer;
-use crate::round::{Chain, Reference, Refs, Round};
+use crate::document::Document;
+use crate::loader::{Chain, Reference, Refs, Loader};
 use crate::tree::Node;
-use crate::workspace::{Error, Spot};
+use crate::workspace::{Error, WorkspacePath};
 
 /// The file that stands for a folder that a ref leads to.
-const FILE: &str = "GOVERNANCE.md";
+const FILE_NAME: &str = "GOVERNANCE.md";
 
 /// What one governance file says.
 #[derive(Debug, Clone, Default)]
@@ -26,59 +26,59 @@ pub struct Governance {
     /// `keys` and `keyring`: whose signatures count; `None` where it does not say.
     pub keys: Option<Vec<Key>>,
     /// Keys that are none of ours, where they stand: nothing that we can verify is signed with them.
-    pub foreign: Vec<Place>,
+    pub foreign_keys: Vec<Place>,
     /// `retention.floor`: how long answers are kept at least, and where it stands.
-    pub floor: Option<(Floor, Place)>,
+    pub minimum_retention: Option<(MinimumRetention, Place)>,
     /// `overlays.ttl.min`: the shortest time that advice may hold, and where it stands.
-    pub ttl_min: Option<(Iso, Place)>,
+    pub ttl_min: Option<(IsoDuration, Place)>,
     /// `overlays.ttl.max`: the longest.
-    pub ttl_max: Option<(Iso, Place)>,
+    pub ttl_max: Option<(IsoDuration, Place)>,
     /// `approvals`: where it stands. What it asks for is not looked at.
     pub approvals: Option<Place>,
 }
 
 /// How long answers are kept at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Floor {
+pub enum MinimumRetention {
     /// So many days.
     Days(u32),
     /// For ever.
     Forever,
 }
 
-impl Floor {
+impl MinimumRetention {
     /// Whether answers that are kept for so many days, or for ever, are kept long enough.
     pub fn allows(self, days: Option<u32>) -> bool {
         match self {
-            Floor::Forever => days.is_none(),
-            Floor::Days(least) => days.is_none_or(|days| days >= least),
+            MinimumRetention::Forever => days.is_none(),
+            MinimumRetention::Days(least) => days.is_none_or(|days| days >= least),
         }
     }
 }
 
 /// A governance file, and what binds it.
 #[derive(Debug, Clone)]
-pub struct Bound {
+pub struct BoundFile {
     /// Where it is bound: the value of `governance`, or the file's beginning where the workspace binds it.
-    pub at: Place,
+    pub bound_at: Place,
     /// What the user calls the file.
     pub file: Arc<str>,
     /// What it says.
-    pub says: Governance,
+    pub governance: Governance,
 }
 
 /// All that binds a chain, root first, and the texts to quote from.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     /// The files that say something, root first.
-    pub bound: Vec<Bound>,
+    pub files: Vec<BoundFile>,
     /// What is refused of them; and their texts.
     pub report: Report,
 }
 
 impl Policies {
     /// Reads what each layer of a chain binds, or what the workspace does where none binds anything.
-    pub(crate) fn of(round: &Round<'_>, chain: &Chain) -> Policies {
+    pub(crate) fn load(round: &Loader<'_>, chain: &Chain) -> Policies {
         let mut policies = Policies::default();
         if round.options.refs == Refs::ShapeOnly {
             return policies;
@@ -90,7 +90,7 @@ impl Policies {
             policies.bind(round, layer, text);
         }
         match &round.options.governance {
-            Some(spot) if !bound_by_a_layer => policies.of_the_workspace(round, spot),
+            Some(spot) if !bound_by_a_layer => policies.bind_workspace_default(round, spot),
             _ => {}
         }
         policies
@@ -98,50 +98,50 @@ impl Policies {
 
     /// Whose signatures count: of the last that says so, and each key no longer than all before it let it. `None` where
     /// nobody says so.
-    pub fn keys(&self) -> Option<Vec<Key>> {
-        let mut lists = self.bound.iter().filter_map(|one| one.says.keys.as_ref());
+    pub fn effective_keys(&self) -> Option<Vec<Key>> {
+        let mut lists = self.files.iter().filter_map(|one| one.governance.keys.as_ref());
         let first = lists.next()?.clone();
-        Some(lists.fold(first, |above, own| own.iter().map(|key| within(key, &above)).collect()))
+        Some(lists.fold(first, |above, own| own.iter().map(|key| restricted_key(key, &above)).collect()))
     }
 
-    fn bind(&mut self, round: &Round<'_>, layer: &Layer, text: &str) {
+    fn bind(&mut self, round: &Loader<'_>, layer: &Document, text: &str) {
         // A ref that leads nowhere is refused as one.
-        let Ok(spot) = round.resolves(&layer.spot, text) else { return };
-        let folder = Reference::read(text).is_some();
+        let Ok(spot) = round.resolve(&layer.path, text) else { return };
+        let folder = Reference::parse(text).is_some();
         let (spot, bytes) = match round.workspace.read(&spot) {
             Ok(bytes) => (spot, bytes),
-            Err(_) if folder => match round.workspace.read(&spot.child(FILE)) {
-                Ok(bytes) => (spot.child(FILE), bytes),
+            Err(_) if folder => match round.workspace.read(&spot.child(FILE_NAME)) {
+                Ok(bytes) => (spot.child(FILE_NAME), bytes),
                 Err(Error::Missing) => return,
-                Err(error) => return self.unreadable(round, &spot.child(FILE), &error),
+                Err(error) => return self.report_unreadable(round, &spot.child(FILE_NAME), &error),
             },
             // A path that leads to what cannot be read is refused as a ref, too.
             Err(_) => return,
         };
-        self.take(round, &spot, bytes, layer.value_place("governance"));
+        self.add(round, &spot, bytes, layer.value_place("governance"));
     }
 
-    fn of_the_workspace(&mut self, round: &Round<'_>, spot: &Spot) {
-        let at = Place { file: round.shown(spot).into(), span: 0..0, path: String::new() };
+    fn bind_workspace_default(&mut self, round: &Loader<'_>, spot: &WorkspacePath) {
+        let bound_at = Place { file: round.display_name(spot).into(), span: 0..0, path: String::new() };
         match round.workspace.read(spot) {
-            Ok(bytes) => self.take(round, spot, bytes, at),
-            Err(error) => self.unreadable(round, spot, &error),
+            Ok(bytes) => self.add(round, spot, bytes, bound_at),
+            Err(error) => self.report_unreadable(round, spot, &error),
         }
     }
 
-    fn take(&mut self, round: &Round<'_>, spot: &Spot, bytes: Vec<u8>, at: Place) {
+    fn add(&mut self, round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>, at: Place) {
         let (says, report) = read::read(round, spot, bytes);
         self.report.absorb(report);
-        self.bound.extend(says.map(|says| Bound { at, file: round.shown(spot).into(), says }));
+        self.files.extend(says.map(|says| BoundFile { bound_at: at, file: round.display_name(spot).into(), governance: says }));
     }
 
-    fn unreadable(&mut self, round: &Round<'_>, spot: &Spot, error: &Error) {
-        self.report.absorb(read::unreadable(&round.shown(spot), error));
+    fn report_unreadable(&mut self, round: &Loader<'_>, spot: &WorkspacePath, error: &Error) {
+        self.report.absorb(read::unreadable(&round.display_name(spot), error));
     }
 }
 
 /// A key that may sign when both lists let it.
-fn within(key: &Key, above: &[Key]) -> Key {
+fn restricted_key(key: &Key, above: &[Key]) -> Key {
     let mut key = key.clone();
     if let Some(one) = above.iter().find(|one| one.public == key.public) {
         let least = |a: Option<i64>, b: Option<i64>| a.into_iter().chain(b).min();

@@ -11,13 +11,13 @@ use quorate_diagnostics::{Body, Place, codes};
 
 pub use edit::{Stamp, add, stamp, vouch};
 
-use crate::known::{Host, NoKey};
+use crate::capabilities::{Capabilities, PublicKeyError};
 use crate::timestamp;
-use crate::tree::{Field, Format, Kind, Opened, open};
+use crate::tree::{Field, Format, Kind, ParsedFile, open};
 use crate::{Loaded, Source};
 
 /// How the text of a secret key is recognised.
-const SECRET: &str = ":seed:";
+const SECRET_MARKER: &str = ":seed:";
 
 /// The length of a day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -42,17 +42,17 @@ pub struct Key {
 }
 
 /// Loads a keyring from its file. `path` is where it is, `shown` what the user calls it.
-pub fn load(path: &Path, shown: &str, source: &dyn Source, host: &dyn Host) -> Loaded<Vec<Key>> {
+pub fn load(path: &Path, shown: &str, source: &dyn Source, host: &dyn Capabilities) -> Loaded<Vec<Key>> {
     let opened = match open(source, path, shown, Format::Toml, codes::KEYRING_INVALID) {
         Ok(opened) => opened,
         Err(report) => return Loaded { value: None, report },
     };
     let keys = read(&opened, host);
-    let report = opened.document.into_report();
-    Loaded { value: keys.filter(|_| !report.refused()), report }
+    let report = opened.source_file.into_report();
+    Loaded { value: keys.filter(|_| !report.has_refusals()), report }
 }
 
-fn read(opened: &Opened, host: &dyn Host) -> Option<Vec<Key>> {
+fn read(opened: &ParsedFile, host: &dyn Capabilities) -> Option<Vec<Key>> {
     let mut fields = opened.fields()?;
     let keys = fields.optional("keys").map_or_else(|| Some(Vec::new()), |field| keys(&field, host, None));
     fields.finish();
@@ -63,7 +63,7 @@ fn read(opened: &Opened, host: &dyn Host) -> Option<Vec<Key>> {
 /// key of ours goes to `foreign`, or is refused where there is none.
 pub(crate) fn keys(
     field: &Field<'_>,
-    host: &dyn Host,
+    host: &dyn Capabilities,
     mut foreign: Option<&mut Vec<Place>>,
 ) -> Option<Vec<Key>> {
     let mut keys: Vec<Key> = Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn keys(
     Some(keys)
 }
 
-fn key(item: &Field<'_>, host: &dyn Host) -> Option<Key> {
+fn key(item: &Field<'_>, host: &dyn Capabilities) -> Option<Key> {
     if let Kind::Str(_) = item.kind() {
         let (public, place) = public(item, host)?;
         let (label, bound) = (None, None);
@@ -100,11 +100,11 @@ fn key(item: &Field<'_>, host: &dyn Host) -> Option<Key> {
     }
     let mut fields = item.fields()?;
     let public = fields.required("public", "a public key's text").and_then(|field| public(&field, host));
-    let label = fields.optional("label").and_then(|field| field.some_text().map(str::to_owned));
+    let label = fields.optional("label").and_then(|field| field.non_blank_text().map(str::to_owned));
     let mut at = |key, end| fields.optional(key).and_then(|field| moment(&field, end));
     let (not_before_ms, not_after_ms, revoked_at_ms) =
-        (at("not_before", End::First), at("not_after", End::Last), at("revoked_at", End::First));
-    let vouched = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
+        (at("not_before", DayBoundary::Start), at("not_after", DayBoundary::End), at("revoked_at", DayBoundary::Start));
+    let vouchers = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
     fields.finish();
     let (public, place) = public?;
     if let (Some(from), Some(to)) = (not_before_ms, not_after_ms)
@@ -112,14 +112,14 @@ fn key(item: &Field<'_>, host: &dyn Host) -> Option<Key> {
     {
         item.invalid_with("this key would end before it begins", "put `not_after` behind `not_before`");
     }
-    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, vouched, place })
+    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, vouched: vouchers, place })
 }
 
 /// Reads vouchers: each a key's name, a time and a signature. Whether they hold is for whoever records them to say.
 fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
     let mut vouchers = Vec::new();
     for item in field.list().unwrap_or_default() {
-        let Some(text) = item.some_text() else { continue };
+        let Some(text) = item.non_blank_text() else { continue };
         if text.split(' ').filter(|word| !word.is_empty()).count() == 3 {
             vouchers.push(text.into());
         } else {
@@ -132,8 +132,8 @@ fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
     vouchers
 }
 
-fn public(field: &Field<'_>, host: &dyn Host) -> Option<(Arc<str>, Place)> {
-    let text = field.some_text()?;
+fn public(field: &Field<'_>, host: &dyn Capabilities) -> Option<(Arc<str>, Place)> {
+    let text = field.non_blank_text()?;
     if is_secret(text) {
         field.invalid_with(
             format!("`{}` is a secret key; what stands here can be read by everybody", field.path()),
@@ -141,12 +141,12 @@ fn public(field: &Field<'_>, host: &dyn Host) -> Option<(Arc<str>, Place)> {
         );
         return None;
     }
-    match host.public_key(text) {
+    match host.check_public_key(text) {
         Ok(()) => Some((text.into(), field.place())),
         Err(why) => {
             let why = match why {
-                NoKey::Foreign => "it does not begin as one does".to_owned(),
-                NoKey::Broken(why) => why,
+                PublicKeyError::Foreign => "it does not begin as one does".to_owned(),
+                PublicKeyError::Malformed(why) => why,
             };
             field.invalid_with(
                 format!("`{}` is no public key: {why}", field.path()),
@@ -158,8 +158,8 @@ fn public(field: &Field<'_>, host: &dyn Host) -> Option<(Arc<str>, Place)> {
 }
 
 /// Whether an item is written as no key of ours is.
-fn is_foreign(item: &Field<'_>, host: &dyn Host) -> bool {
-    let foreign = |text: &str| !is_secret(text) && host.public_key(text) == Err(NoKey::Foreign);
+fn is_foreign(item: &Field<'_>, host: &dyn Capabilities) -> bool {
+    let foreign = |text: &str| !is_secret(text) && host.check_public_key(text) == Err(PublicKeyError::Foreign);
     match item.kind() {
         Kind::Str(text) => foreign(text),
         Kind::Map(entries) => {
@@ -172,14 +172,14 @@ fn is_foreign(item: &Field<'_>, host: &dyn Host) -> bool {
 
 /// Whether a text is a secret key's, or has one in it.
 pub(crate) fn is_secret(text: &str) -> bool {
-    text.contains(SECRET)
+    text.contains(SECRET_MARKER)
 }
 
 /// A text with stars in the place of all secret keys, byte for byte; `None` where there are none.
 pub(crate) fn covered(text: &str) -> Option<String> {
     let mut covered: Option<String> = None;
-    for (at, _) in text.match_indices(SECRET) {
-        let from = at + SECRET.len();
+    for (at, _) in text.match_indices(SECRET_MARKER) {
+        let from = at + SECRET_MARKER.len();
         let base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
         let length = text[from..].find(|c| !base64(c)).unwrap_or(text.len() - from);
         let stars = "*".repeat(length);
@@ -190,17 +190,17 @@ pub(crate) fn covered(text: &str) -> Option<String> {
 
 /// Which moment of a day a date alone stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    First,
-    Last,
+enum DayBoundary {
+    Start,
+    End,
 }
 
-fn moment(field: &Field<'_>, end: End) -> Option<i64> {
-    let text = field.some_text()?;
+fn moment(field: &Field<'_>, end: DayBoundary) -> Option<i64> {
+    let text = field.non_blank_text()?;
     let day = || {
         let date = text.len() == 10 && text.as_bytes().get(4) == Some(&b'-');
         let first = date.then(|| timestamp::read(&format!("{text}T00:00:00Z"))).flatten()?;
-        Some(if end == End::Last { first + DAY_MS - 1 } else { first })
+        Some(if end == DayBoundary::End { first + DAY_MS - 1 } else { first })
     };
     let read = timestamp::read(text).or_else(day);
     if read.is_none() {

@@ -54,7 +54,7 @@ pub fn merge(parent: &Node, child: &Node, table: &[Row]) -> Node {
         match child.entry(&entry.key) {
             None if strategy == Strategy::Local => {}
             None => entries.push(entry.clone()),
-            Some(over) => entries.push(one(entry, over, strategy)),
+            Some(over) => entries.push(merge_entry(entry, over, strategy)),
         }
     }
     entries.extend(present(child).filter(|entry| parent.entry(&entry.key).is_none()).cloned());
@@ -74,7 +74,7 @@ fn present(node: &Node) -> impl Iterator<Item = &Entry> {
 }
 
 /// The entry of a key that both have. The key stands where the value does: with the parent's where both contribute.
-fn one(parent: &Entry, child: &Entry, strategy: Strategy) -> Entry {
+fn merge_entry(parent: &Entry, child: &Entry, strategy: Strategy) -> Entry {
     let within = |value: Node| Entry { value, ..parent.clone() };
     match strategy {
         Strategy::Override | Strategy::Local => child.clone(),
@@ -92,7 +92,7 @@ fn deep(parent: &Node, child: &Node) -> Node {
     let mut entries: Vec<Entry> = present(parent)
         .map(|entry| match child.entry(&entry.key) {
             None => entry.clone(),
-            Some(over) => one(entry, over, Strategy::Deep),
+            Some(over) => merge_entry(entry, over, Strategy::Deep),
         })
         .collect();
     entries.extend(present(child).filter(|entry| parent.entry(&entry.key).is_none()).cloned());

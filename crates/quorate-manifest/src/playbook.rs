@@ -5,7 +5,7 @@ pub mod evidence;
 pub mod history;
 pub mod load;
 pub mod selector;
-pub mod shelf;
+pub mod catalog;
 pub mod targets;
 
 use schemars::JsonSchema;

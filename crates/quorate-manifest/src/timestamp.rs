@@ -1,6 +1,6 @@
 //! Times as manifests write them: RFC 3339.
 
-use crate::duration::Iso;
+use crate::duration::IsoDuration;
 
 /// A time in milliseconds since the Unix epoch; `None` where the text is no time with an offset.
 pub fn read(text: &str) -> Option<i64> {
@@ -12,13 +12,13 @@ pub fn read(text: &str) -> Option<i64> {
 }
 
 /// A time as records write it: RFC 3339, UTC, milliseconds.
-pub fn write(at_ms: i64) -> String {
+pub fn format(at_ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.3}")
 }
 
 /// The time that a duration is over which begins at a time: years and months are calendar arithmetic in UTC (B11).
-pub fn after(at_ms: i64, iso: Iso) -> i64 {
+pub fn add_duration(at_ms: i64, iso: IsoDuration) -> i64 {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return i64::MAX };
     let number = i64::from;
     let span = jiff::Span::new()
@@ -37,14 +37,14 @@ pub fn after(at_ms: i64, iso: Iso) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{after, read, write};
+    use super::{add_duration, read, format};
 
     #[test]
     fn a_duration_goes_by_the_calendar() {
         // B11
         let later = |at: &str, iso: &str| {
             let iso = iso.parse().unwrap_or_else(|error| panic!("{iso}: {error}"));
-            write(after(read(at).unwrap_or_default(), iso))
+            format(add_duration(read(at).unwrap_or_default(), iso))
         };
         assert_eq!(later("2026-01-31T10:00:00Z", "P1M"), "2026-02-28T10:00:00.000Z");
         assert_eq!(later("2026-01-31T10:00:00Z", "P14DT1H"), "2026-02-14T11:00:00.000Z");

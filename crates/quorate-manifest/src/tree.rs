@@ -17,22 +17,22 @@ use serde_json::{Map, Value};
 
 use crate::decimal::Decimal;
 
-pub use deserialize::typed;
+pub use deserialize::from_node;
 pub use emit::emit;
-pub use open::{Format, Opened, open};
-pub use reader::{Document, Field, Fields};
+pub use open::{Format, ParsedFile, open};
+pub use reader::{SourceFile, Field, Fields};
 
 /// How deep mappings and lists may nest.
-pub const DEPTH: usize = 24;
+pub const MAX_DEPTH: usize = 24;
 
 /// How many values a file may hold.
-pub const NODES: usize = 20_000;
+pub const MAX_NODES: usize = 20_000;
 
 /// How many bytes a file may have.
-pub const BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// How many problems of one text are reported.
-const PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ pub struct Float {
 impl Float {
     /// The integer that the text says, as `7.0` and `1e3` do: JSON Schema takes them for integers, so every reader has to.
     /// Read from the text, since rounding to a double would make `7.00000000000000000001` one, too.
-    pub fn whole(&self) -> Option<i64> {
+    pub fn to_integer(&self) -> Option<i64> {
         let decimal: Decimal = self.text.parse().ok()?;
         if decimal.scale() == 0 { i64::try_from(decimal.digits()).ok() } else { None }
     }
@@ -174,7 +174,7 @@ impl Node {
     }
 
     /// What a chain of keys leads to.
-    pub fn at(&self, keys: &[&str]) -> Option<&Node> {
+    pub fn at_path(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.key(key))
     }
 
@@ -193,11 +193,11 @@ impl Node {
     }
 
     /// Says of everything in it which layer it comes from.
-    pub(crate) fn stamp(&mut self, layer: u8) {
+    pub(crate) fn set_layer(&mut self, layer: u8) {
         self.layer = layer;
         match &mut self.kind {
-            Kind::Seq(items) => items.iter_mut().for_each(|item| item.stamp(layer)),
-            Kind::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.stamp(layer)),
+            Kind::Seq(items) => items.iter_mut().for_each(|item| item.set_layer(layer)),
+            Kind::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.set_layer(layer)),
             _ => {}
         }
     }
@@ -210,7 +210,7 @@ impl Node {
     /// The value as JSON in which `7.0` is 7, and numbers that are not integers are the text that was written, so that
     /// decimals arrive as they were meant.
     pub fn to_exact_json(&self) -> Value {
-        self.json_with(&|float| float.whole().map_or_else(|| Value::from(&*float.text), Value::from))
+        self.json_with(&|float| float.to_integer().map_or_else(|| Value::from(&*float.text), Value::from))
     }
 
     fn json_with(&self, float: &dyn Fn(&Float) -> Value) -> Value {

@@ -2,10 +2,10 @@
 //! implements [`Workspace`] sees to it that no symlink leads there either.
 
 mod memory;
-mod spot;
+mod workspace_path;
 
 pub use memory::Memory;
-pub use spot::{Escape, Scope, Spot};
+pub use workspace_path::{Escape, Scope, WorkspacePath};
 
 /// Gives what a workspace holds.
 ///
@@ -17,18 +17,18 @@ pub trait Workspace: Send + Sync {
     /// # Errors
     /// [`Error::Missing`] when there is no such file, [`Error::Outside`] when it leads out of its scope,
     /// [`Error::TooLarge`] when it is longer than [`crate::tree::BYTES`], [`Error::Unreadable`] for everything else.
-    fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error>;
+    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error>;
 
     /// What a directory holds, by name; a symlink counts as what it leads to. The names are in no order.
     ///
     /// # Errors
     /// As [`Workspace::read`].
-    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error>;
+    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error>;
 }
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Listed {
+pub struct DirEntry {
     /// The entry's name, exactly as the file system has it.
     pub name: String,
     /// What it is.
@@ -56,7 +56,7 @@ pub enum Error {
     #[error("it leads out of its workspace or tenant; `--root` names a wider workspace")]
     Outside,
     /// It is longer than what is read.
-    #[error("it is longer than the {} bytes that are read", crate::tree::BYTES)]
+    #[error("it is longer than the {} bytes that are read", crate::tree::MAX_BYTES)]
     TooLarge,
     /// It is there and cannot be read.
     #[error("{0}")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use quorate_diagnostics::unseen::seen_but;
+use quorate_diagnostics::invisible::escape_invisible_except;
 
 /// The log's name in `playbooks/`.
 pub const FILE: &str = "_log.md";
@@ -84,7 +84,7 @@ pub fn rebuilt(existing: &str, lines: &[String]) -> Option<(String, usize)> {
 
 /// A text in one line, in which everything is seen: control characters and white space are blanks, one at a time.
 pub(crate) fn one_line(text: &str) -> String {
-    let text = seen_but(text, char::is_control);
+    let text = escape_invisible_except(text, char::is_control);
     let blank = |c: char| c.is_control() || c.is_whitespace();
     text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -191,7 +191,7 @@ impl Setup {
 
     /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
     pub fn of(resolved: &Resolved, request: Request, around: Around) -> Setup {
-        let tenant = resolved.chain.leaf().spot.scope().tenant().map(str::to_owned);
+        let tenant = resolved.chain.leaf().path.scope().tenant().map(str::to_owned);
         let name = &resolved.name;
         Setup {
             assembly: tenant.map_or_else(|| name.clone(), |tenant| format!("{tenant}/{name}")).into(),
@@ -206,12 +206,12 @@ impl Setup {
             locked_traits: resolved
                 .locked_traits
                 .iter()
-                .map(|one| Trait { text: one.text.clone(), declared: one.declared })
+                .map(|one| Trait { text: one.text.clone(), declared: one.declared_match_mode })
                 .collect(),
             match_mode: resolved.match_mode,
             embeds: around.embeds,
             overlays: Overlays {
-                enabled: resolved.audit.overlays == resolved::Kept::Yes,
+                enabled: resolved.audit.overlays == resolved::Retention::Full,
                 max_active: resolved.audit.max_active,
                 default_ttl: resolved.audit.default_ttl.to_string(),
             },
@@ -232,11 +232,11 @@ pub fn operators(resolved: &Resolved) -> Vec<String> {
     let slug = |reference: &str, scope: &Scope| {
         reference.strip_prefix("ws://operators/").map(|slug| operator(scope, slug))
     };
-    let leaf = resolved.chain.leaf().spot.scope();
+    let leaf = resolved.chain.leaf().path.scope();
     let mut named: Vec<String> = resolved.applies_to.iter().filter_map(|one| slug(one, leaf)).collect();
     if named.is_empty() {
         let chain = &resolved.chain;
-        let scope = chain.merged.key("executor").map(|node| chain.layer_of(node).spot.scope());
+        let scope = chain.merged.key("executor").map(|node| chain.document_of(node).path.scope());
         named.extend(resolved.refs.get("executor").zip(scope).and_then(|(one, scope)| slug(one, scope)));
     }
     if named.is_empty() {
@@ -262,17 +262,17 @@ pub fn operator(scope: &Scope, slug: &str) -> String {
 
 fn member(one: &resolved::Member) -> Member {
     let (mut phase, mut triggers, mut weight, mut vote_class, mut parent) = (None, None, None, None, None);
-    match &one.seat {
-        resolved::Seat::Advisory { phase: in_phase, triggers: on } => {
+    match &one.mode_settings {
+        resolved::ModeSettings::Advisory { phase: in_phase, triggers: on } => {
             phase.clone_from(in_phase);
-            triggers = on.as_ref().map(|all| all.iter().map(|one| one.word().to_owned()).collect());
+            triggers = on.as_ref().map(|all| all.iter().map(|one| one.as_str().to_owned()).collect());
         }
-        resolved::Seat::Voting { weight: counts, classes } => {
+        resolved::ModeSettings::Voting { weight: counts, classes } => {
             weight = Some(text(*counts));
             vote_class.clone_from(classes);
         }
-        resolved::Seat::Peer => {}
-        resolved::Seat::Hierarchy { parent: to } => parent.clone_from(to),
+        resolved::ModeSettings::Peer => {}
+        resolved::ModeSettings::Hierarchy { parent: to } => parent.clone_from(to),
     }
     Member {
         id: one.id.clone(),

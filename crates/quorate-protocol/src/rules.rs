@@ -11,8 +11,8 @@ pub mod unanimity;
 
 use std::collections::BTreeMap;
 
-use quorate_manifest::form::Form;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::json_schema::CompiledSchema;
+use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
 
 use crate::assembly::Rule;
 use crate::modes::advisory::{Emitted, Heard};
@@ -75,7 +75,7 @@ pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
 
 /// Whether a rule is of a kind that ends the synthesis when it fires.
 pub(crate) fn ends(rule: &Rule) -> bool {
-    built_in(&rule.kind).is_some_and(|logic| (logic.says)().ends == Ends::Yes)
+    built_in(&rule.kind).is_some_and(|logic| (logic.says)().ends_synthesis == EndsSynthesis::Yes)
 }
 
 /// The kinds of rules that there are.
@@ -109,7 +109,7 @@ impl Rules {
         if self.kinds.contains_key(name) {
             return Err(Error::Duplicate(name.to_owned()));
         }
-        if Form::read(&kind.params).is_none() {
+        if CompiledSchema::parse(&kind.params).is_none() {
             return Err(Error::Schema(name.to_owned()));
         }
         self.kinds.insert(name.to_owned(), kind);
@@ -144,10 +144,10 @@ mod tests {
             let rules = Rules::built_in();
             let kind = rules.get(name).expect("its own name");
             let form =
-                Form::read(&kind.params).unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
-            let needs = form.misfits(&serde_json::json!({}));
+                CompiledSchema::parse(&kind.params).unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
+            let needs = form.errors(&serde_json::json!({}));
             assert_eq!(needs.is_empty(), name != quorum::KIND, "{name}: {needs:?}");
-            assert!(!form.fits(&serde_json::json!({"thresold": 1})), "{name}: a slip of the finger passes");
+            assert!(!form.is_valid(&serde_json::json!({"thresold": 1})), "{name}: a slip of the finger passes");
         }
     }
 

@@ -56,7 +56,7 @@ mod resolved;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Report, codes, render};
-use quorate_manifest::Host;
+use quorate_manifest::Capabilities;
 
 pub use document::{Document, Expected, Problem, Test};
 pub use expect::Expectation;
@@ -88,13 +88,13 @@ pub fn documents(dir: &Path) -> Vec<PathBuf> {
 /// # Panics
 /// When the file cannot be read.
 #[expect(clippy::disallowed_methods, reason = "the documents are the runner's input")]
-pub fn run_file(path: &Path, host: &dyn Host) -> Vec<String> {
+pub fn run_file(path: &Path, host: &dyn Capabilities) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     run(&path.display().to_string(), &text, host)
 }
 
 /// Runs a document's text and gives the failures, each with the document's name and a line.
-pub fn run(name: &str, text: &str, host: &dyn Host) -> Vec<String> {
+pub fn run(name: &str, text: &str, host: &dyn Capabilities) -> Vec<String> {
     match Document::parse(text) {
         Err(problem) => vec![format!("{name}:{}: {}", problem.line, problem.message)],
         Ok(document) if document.tests.is_empty() => vec![format!("{name}:1: no test")],
@@ -102,7 +102,7 @@ pub fn run(name: &str, text: &str, host: &dyn Host) -> Vec<String> {
     }
 }
 
-fn run_test(document: &str, test: &Test, host: &dyn Host) -> Option<String> {
+fn run_test(document: &str, test: &Test, host: &dyn Capabilities) -> Option<String> {
     let loading = load::load(test, host);
     let expected = &test.expected;
     if loading.loaded == 0 && expected.passed_over.is_empty() {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use quorate::service::convene::{Request, inputs::Inputs};
 use quorate::service::host::Host;
 use quorate_kernel::ports::{gather, rule};
-use quorate_manifest::{assembly::Mode, known::RuleKind};
+use quorate_manifest::{assembly::Mode, capabilities::RuleKind};
 use serde_json::{Value, json};
 
 /// Passes when nobody says no, however few say yes.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::observe::Nobody;
-use quorate_manifest::Host;
+use quorate_manifest::Capabilities;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::tree::{emit, yaml};
 
@@ -65,7 +65,7 @@ pub struct Refused {
 /// assert_eq!((board.name.as_str(), board.members.len()), ("release-board", 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn define_assembly_workspace(path: &Path, host: &dyn Host) -> Result<Resolved, Refused> {
+pub fn define_assembly_workspace(path: &Path, host: &dyn Capabilities) -> Result<Resolved, Refused> {
     Ok(resolve_assembly(path, host)?.resolved)
 }
 
@@ -120,7 +120,7 @@ pub async fn convene(
     Ok(report?)
 }
 
-fn resolve_assembly(path: &Path, host: &dyn Host) -> Result<Resolution, Refused> {
+fn resolve_assembly(path: &Path, host: &dyn Capabilities) -> Result<Resolution, Refused> {
     let request = Request { path: path.to_owned(), ..Request::default() };
     resolve(&Environment::from_process(), &request, host).map_err(Refused::from)
 }

@@ -31,7 +31,7 @@ mod examples_tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_diagnostics::unseen::seen;
+use quorate_diagnostics::invisible::escape_invisible;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
@@ -166,5 +166,5 @@ impl Rubric {
 
 /// An answer that agents are told on: what it quotes is written so that everything in it is seen.
 fn shown(answer: &Json) -> String {
-    seen(&answer.to_string()).into_owned()
+    escape_invisible(&answer.to_string()).into_owned()
 }

@@ -138,7 +138,7 @@ impl Provisioning for Profile {
 impl Profile {
     fn pack(&self, files: &dyn Files, text: &str, shown: &str) -> Result<Package, Failure> {
         let mut report = Report::new();
-        report.source(shown, text);
+        report.add_source(shown, text);
         let manifest = manifest::read(text, shown, &mut report);
         let below = if files.has_folder(FILES) { format!("{FILES}/") } else { String::new() };
         let mut pieces = Vec::new();
@@ -162,7 +162,7 @@ impl Profile {
                 }
             }
         }
-        if report.refused() {
+        if report.has_refusals() {
             return Err(Failure::Refused(Box::new(report)));
         }
         let mut package = Package::new(manifest.slug, manifest.version, pieces)

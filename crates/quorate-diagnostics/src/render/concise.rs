@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::{Lines, items, one_line};
+use super::{LineIndexes, sorted_diagnostics, one_line};
 use crate::Report;
 
 /// All diagnostics, a line each.
 pub fn concise(report: &Report) -> String {
-    let lines = Lines::of(report);
+    let lines = LineIndexes::new(report);
     let mut out = String::new();
-    for item in items(report) {
+    for item in sorted_diagnostics(report) {
         if let Some(place) = &item.body.place {
             let _ = write!(out, "{}:", one_line(&place.file));
             if let Some((start, _)) = lines.positions(&item) {

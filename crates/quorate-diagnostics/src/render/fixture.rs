@@ -17,7 +17,7 @@ pub(super) fn report() -> Report {
         }
     };
     let mut report = Report::new();
-    report.source("council.yaml", TEXT);
+    report.add_source("council.yaml", TEXT);
     let second = place("ä", true);
     report.warn(codes::FIELD_WITHOUT_EFFECT, Body::new("nothing reads \u{1b}[31m this").at(second.clone()));
     report.refuse(

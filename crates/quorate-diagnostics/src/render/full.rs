@@ -2,26 +2,26 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin};
 
-use super::underline::{Mark, grade, quote, renderer, shown};
-use super::{Item, Look, items, one_line};
+use super::underline::{LabeledSpan, snippet_level, quoted_lines, renderer, visible_span};
+use super::{Diagnostic, TextOptions, sorted_diagnostics, one_line};
 use crate::{Place, Related, Report};
 
 /// All diagnostics, with an empty line after each.
-pub fn full(report: &Report, look: Look) -> String {
+pub fn full(report: &Report, look: TextOptions) -> String {
     let renderer = renderer(look);
     let mut out = String::new();
-    for item in items(report) {
+    for item in sorted_diagnostics(report) {
         out.push_str(renderer.render(&[group(report, &item)]).trim_end());
         out.push_str("\n\n");
     }
     out
 }
 
-fn group<'r>(report: &'r Report, item: &Item<'r>) -> Group<'r> {
-    let level = grade(item.severity.into()).with_name(item.severity.as_str());
+fn group<'r>(report: &'r Report, item: &Diagnostic<'r>) -> Group<'r> {
+    let level = snippet_level(item.severity.into()).with_name(item.severity.as_str());
     let mut group = Group::with_title(level.primary_title(one_line(&item.body.message)).id(item.code));
     if let Some(place) = &item.body.place {
-        group = quoted(report, item, place, group);
+        group = with_snippets(report, item, place, group);
     }
     match &item.body.help {
         Some(help) => group.element(Level::HELP.message(one_line(help))),
@@ -30,19 +30,19 @@ fn group<'r>(report: &'r Report, item: &Item<'r>) -> Group<'r> {
 }
 
 /// Adds the quoted source: the place itself and the related places, a snippet per file.
-fn quoted<'r>(report: &'r Report, item: &Item<'r>, place: &'r Place, mut group: Group<'r>) -> Group<'r> {
+fn with_snippets<'r>(report: &'r Report, item: &Diagnostic<'r>, place: &'r Place, mut group: Group<'r>) -> Group<'r> {
     let Some(text) = text_of(report, place) else {
         return group.element(Origin::path(one_line(&place.file)).line(1).char_column(1));
     };
     let (near, far): (Vec<_>, Vec<_>) =
         item.body.related.iter().partition(|related| related.place.file == place.file);
     let mut marks =
-        vec![Mark { span: shown(text, &place.span), label: String::new(), kind: AnnotationKind::Primary }];
-    marks.extend(near.into_iter().map(|related| mark(text, related)));
-    group = group.elements(quote(text, &place.file, marks));
+        vec![LabeledSpan { span: visible_span(text, &place.span), label: String::new(), kind: AnnotationKind::Primary }];
+    marks.extend(near.into_iter().map(|related| related_span(text, related)));
+    group = group.elements(quoted_lines(text, &place.file, marks));
     for related in far {
         group = match text_of(report, &related.place) {
-            Some(text) => group.elements(quote(text, &related.place.file, vec![mark(text, related)])),
+            Some(text) => group.elements(quoted_lines(text, &related.place.file, vec![related_span(text, related)])),
             None => {
                 let file = one_line(&related.place.file);
                 group.element(Level::NOTE.message(format!("{file}: {}", one_line(&related.label))))
@@ -52,9 +52,9 @@ fn quoted<'r>(report: &'r Report, item: &Item<'r>, place: &'r Place, mut group: 
     group
 }
 
-fn mark(text: &str, related: &Related) -> Mark {
-    let span = shown(text, &related.place.span);
-    Mark { span, label: one_line(&related.label), kind: AnnotationKind::Context }
+fn related_span(text: &str, related: &Related) -> LabeledSpan {
+    let span = visible_span(text, &related.place.span);
+    LabeledSpan { span, label: one_line(&related.label), kind: AnnotationKind::Context }
 }
 
 /// The text that a place is in, if there is anything to quote.
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_source_is_quoted_and_underlined() {
-        let out = full(&fixture::report(), Look::default());
+        let out = full(&fixture::report(), TextOptions::default());
         let expected = "\
 refusal[quorate:usage]: no file was named
 
@@ -104,8 +104,8 @@ warning[quorate:field_without_effect]: nothing reads \\u{1b}[31m this
     fn an_ancestor_in_another_file_is_shown_too() {
         let place = |file: &str, span| Place { file: file.into(), span, path: String::new() };
         let mut report = Report::new();
-        report.source("child.md", "a: 1\n");
-        report.source("parent.md", "\nb: 22\n");
+        report.add_source("child.md", "a: 1\n");
+        report.add_source("parent.md", "\nb: 22\n");
         let body = Body::new("looser than its parent").at(place("child.md", 3..4));
         report.refuse(codes::SYNTAX, body.related(place("parent.md", 4..6), "declared here"));
         report.refuse(codes::SYNTAX, Body::new("empty").at(place("nothing.md", 0..0)));
@@ -125,14 +125,14 @@ refusal[quorate:syntax]: empty
 --> nothing.md:1:1
 
 ";
-        let out = full(&report, Look::default());
+        let out = full(&report, TextOptions::default());
         assert_eq!(out, expected, "\n{out}");
     }
 
     #[test]
     fn colours_only_when_asked_for() {
-        let look = Look { colour: Colour::On, ..Look::default() };
+        let look = TextOptions { colour: Colour::On, ..TextOptions::default() };
         assert!(full(&fixture::report(), look).contains('\u{1b}'));
-        assert!(!full(&fixture::report(), Look::default()).contains('\u{1b}'));
+        assert!(!full(&fixture::report(), TextOptions::default()).contains('\u{1b}'));
     }
 }

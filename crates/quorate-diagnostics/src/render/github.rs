@@ -1,15 +1,15 @@
 //! Diagnostics as workflow commands: GitHub shows each as an annotation at its line.
 
-use super::{Level, Lines, items};
+use super::{Level, LineIndexes, sorted_diagnostics};
 use crate::Report;
 use crate::text::Position;
-use crate::unseen::seen;
+use crate::invisible::escape_invisible;
 
 /// All diagnostics, a command each.
 pub fn github(report: &Report) -> String {
-    let lines = Lines::of(report);
+    let lines = LineIndexes::new(report);
     let mut out = String::new();
-    for item in items(report) {
+    for item in sorted_diagnostics(report) {
         let file = item.body.place.as_ref().map_or("", |place| &place.file);
         let position = lines.positions(&item).map(|(start, _)| start);
         let message = match &item.body.help {
@@ -37,22 +37,22 @@ pub fn annotation(
     };
     let mut properties = Vec::new();
     if !file.is_empty() {
-        properties.push(format!("file={}", property(file)));
+        properties.push(format!("file={}", escape_property(file)));
         if let Some(Position { line, column }) = position {
             properties.push(format!("line={line},col={column}"));
         }
     }
     if !title.is_empty() {
-        properties.push(format!("title={}", property(title)));
+        properties.push(format!("title={}", escape_property(title)));
     }
     let space = if properties.is_empty() { "" } else { " " };
-    format!("::{name}{space}{}::{}", properties.join(","), data(message))
+    format!("::{name}{space}{}::{}", properties.join(","), escape_message(message))
 }
 
 /// Escapes what would end a message, and writes out what controls how the text is shown.
-fn data(text: &str) -> String {
+fn escape_message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in seen(text).chars() {
+    for c in escape_invisible(text).chars() {
         match c {
             '%' => escaped.push_str("%25"),
             '\r' => escaped.push_str("%0D"),
@@ -64,8 +64,8 @@ fn data(text: &str) -> String {
 }
 
 /// Escapes what would end a property.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]

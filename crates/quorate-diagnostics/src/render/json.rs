@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Lines, items};
+use super::{LineIndexes, sorted_diagnostics};
 use crate::Report;
 
 /// The whole document.
@@ -24,8 +24,8 @@ pub fn check(report: &Report, files: usize) -> Value {
 
 /// The diagnostics alone, for documents that say more. What is not known is `null`; the path is empty at the root.
 pub fn diagnostics(report: &Report) -> Value {
-    let lines = Lines::of(report);
-    let diagnostic = |item: super::Item<'_>| {
+    let lines = LineIndexes::new(report);
+    let diagnostic = |item: super::Diagnostic<'_>| {
         let start = lines.positions(&item).map(|(start, _)| start);
         let place = item.body.place.as_ref();
         json!({
@@ -39,7 +39,7 @@ pub fn diagnostics(report: &Report) -> Value {
             "help": item.body.help,
         })
     };
-    Value::Array(items(report).into_iter().map(diagnostic).collect())
+    Value::Array(sorted_diagnostics(report).into_iter().map(diagnostic).collect())
 }
 
 #[cfg(test)]

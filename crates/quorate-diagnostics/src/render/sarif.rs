@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Level, Lines, items};
+use super::{Level, LineIndexes, sorted_diagnostics};
 use crate::text::Position;
 use crate::{Report, codes};
 
@@ -50,9 +50,9 @@ pub struct Region {
 
 /// A report as a SARIF document.
 pub fn sarif(report: &Report) -> String {
-    let lines = Lines::of(report);
-    let items = items(report);
-    let page = |item: &super::Item<'_>| codes::explain(item.code);
+    let lines = LineIndexes::new(report);
+    let items = sorted_diagnostics(report);
+    let page = |item: &super::Diagnostic<'_>| codes::explain(item.code);
     let rules: BTreeMap<_, _> = items.iter().filter_map(page).map(|page| (page.code, page)).collect();
     let rules = rules.into_values().map(|page| Rule {
         id: page.code.to_owned(),
@@ -139,7 +139,7 @@ fn region(region: &Region) -> Value {
     value
 }
 
-fn snippet(report: &Report, item: &super::Item<'_>) -> Option<String> {
+fn snippet(report: &Report, item: &super::Diagnostic<'_>) -> Option<String> {
     let place = item.body.place.as_ref()?;
     let text = report.sources.get(&place.file)?.get(place.span.clone())?;
     (!text.is_empty()).then(|| text.to_owned())

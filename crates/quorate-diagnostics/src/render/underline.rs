@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Origin, Renderer, Snippet};
 
-use super::{Colour, Level, Look, one_line};
+use super::{Colour, Level, TextOptions, one_line};
 
 /// The most lines that are quoted of one span.
-const MOST_LINES: usize = 3;
+const MAX_LINES: usize = 3;
 /// The most bytes that are underlined; of a longer span its beginning is.
-const MOST_BYTES: usize = 2_000;
+const MAX_BYTES: usize = 2_000;
 /// How many bytes of a line are handed on before and after what is underlined in it. No terminal is as wide.
-const BESIDE: usize = 4_000;
+const MAX_CONTEXT_BYTES: usize = 4_000;
 
 /// Quotes the lines of `text` that `span` is in, underlines the span, and puts `label` beside it. `file` stands above
 /// with line and column. A span of more than three lines is cut to its first line.
@@ -21,15 +21,15 @@ pub fn underline(
     label: &str,
     level: Level,
     file: &str,
-    look: Look,
+    look: TextOptions,
 ) -> String {
-    let mark = Mark { span: shown(text, &span), label: one_line(label), kind: AnnotationKind::Primary };
-    let group = Group::with_level(grade(level)).elements(quote(text, file, vec![mark]));
+    let mark = LabeledSpan { span: visible_span(text, &span), label: one_line(label), kind: AnnotationKind::Primary };
+    let group = Group::with_level(snippet_level(level)).elements(quoted_lines(text, file, vec![mark]));
     renderer(look).render(&[group])
 }
 
 /// A span that is to be underlined.
-pub(super) struct Mark {
+pub(super) struct LabeledSpan {
     /// As [`shown`] gives it.
     pub(super) span: Range<usize>,
     /// May be empty.
@@ -39,19 +39,19 @@ pub(super) struct Mark {
 
 /// The quoted lines from the first to the last mark. Only these are handed on, and of a long line what is near the marks,
 /// so that a large text costs nothing.
-pub(super) fn quote<'t>(text: &'t str, file: &str, marks: Vec<Mark>) -> Vec<Element<'t>> {
+pub(super) fn quoted_lines<'t>(text: &'t str, file: &str, marks: Vec<LabeledSpan>) -> Vec<Element<'t>> {
     let from = marks.iter().map(|mark| mark.span.start).min().unwrap_or(0);
     let to = marks.iter().map(|mark| mark.span.end).max().unwrap_or(from);
-    let start = text[..from].rfind('\n').map_or(first(text).min(from), |at| at + 1);
+    let start = text[..from].rfind('\n').map_or(text_start(text).min(from), |at| at + 1);
     let end = text[to..].find('\n').map_or(text.len(), |at| to + at);
     let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
-    let near = floor(text, from.saturating_sub(BESIDE)).max(start);
+    let near = floor_char_boundary(text, from.saturating_sub(MAX_CONTEXT_BYTES)).max(start);
     // Without its beginning, a line does not say at which column the first mark is.
     let origin = (near > start).then(|| {
         let column = text[start..marks[0].span.start].chars().count() + 1;
         Origin::path(one_line(file)).line(line).char_column(column)
     });
-    let (start, end) = (near, floor(text, to.saturating_add(BESIDE)).min(end));
+    let (start, end) = (near, floor_char_boundary(text, to.saturating_add(MAX_CONTEXT_BYTES)).min(end));
     let annotations = marks.into_iter().map(|mark| {
         let annotation = mark.kind.span(mark.span.start - start..mark.span.end - start);
         if mark.label.is_empty() { annotation } else { annotation.label(mark.label) }
@@ -64,7 +64,7 @@ pub(super) fn quote<'t>(text: &'t str, file: &str, marks: Vec<Mark>) -> Vec<Elem
     }
 }
 
-pub(super) fn renderer(look: Look) -> Renderer {
+pub(super) fn renderer(look: TextOptions) -> Renderer {
     let renderer = match look.colour {
         Colour::On => Renderer::styled(),
         Colour::Off => Renderer::plain(),
@@ -72,7 +72,7 @@ pub(super) fn renderer(look: Look) -> Renderer {
     renderer.term_width(look.width)
 }
 
-pub(super) fn grade(level: Level) -> annotate_snippets::Level<'static> {
+pub(super) fn snippet_level(level: Level) -> annotate_snippets::Level<'static> {
     match level {
         Level::Error => annotate_snippets::Level::ERROR,
         Level::Warning => annotate_snippets::Level::WARNING,
@@ -82,23 +82,23 @@ pub(super) fn grade(level: Level) -> annotate_snippets::Level<'static> {
 
 /// The span as it is shown: on character boundaries, after a byte order mark, within the text, without line breaks at
 /// its end, and not too long.
-pub(super) fn shown(text: &str, span: &Range<usize>) -> Range<usize> {
-    let start = floor(text, span.start).max(first(text));
-    let end = floor(text, span.end).max(start);
+pub(super) fn visible_span(text: &str, span: &Range<usize>) -> Range<usize> {
+    let start = floor_char_boundary(text, span.start).max(text_start(text));
+    let end = floor_char_boundary(text, span.end).max(start);
     let spanned = text[start..end].trim_end();
-    if spanned.len() <= MOST_BYTES && spanned.lines().count() <= MOST_LINES {
+    if spanned.len() <= MAX_BYTES && spanned.lines().count() <= MAX_LINES {
         return start..start + spanned.len();
     }
     let line = spanned.lines().next().map_or(0, str::len);
-    start..floor(text, start + line.min(MOST_BYTES))
+    start..floor_char_boundary(text, start + line.min(MAX_BYTES))
 }
 
 /// Where a text begins: after its byte order mark.
-fn first(text: &str) -> usize {
+fn text_start(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
-fn floor(text: &str, offset: usize) -> usize {
+fn floor_char_boundary(text: &str, offset: usize) -> usize {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
         offset -= 1;
@@ -113,7 +113,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, part: &str, expected: &str) {
         let start = text.find(part).expect("a part of the text");
-        let look = Look { width: 60, ..Look::default() };
+        let look = TextOptions { width: 60, ..TextOptions::default() };
         let out = underline(text, start..start + part.len(), "why", Level::Error, "draft.md", look);
         let out: String = out.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
         assert_eq!(out, expected, "\n{out}");
@@ -145,7 +145,7 @@ mod tests {
         let at = text.find("90%").expect("a part of the text");
         let started = std::time::Instant::now();
         for _ in 0..20 {
-            let look = Look { width: 60, ..Look::default() };
+            let look = TextOptions { width: 60, ..TextOptions::default() };
             let out = underline(&text, at..at + 3, "why", Level::Error, "draft.md", look);
             assert!(out.starts_with(" --> draft.md:1:1000001\n"), "{out}");
             let (above, below) = (out.find("90% more").expect("shown"), out.find("^^^ why").expect("marked"));
@@ -175,7 +175,7 @@ mod tests {
         {
             for start in 0..=text.len() + 1 {
                 for end in 0..=text.len() + 1 {
-                    let _ = underline(text, start..end, "l\nl", Level::Note, "f\u{7}", Look::default());
+                    let _ = underline(text, start..end, "l\nl", Level::Note, "f\u{7}", TextOptions::default());
                 }
             }
         }

@@ -1,30 +1,30 @@
 //! What keeps an answer from fitting its schema, as it is told to the member that gave it: in the words of JSON Schema,
 //! which models know best.
 
-use quorate_manifest::form::{Bound, Fault, Misfit};
+use quorate_manifest::json_schema::{Bound, ErrorKind, SchemaError};
 use quorate_protocol::Json;
 
 /// A misfit's place, as a JSON pointer, and what is wrong there.
-pub(super) fn complaint(answer: &Json, misfit: &Misfit) -> (String, String) {
+pub(super) fn complaint(answer: &Json, misfit: &SchemaError) -> (String, String) {
     let place = misfit.pointer().to_string();
     let value = answer.pointer(&place).unwrap_or(&Json::Null);
     let what = told(value, misfit);
     (place, what)
 }
 
-fn told(value: &Json, misfit: &Misfit) -> String {
-    match &misfit.fault {
-        Fault::Type(wanted) => {
-            let types: Vec<_> = wanted.types.iter().map(|one| format!("\"{}\"", one.word())).collect();
+fn told(value: &Json, misfit: &SchemaError) -> String {
+    match &misfit.kind {
+        ErrorKind::Type(wanted) => {
+            let types: Vec<_> = wanted.types.iter().map(|one| format!("\"{}\"", one.as_str())).collect();
             format!("{value} is not of type {}", types.join(" or "))
         }
-        Fault::NotAmong(values) => {
+        ErrorKind::NotInEnum(values) => {
             let values: Vec<_> = values.iter().map(Json::to_string).collect();
             format!("{value} is not one of {}", values.join(", "))
         }
-        Fault::Missing(key) => format!("\"{key}\" is a required property"),
-        Fault::Unknown { key, .. } => format!("\"{key}\" is not expected here"),
-        Fault::Bound(bound) => match bound {
+        ErrorKind::MissingKey(key) => format!("\"{key}\" is a required property"),
+        ErrorKind::UnknownKey { key, .. } => format!("\"{key}\" is not expected here"),
+        ErrorKind::OutOfBounds(bound) => match bound {
             Bound::Least(least) => format!("{value} is less than the minimum of {least}"),
             Bound::Most(most) => format!("{value} is greater than the maximum of {most}"),
             Bound::MoreThan(more) => format!("{value} is not greater than {more}"),
@@ -37,12 +37,12 @@ fn told(value: &Json, misfit: &Misfit) -> String {
                 format!("it has {items} items, and at most {most} are allowed; keep those that matter most")
             }
         },
-        Fault::Pattern { pattern, .. } => format!("{value} does not match \"{pattern}\""),
-        Fault::Repeated { first, second } => format!("items {first} and {second} are the same"),
-        Fault::NoWay(ways) => {
+        ErrorKind::Pattern { pattern, .. } => format!("{value} does not match \"{pattern}\""),
+        ErrorKind::Duplicate { first, second } => format!("items {first} and {second} are the same"),
+        ErrorKind::NoMatch(ways) => {
             let ways: Vec<String> = ways.iter().map(|way| told(value, way)).collect();
             format!("it has to be otherwise in one of these: {}", ways.join("; or "))
         }
-        Fault::ManyWays | Fault::Forbidden => format!("{value} is not allowed here"),
+        ErrorKind::MultipleMatches | ErrorKind::Forbidden => format!("{value} is not allowed here"),
     }
 }

@@ -70,7 +70,7 @@ impl Signing {
     pub const ALL: [Signing; 3] = [Signing::Required, Signing::Optional, Signing::None];
 
     /// Its word in manifests.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Signing::Required => "required",
             Signing::Optional => "optional",

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 
 use super::audit::Signing;
-use super::resolved::{Audit, Gather, Kept, LockedTrait, Member, Persona, Resolved, RiskLevel, Rule, Seat};
-use super::synthesis::{RiskLabel, Whom};
-use super::view::View;
-use super::{Assembly, MatchMode, Mode, floor, members, merge};
+use super::resolved::{Audit, Gather, Retention, LockedTrait, Member, Persona, Resolved, RiskLevel, Rule, ModeSettings};
+use super::synthesis::{RiskLabel, AppliesTo};
+use super::check_context::CheckContext;
+use super::{Assembly, MatchMode, Mode, inherited_minimums, members, merge};
 use crate::checks;
 use crate::decimal::Decimal;
 use crate::doctype::Doctype;
-use crate::duration::Iso;
+use crate::duration::IsoDuration;
 use crate::governance::Policies;
-use crate::layer::Layer;
-use crate::round::{Chain, Chained, Refs, Round};
+use crate::document::Document;
+use crate::loader::{Chain, ChainOutcome, Refs, Loader};
 use crate::tree::Node;
-use crate::{Loaded, round};
+use crate::{Loaded, loader};
 
-const RULES: round::Rules = round::Rules {
+const CHAIN_RULES: loader::Rules = loader::Rules {
     doctype: Doctype::Assembly,
     table: merge::TABLE,
     cycle: codes::ASSEMBLY_EXTENDS_CYCLE,
@@ -28,7 +28,7 @@ const RULES: round::Rules = round::Rules {
 };
 
 /// Severities and levels of an assembly that says nothing of them (A6).
-const RISK_LEVELS: [RiskLevel; 4] = [
+const DEFAULT_RISK_LEVELS: [RiskLevel; 4] = [
     RiskLevel { lowest: 0, highest: 2, label: RiskLabel::Ok },
     RiskLevel { lowest: 3, highest: 4, label: RiskLabel::Watch },
     RiskLevel { lowest: 5, highest: 8, label: RiskLabel::Intervene },
@@ -36,32 +36,32 @@ const RISK_LEVELS: [RiskLevel; 4] = [
 ];
 
 /// How long a member may take that does not say so.
-const TIMEOUT_MS: u32 = 30_000;
+const DEFAULT_TIMEOUT_MS: u32 = 30_000;
 /// How a member that says nothing of it gathers its input.
-const STRATEGY: &str = "working-memory";
+const DEFAULT_STRATEGY: &str = "working-memory";
 /// How many overlays are active at once unless said.
-const MAX_ACTIVE: u8 = 10;
+const DEFAULT_MAX_ACTIVE: u8 = 10;
 /// How long an overlay holds unless said.
 const DEFAULT_TTL_DAYS: u32 = 14;
 
 /// Loads an assembly whose manifest was read. The report says everything there is to say of it and of its ancestors.
-pub fn load(round: &Round<'_>, leaf: &Arc<Layer>) -> Loaded<Resolved> {
+pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let Chained { chain, report: said, read, .. } = round.chain(leaf, &RULES);
+    let ChainOutcome { chain, report: said, read, .. } = loader.chain(leaf, &CHAIN_RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };
     report.absorb(checks::collisions(&chain.layers));
-    report.absorb(floor::check(&chain.layers));
-    let value = resolve(round, &chain, &mut report);
-    Loaded { value: value.filter(|_| !report.refused()), report }
+    report.absorb(inherited_minimums::check(&chain.layers));
+    let value = resolve(loader, &chain, &mut report);
+    Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
 
-fn resolve(round: &Round<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
-    let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::of) else {
+fn resolve(round: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
+    let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::parse) else {
         let leaf = chain.leaf();
         let body = Body::new("`mode` is missing, and there is no parent to inherit it from");
-        report.source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
+        report.add_source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
         report.refuse(
             codes::ASSEMBLY_WORKSPACE_INVALID,
             body.at(leaf.key_place("extends")).help("add `mode`, or make the parent reachable"),
@@ -69,23 +69,23 @@ fn resolve(round: &Round<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option
         return None;
     };
     let numbers = checks::numbers(chain);
-    let uncountable = numbers.refused();
+    let uncountable = numbers.has_refusals();
     report.absorb(numbers);
     // A number that was just refused is not refused again for not fitting its type.
     let mut again = Report::new();
     let refusals = if uncountable { &mut again } else { &mut *report };
-    let written: Assembly = chain.leaf().typed(&chain.merged, refusals)?;
-    let policies = Policies::of(round, chain);
-    let view = View::new(round, chain, &written, mode, &policies);
+    let written: Assembly = chain.leaf().deserialize(&chain.merged, refusals)?;
+    let policies = Policies::load(loader, chain);
+    let view = CheckContext::new(loader, chain, &written, mode, &policies);
     checks::ALL.iter().for_each(|check| check(&view));
     report.absorb(view.into_report());
-    if report.refused() { None } else { Some(fill(round, chain, written, mode, policies)) }
+    if report.has_refusals() { None } else { Some(build_resolved(loader, chain, written, mode, policies)) }
 }
 
 /// For each layer, root first, the match mode that its traits are declared under (M9).
-pub(crate) fn declared(layers: &[Arc<Layer>]) -> Vec<MatchMode> {
+pub(crate) fn declared_match_modes(layers: &[Arc<Document>]) -> Vec<MatchMode> {
     let mut strictest = MatchMode::default();
-    let own = |layer: &Arc<Layer>| layer.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::of);
+    let own = |layer: &Arc<Document>| layer.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse);
     layers
         .iter()
         .map(|layer| {
@@ -95,18 +95,18 @@ pub(crate) fn declared(layers: &[Arc<Layer>]) -> Vec<MatchMode> {
         .collect()
 }
 
-fn fill(
-    round: &Round<'_>,
+fn build_resolved(
+    round: &Loader<'_>,
     chain: &Arc<Chain>,
     written: Assembly,
     mode: Mode,
     policies: Policies,
 ) -> Resolved {
     let root = &chain.merged;
-    let declared = declared(&chain.layers);
+    let declared = declared_match_modes(&chain.layers);
     let nodes = root.key("members").map_or(&[][..], Node::items);
     let members = written.members.unwrap_or_default();
-    let rule_nodes = root.at(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+    let rule_nodes = root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
     let synthesis = written.synthesis;
     let (rules, levels) = synthesis.map_or((None, None), |one| (one.rules, one.risk_levels));
     Resolved {
@@ -118,15 +118,15 @@ fn fill(
         members: members
             .into_iter()
             .zip(nodes)
-            .map(|(member, node)| seated(round, chain, member, node, mode))
+            .map(|(member, node)| resolve_member(loader, chain, member, node, mode))
             .collect(),
         rules: rules
             .unwrap_or_default()
             .into_iter()
             .zip(rule_nodes)
-            .map(|(rule, node)| ruled(rule, node))
+            .map(|(rule, node)| resolve_rule(rule, node))
             .collect(),
-        risk_levels: levels.map_or(RISK_LEVELS.to_vec(), |levels| {
+        risk_levels: levels.map_or(DEFAULT_RISK_LEVELS.to_vec(), |levels| {
             let level = |one: &super::synthesis::RiskLevel| RiskLevel {
                 lowest: one.range.first().copied().unwrap_or_default(),
                 highest: one.range.get(1).copied().unwrap_or_default(),
@@ -140,12 +140,12 @@ fn fill(
             .iter()
             .filter_map(|node| {
                 let layer = usize::from(node.layer);
-                Some(LockedTrait { text: node.as_str()?.to_owned(), declared: declared[layer], layer })
+                Some(LockedTrait { text: node.as_str()?.to_owned(), declared_match_mode: declared[layer], layer })
             })
             .collect(),
         match_mode: written.match_mode.unwrap_or_default(),
-        audit: audited(written.audit.as_ref()),
-        refs: checks::xref_unresolvable::written(root),
+        audit: resolve_audit(written.audit.as_ref()),
+        refs: checks::xref_unresolvable::references(root),
         applies_to: written.applies_to.unwrap_or_default(),
         defaults: written.defaults,
         display: written.display,
@@ -155,45 +155,45 @@ fn fill(
     }
 }
 
-fn seated(round: &Round<'_>, chain: &Chain, member: members::Member, node: &Node, mode: Mode) -> Member {
-    let persona = node.key("persona").map(|persona| (persona, &chain.layer_of(persona).spot));
+fn resolve_member(round: &Loader<'_>, chain: &Chain, member: members::Member, node: &Node, mode: Mode) -> Member {
+    let persona = node.key("persona").map(|persona| (persona, &chain.document_of(persona).path));
     let found = persona
-        .filter(|_| round.options.refs == Refs::Followed)
-        .and_then(|(persona, from)| round.persona(from, persona.as_str()?).as_ref().clone().ok());
+        .filter(|_| loader.options.refs == Refs::Followed)
+        .and_then(|(persona, from)| loader.find_persona(from, persona.as_str()?).as_ref().clone().ok());
     let seat = match mode {
-        Mode::Advisory => Seat::Advisory { phase: member.phase, triggers: member.triggers },
+        Mode::Advisory => ModeSettings::Advisory { phase: member.phase, triggers: member.triggers },
         Mode::Voting => {
-            Seat::Voting { weight: member.weight.unwrap_or(Decimal::ONE), classes: member.vote_class }
+            ModeSettings::Voting { weight: member.weight.unwrap_or(Decimal::ONE), classes: member.vote_class }
         }
-        Mode::Peer => Seat::Peer,
-        Mode::Hierarchy => Seat::Hierarchy { parent: member.parent.map(Arc::from) },
+        Mode::Peer => ModeSettings::Peer,
+        Mode::Hierarchy => ModeSettings::Hierarchy { parent: member.parent.map(Arc::from) },
     };
     Member {
         id: member.id.into(),
         role: member.role,
         persona: Persona {
             reference: member.persona,
-            spot: found.as_ref().map(|found| found.spot.clone()),
+            path: found.as_ref().map(|found| found.spot.clone()),
             title: found.map(|found| found.title),
         },
-        seat,
-        timeout_ms: member.timeout_ms.unwrap_or(TIMEOUT_MS),
+        mode_settings: seat,
+        timeout_ms: member.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
         gather: member.gather_input.map_or_else(
-            || Gather { strategy: STRATEGY.to_owned(), params: serde_json::Map::new() },
+            || Gather { strategy: DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
             |gather| Gather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
         ),
         layer: usize::from(node.layer),
     }
 }
 
-fn ruled(rule: super::synthesis::Rule, node: &Node) -> Rule {
+fn resolve_rule(rule: super::synthesis::Rule, node: &Node) -> Rule {
     let params = node.key("params").map(Node::to_exact_json);
     Rule {
         id: rule.id.into(),
         kind: rule.kind,
         applies_to: match rule.applies_to {
-            Some(Whom::These(ids)) => Some(ids.into_iter().map(Arc::from).collect()),
-            Some(Whom::All(_)) | None => None,
+            Some(AppliesTo::These(ids)) => Some(ids.into_iter().map(Arc::from).collect()),
+            Some(AppliesTo::All(_)) | None => None,
         },
         params: match params {
             Some(serde_json::Value::Object(params)) => params,
@@ -203,15 +203,15 @@ fn ruled(rule: super::synthesis::Rule, node: &Node) -> Rule {
     }
 }
 
-fn audited(audit: Option<&super::audit::Audit>) -> Audit {
-    let kept = |enabled: Option<bool>| if enabled == Some(false) { Kept::HashOnly } else { Kept::Yes };
+fn resolve_audit(audit: Option<&super::audit::Audit>) -> Audit {
+    let kept = |enabled: Option<bool>| if enabled == Some(false) { Retention::HashOnly } else { Retention::Full };
     let consultations = audit.and_then(|audit| audit.consultations.as_ref());
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
     Audit {
         consultations: kept(consultations.and_then(|one| one.enabled)),
         retention_days: retention_days(audit),
         overlays: kept(overlays.and_then(|one| one.enabled)),
-        max_active: overlays.and_then(|one| one.max_active).unwrap_or(MAX_ACTIVE),
+        max_active: overlays.and_then(|one| one.max_active).unwrap_or(DEFAULT_MAX_ACTIVE),
         default_ttl: default_ttl(audit),
         signing: audit.and_then(|audit| audit.signing).unwrap_or(Signing::Optional),
     }
@@ -224,7 +224,7 @@ pub(crate) fn retention_days(audit: Option<&super::audit::Audit>) -> Option<u32>
 }
 
 /// How long an overlay holds that does not say so itself.
-pub(crate) fn default_ttl(audit: Option<&super::audit::Audit>) -> Iso {
+pub(crate) fn default_ttl(audit: Option<&super::audit::Audit>) -> IsoDuration {
     let written = audit.and_then(|audit| audit.overlays.as_ref()?.default_ttl.as_deref()?.parse().ok());
-    written.unwrap_or(Iso { days: DEFAULT_TTL_DAYS, ..Iso::default() })
+    written.unwrap_or(IsoDuration { days: DEFAULT_TTL_DAYS, ..IsoDuration::default() })
 }

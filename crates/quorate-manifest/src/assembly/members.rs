@@ -80,7 +80,7 @@ impl Trigger {
         [Trigger::Sample, Trigger::SentinelMatch, Trigger::Scheduled, Trigger::Manual, Trigger::Periodic];
 
     /// The trigger as a manifest writes it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Trigger::Sample => "sample",
             Trigger::SentinelMatch => "sentinel-match",

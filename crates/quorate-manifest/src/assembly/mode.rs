@@ -23,7 +23,7 @@ impl Mode {
     pub const ALL: [Mode; 4] = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy];
 
     /// The mode as a manifest writes it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Mode::Advisory => "advisory",
             Mode::Voting => "voting",
@@ -33,8 +33,8 @@ impl Mode {
     }
 
     /// The mode of a word.
-    pub fn of(word: &str) -> Option<Mode> {
-        Mode::ALL.into_iter().find(|mode| mode.word() == word)
+    pub fn parse(word: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 }
 
@@ -59,7 +59,7 @@ impl MatchMode {
     pub const ALL: [MatchMode; 3] = [MatchMode::Substring, MatchMode::Regex, MatchMode::Semantic];
 
     /// The choice as a manifest writes it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MatchMode::Substring => "substring",
             MatchMode::Regex => "regex",
@@ -68,7 +68,7 @@ impl MatchMode {
     }
 
     /// The choice of a word.
-    pub fn of(word: &str) -> Option<MatchMode> {
-        MatchMode::ALL.into_iter().find(|mode| mode.word() == word)
+    pub fn parse(word: &str) -> Option<MatchMode> {
+        MatchMode::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 }

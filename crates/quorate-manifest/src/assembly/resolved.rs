@@ -13,8 +13,8 @@ use super::synthesis::RiskLabel;
 use super::{MatchMode, Mode};
 use crate::decimal::Decimal;
 use crate::governance::Policies;
-use crate::round::Chain;
-use crate::workspace::Spot;
+use crate::loader::Chain;
+use crate::workspace::WorkspacePath;
 
 /// An assembly as it is convened.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub struct Member {
     /// Who it is.
     pub persona: Persona,
     /// What it does in this mode.
-    pub seat: Seat,
+    pub mode_settings: ModeSettings,
     /// How long it may take, in milliseconds.
     pub timeout_ms: u32,
     /// What it is given to read.
@@ -82,14 +82,14 @@ pub struct Persona {
     /// The ref as written.
     pub reference: String,
     /// Its file; `None` where refs were not followed.
-    pub spot: Option<Spot>,
+    pub path: Option<WorkspacePath>,
     /// What people call it; `None` where refs were not followed.
     pub title: Option<String>,
 }
 
 /// What a member does in its assembly's mode.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Seat {
+pub enum ModeSettings {
     /// It advises.
     Advisory {
         /// In this phase; in none it is never asked.
@@ -154,7 +154,7 @@ pub struct LockedTrait {
     /// The trait as written.
     pub text: String,
     /// How it was meant to be matched where it was declared.
-    pub declared: MatchMode,
+    pub declared_match_mode: MatchMode,
     /// The layer that declared it, root first.
     pub layer: usize,
 }
@@ -163,24 +163,24 @@ pub struct LockedTrait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audit {
     /// Whether members' answers are kept.
-    pub consultations: Kept,
+    pub consultations: Retention,
     /// For how many days; `None` is for ever.
     pub retention_days: Option<u32>,
     /// Whether outcomes are kept.
-    pub overlays: Kept,
+    pub overlays: Retention,
     /// How many overlays are active at once.
     pub max_active: u8,
     /// How long an overlay holds that does not say so itself, as an ISO 8601 duration that was checked.
-    pub default_ttl: crate::duration::Iso,
+    pub default_ttl: crate::duration::IsoDuration,
     /// Whether records are signed.
     pub signing: Signing,
 }
 
 /// Whether something is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum Retention {
     /// It is.
-    Yes,
+    Full,
     /// Only its hash is.
     HashOnly,
 }

@@ -32,7 +32,7 @@ pub struct Rule {
     #[schemars(length(min = 1, max = 96), extend("examples" = ["terminal", "priority", "aggregate", "quorum", "majority", "unanimity", "escalate-on-severity"]))]
     pub kind: String,
     /// Whose outputs it looks at: member ids, or "*".
-    pub applies_to: Option<Whom>,
+    pub applies_to: Option<AppliesTo>,
     /// What the rule is set up with, as `threshold: 0.66` for a quorum.
     pub params: Option<Map<String, Value>>,
 }
@@ -40,14 +40,14 @@ pub struct Rule {
 /// Whose outputs a rule looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Whom {
+pub enum AppliesTo {
     /// Those of the members with these ids.
     These(Vec<String>),
     /// `*`.
     All(String),
 }
 
-impl JsonSchema for Whom {
+impl JsonSchema for AppliesTo {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Whom".into()
     }
@@ -105,7 +105,7 @@ pub enum RiskLabel {
 
 impl RiskLabel {
     /// The label as a manifest writes it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             RiskLabel::Ok => "ok",
             RiskLabel::Watch => "watch",

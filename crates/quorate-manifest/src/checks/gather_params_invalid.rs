@@ -3,20 +3,20 @@
 
 use quorate_diagnostics::codes;
 
-use crate::assembly::view::View;
-use crate::form::Form;
-use crate::layer::misfit;
+use crate::assembly::check_context::CheckContext;
+use crate::json_schema::CompiledSchema;
+use crate::document::schema_error;
 use crate::tree::Node;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     for (at, member) in view.members().iter().enumerate() {
-        let Some(params) = member.at(&["gatherInput", "params"]) else { continue };
-        let strategy = member.at(&["gatherInput", "strategy"]).and_then(Node::as_str);
-        let schema = strategy.and_then(|strategy| view.round.host.gather_params(strategy));
-        let Some(form) = schema.as_ref().and_then(Form::read) else { continue };
-        let layer = view.chain.layer_of(params);
-        for found in form.misfits(params) {
-            let (body, span, below) = misfit::told(&layer.text, params, &found, "params");
+        let Some(params) = member.at_path(&["gatherInput", "params"]) else { continue };
+        let strategy = member.at_path(&["gatherInput", "strategy"]).and_then(Node::as_str);
+        let schema = strategy.and_then(|strategy| view.loader.capabilities.gather_params_schema(strategy));
+        let Some(form) = schema.as_ref().and_then(CompiledSchema::parse) else { continue };
+        let layer = view.chain.document_of(params);
+        for found in form.errors(params) {
+            let (body, span, below) = schema_error::describe(&layer.text, params, &found, "params");
             let place = layer.place(span, format!("members[{at}].gatherInput.{below}"));
             view.refuse(codes::GATHER_PARAMS_INVALID, body.at(place));
         }

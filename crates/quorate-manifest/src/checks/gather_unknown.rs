@@ -2,15 +2,15 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 use crate::tree::reader::nearest;
 
-pub(super) fn check(view: &View<'_, '_>) {
-    let host = view.round.host;
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    let host = view.loader.capabilities;
     for (at, member) in view.members().iter().enumerate() {
-        let Some(node) = member.at(&["gatherInput", "strategy"]) else { continue };
-        let Some(strategy) = node.as_str().filter(|strategy| !host.gathers(strategy)) else { continue };
-        let known = host.strategies();
+        let Some(node) = member.at_path(&["gatherInput", "strategy"]) else { continue };
+        let Some(strategy) = node.as_str().filter(|strategy| !host.has_gather_strategy(strategy)) else { continue };
+        let known = host.gather_strategies();
         let help = match nearest(strategy, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the strategies are: {}", known.join(", ")),

@@ -8,9 +8,9 @@ use quorate_diagnostics::{Body, Place, codes};
 
 use crate::assembly::Mode;
 use crate::assembly::load::{default_ttl, retention_days};
-use crate::assembly::view::View;
-use crate::duration::Iso;
-use crate::governance::Floor;
+use crate::assembly::check_context::CheckContext;
+use crate::duration::IsoDuration;
+use crate::governance::MinimumRetention;
 use crate::timestamp;
 use crate::tree::Node;
 
@@ -18,22 +18,22 @@ const RETENTION: &[&str] = &["audit", "consultations", "retention"];
 const ENABLED: &[&str] = &["audit", "consultations", "enabled"];
 const TTL: &[&str] = &["audit", "overlays", "defaultTtl"];
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     retention(view);
     if view.mode == Mode::Advisory {
         ttl(view);
     }
 }
 
-fn retention(view: &View<'_, '_>) {
-    let audit = view.written.audit.as_ref();
+fn retention(view: &CheckContext<'_, '_>) {
+    let audit = view.manifest.audit.as_ref();
     let days = retention_days(audit);
     let kept = audit.and_then(|audit| audit.consultations.as_ref()?.enabled) != Some(false);
-    for bound in &view.policies.bound {
-        let Some((floor, place)) = &bound.says.floor else { continue };
+    for bound in &view.policies.files {
+        let Some((floor, place)) = &bound.governance.minimum_retention else { continue };
         let asked = match floor {
-            Floor::Forever => "for ever".to_owned(),
-            Floor::Days(days) => format!("at least {days} days"),
+            MinimumRetention::Forever => "for ever".to_owned(),
+            MinimumRetention::Days(days) => format!("at least {days} days"),
         };
         let (at, message) = if !kept {
             (ENABLED, format!("answers are not kept, and {} asks to keep them {asked}", bound.file))
@@ -44,37 +44,37 @@ fn retention(view: &View<'_, '_>) {
             continue;
         };
         let body =
-            Body::new(message).at(written(view, at, &bound.at)).related(place.clone(), "asked for here");
+            Body::new(message).at(written_place(view, at, &bound.bound_at)).related(place.clone(), "asked for here");
         view.refuse(codes::GOVERNANCE_EXCEEDED, body.help("keep them longer, or bind other governance"));
     }
 }
 
-fn ttl(view: &View<'_, '_>) {
-    let default = default_ttl(view.written.audit.as_ref());
-    hold(view, default, "overlays hold", &|bound| written(view, TTL, bound));
+fn ttl(view: &CheckContext<'_, '_>) {
+    let default = default_ttl(view.manifest.audit.as_ref());
+    check_ttl(view, default, "overlays hold", &|bound| written_place(view, TTL, bound));
     for (rule, node) in
-        view.written.synthesis.iter().flat_map(|one| one.rules.iter().flatten()).zip(view.rules())
+        view.manifest.synthesis.iter().flat_map(|one| one.rules.iter().flatten()).zip(view.rules())
     {
-        let Some(kind) = view.round.host.rule(&rule.kind) else { continue };
-        for param in kind.durations {
-            let Some(node) = node.at(&["params", param]) else { continue };
+        let Some(kind) = view.loader.capabilities.rule_kind(&rule.kind) else { continue };
+        for param in kind.duration_params {
+            let Some(node) = node.at_path(&["params", param]) else { continue };
             let Some(Ok(iso)) = node.as_str().map(str::parse) else { continue };
             let path = format!("synthesis.rules[{}].params.{param}", rule.id);
-            hold(view, iso, "overlays of this rule hold", &|_| view.place(node, path.clone()));
+            check_ttl(view, iso, "overlays of this rule hold", &|_| view.place(node, path.clone()));
         }
     }
 }
 
 /// Holds a time that advice holds against every file.
-fn hold(view: &View<'_, '_>, iso: Iso, what: &str, at: &dyn Fn(&Place) -> Place) {
-    for bound in &view.policies.bound {
-        let says = &bound.says;
+fn check_ttl(view: &CheckContext<'_, '_>, iso: IsoDuration, what: &str, at: &dyn Fn(&Place) -> Place) {
+    for bound in &view.policies.files {
+        let says = &bound.governance;
         let limits = [(&says.ttl_min, Ordering::Less, "least"), (&says.ttl_max, Ordering::Greater, "most")];
         for (limit, beyond, word) in limits {
             let Some((limit, place)) = limit else { continue };
             if length_ms(iso).cmp(&length_ms(*limit)) == beyond {
                 let message = format!("{what} for {iso}, and {} allows at {word} {limit}", bound.file);
-                let body = Body::new(message).at(at(&bound.at)).related(place.clone(), "the limit");
+                let body = Body::new(message).at(at(&bound.bound_at)).related(place.clone(), "the limit");
                 view.refuse(codes::GOVERNANCE_EXCEEDED, body.help("write a time within its limits"));
             }
         }
@@ -82,13 +82,13 @@ fn hold(view: &View<'_, '_>, iso: Iso, what: &str, at: &dyn Fn(&Place) -> Place)
 }
 
 /// How long a duration is that begins with 2026, in milliseconds: months and years have no length of their own.
-fn length_ms(iso: Iso) -> i64 {
+fn length_ms(iso: IsoDuration) -> i64 {
     const NEW_YEAR_MS: i64 = 1_767_225_600_000;
-    timestamp::after(NEW_YEAR_MS, iso) - NEW_YEAR_MS
+    timestamp::add_duration(NEW_YEAR_MS, iso) - NEW_YEAR_MS
 }
 
 /// Where something is written, or where the file is bound that its default does not fit.
-fn written(view: &View<'_, '_>, keys: &[&str], bound: &Place) -> Place {
-    let node: Option<&Node> = view.root().at(keys);
+fn written_place(view: &CheckContext<'_, '_>, keys: &[&str], bound: &Place) -> Place {
+    let node: Option<&Node> = view.root().at_path(keys);
     node.map_or_else(|| bound.clone(), |node| view.place(node, keys.join(".")))
 }

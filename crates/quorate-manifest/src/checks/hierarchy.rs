@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::Mode;
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     if view.mode != Mode::Hierarchy {
         return;
     }
@@ -42,9 +42,9 @@ pub(super) fn check(view: &View<'_, '_>) {
     }
 }
 
-fn invalid_parent(view: &View<'_, '_>, at: usize, parent: &Node) {
+fn invalid_parent(view: &CheckContext<'_, '_>, at: usize, parent: &Node) {
     let Some(id) = parent.as_str().filter(|id| !view.is_member(id)) else { return };
-    let ids = view.ids();
+    let ids = view.member_ids();
     let help = match nearest(id, &ids) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the members are: {}", ids.join(", ")),
@@ -55,9 +55,9 @@ fn invalid_parent(view: &View<'_, '_>, at: usize, parent: &Node) {
 }
 
 /// Each circle once, at the member of it that comes first in the roster.
-fn cycles(view: &View<'_, '_>, parents: &BTreeMap<&str, (usize, &Node)>) {
+fn cycles(view: &CheckContext<'_, '_>, parents: &BTreeMap<&str, (usize, &Node)>) {
     let mut told: BTreeSet<&str> = BTreeSet::new();
-    for start in view.ids() {
+    for start in view.member_ids() {
         let mut way = vec![start];
         let mut at = start;
         while let Some(next) = parents.get(at).and_then(|(_, parent)| parent.as_str()) {

@@ -3,10 +3,10 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::MatchMode;
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 
-pub(super) fn check(view: &View<'_, '_>) {
-    if view.written.match_mode != Some(MatchMode::Semantic) || view.round.host.embeds() {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    if view.manifest.match_mode != Some(MatchMode::Semantic) || view.loader.capabilities.has_embedder() {
         return;
     }
     let place = view.root().key("matchMode").map(|node| view.place(node, "matchMode"));

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use quorate_diagnostics::codes::RefusalCode;
 use quorate_diagnostics::{Body, Report, codes};
 
-use crate::layer::Layer;
+use crate::document::Document;
 use crate::tree::Node;
 
 /// Looks at each layer by itself: across layers one id means one member.
-pub(crate) fn check(layers: &[Arc<Layer>]) -> Report {
+pub(crate) fn check(layers: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
     for layer in layers {
-        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
         let members = layer.root.key("members").map_or(&[][..], Node::items);
-        repeated(layer, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
-        let rules = layer.root.at(&["synthesis", "rules"]).map_or(&[][..], Node::items);
-        repeated(layer, rules, "synthesis.rules", codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, &mut report);
+        refuse_duplicates(layer, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
+        let rules = layer.root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+        refuse_duplicates(layer, rules, "synthesis.rules", codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, &mut report);
     }
     report
 }
 
-fn repeated(layer: &Layer, items: &[Node], path: &str, code: RefusalCode, report: &mut Report) {
+fn refuse_duplicates(layer: &Document, items: &[Node], path: &str, code: RefusalCode, report: &mut Report) {
     let mut seen = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
         let Some(id) = item.key("id") else { continue };

@@ -3,23 +3,23 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
-use crate::round::Refs;
+use crate::assembly::check_context::CheckContext;
+use crate::loader::Refs;
 use crate::tree::Node;
 
-pub(super) fn check(view: &View<'_, '_>) {
-    if view.round.options.refs == Refs::ShapeOnly {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    if view.loader.options.refs == Refs::ShapeOnly {
         return;
     }
     for (at, member) in view.members().iter().enumerate() {
         let Some(node) = member.key("persona") else { continue };
         let Some(reference) = node.as_str() else { continue };
-        let from = &view.chain.layer_of(node).spot;
-        let found = view.round.persona(from, reference);
+        let from = &view.chain.document_of(node).path;
+        let found = view.loader.find_persona(from, reference);
         if let Err(why) = &*found {
             let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
             let mut body =
-                Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.why));
+                Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.reason));
             if let Some((place, label)) = &why.related {
                 body = body.related(place.clone(), label);
             }

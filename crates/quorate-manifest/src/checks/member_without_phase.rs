@@ -3,10 +3,10 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::Mode;
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 use crate::tree::Node;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     if view.mode != Mode::Advisory {
         return;
     }

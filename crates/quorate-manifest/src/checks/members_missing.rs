@@ -5,13 +5,13 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::Mode;
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     if !matches!(view.mode, Mode::Peer | Mode::Hierarchy) || !view.members().is_empty() {
         return;
     }
-    let message = format!("an assembly in {} mode without members cannot be convened", view.mode.word());
+    let message = format!("an assembly in {} mode without members cannot be convened", view.mode.as_str());
     let place = match view.root().entry("members") {
         Some(_) => view.key_place(view.root(), "members", "members"),
         None => view.value_place(view.root(), "mode", "mode"),

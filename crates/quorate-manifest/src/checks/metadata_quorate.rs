@@ -4,38 +4,38 @@
 use quorate_diagnostics::codes;
 use serde_json::{Value, json};
 
-use crate::assembly::view::View;
-use crate::form::Form;
-use crate::layer::misfit;
+use crate::assembly::check_context::CheckContext;
+use crate::json_schema::CompiledSchema;
+use crate::document::schema_error;
 use crate::tree::Node;
 
-pub(super) fn check(view: &View<'_, '_>) {
-    let Some(ours) = view.root().at(&["metadata", "quorate"]) else { return };
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    let Some(ours) = view.root().at_path(&["metadata", "quorate"]) else { return };
     let (table, text) = (json!({"type": "object"}), json!({"type": "string", "minLength": 1}));
     let path = "metadata.quorate";
-    hold(view, ours, path, &table);
+    validate(view, ours, path, &table);
     for (key, schema) in [("executor", &text), ("everyMessages", &json!({"type": "integer", "minimum": 1}))] {
         if let Some(node) = ours.key(key) {
-            hold(view, node, &format!("{path}.{key}"), schema);
+            validate(view, node, &format!("{path}.{key}"), schema);
         }
     }
     let Some(members) = ours.key("members") else { return };
-    hold(view, members, &format!("{path}.members"), &table);
+    validate(view, members, &format!("{path}.members"), &table);
     for member in members.entries() {
         let path = format!("{path}.members.{}", member.key);
-        hold(view, &member.value, &path, &table);
+        validate(view, &member.value, &path, &table);
         if let Some(node) = member.value.key("executor") {
-            hold(view, node, &format!("{path}.executor"), &text);
+            validate(view, node, &format!("{path}.executor"), &text);
         }
     }
 }
 
 /// Holds one value, which stands in a layer of its own: `metadata` is merged key by key.
-fn hold(view: &View<'_, '_>, node: &Node, path: &str, schema: &Value) {
-    let Some(form) = Form::read(schema) else { return };
-    let layer = view.chain.layer_of(node);
-    for found in form.misfits(node) {
-        let (body, span, path) = misfit::told(&layer.text, node, &found, path);
+fn validate(view: &CheckContext<'_, '_>, node: &Node, path: &str, schema: &Value) {
+    let Some(form) = CompiledSchema::parse(schema) else { return };
+    let layer = view.chain.document_of(node);
+    for found in form.errors(node) {
+        let (body, span, path) = schema_error::describe(&layer.text, node, &found, path);
         view.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body.at(layer.place(span, path)));
     }
 }

@@ -6,37 +6,37 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 
 use crate::decimal::Decimal;
-use crate::round::Chain;
+use crate::loader::Chain;
 use crate::tree::{Kind, Node};
 
 /// The largest integer that a double holds exactly, with all below it.
-const EXACT: u64 = 1 << 53;
+const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// Looks at the numbers of a merged assembly that are counted with.
 pub(crate) fn check(chain: &Chain) -> Report {
     let mut report = Report::new();
     for layer in &chain.layers {
-        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     }
-    let items = |keys: &[&str]| chain.merged.at(keys).map_or(&[][..], Node::items);
+    let items = |keys: &[&str]| chain.merged.at_path(keys).map_or(&[][..], Node::items);
     for (at, member) in items(&["members"]).iter().enumerate() {
         if let Some(weight) = member.key("weight") {
-            countable(chain, weight, &format!("members[{at}].weight"), &mut report);
+            check_decimal(chain, weight, &format!("members[{at}].weight"), &mut report);
         }
-        if let Some(params) = member.at(&["gatherInput", "params"]) {
-            recordable(chain, params, &format!("members[{at}].gatherInput.params"), &mut report);
+        if let Some(params) = member.at_path(&["gatherInput", "params"]) {
+            check_recordable(chain, params, &format!("members[{at}].gatherInput.params"), &mut report);
         }
     }
     for (at, rule) in items(&["synthesis", "rules"]).iter().enumerate() {
         if let Some(params) = rule.key("params") {
-            recordable(chain, params, &format!("synthesis.rules[{at}].params"), &mut report);
+            check_recordable(chain, params, &format!("synthesis.rules[{at}].params"), &mut report);
         }
     }
     report
 }
 
 /// Refuses a number with too many digits.
-fn countable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
+fn check_decimal(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
     let Kind::Float(float) = &node.kind else { return };
     if let Err(error) = float.text.parse::<Decimal>() {
         let body = Body::new(format!("`{path}`: {error}")).at(chain.place(node, path));
@@ -45,25 +45,25 @@ fn countable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
 }
 
 /// Refuses the numbers in a parameter that a run's first record could not hold exactly.
-fn recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
+fn check_recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
     let whole = match &node.kind {
         Kind::Int(value) => Some(*value),
-        Kind::Float(float) => float.whole(),
+        Kind::Float(float) => float.to_integer(),
         _ => None,
     };
     match whole {
-        Some(value) if value.unsigned_abs() > EXACT => {
+        Some(value) if value.unsigned_abs() > MAX_EXACT_INTEGER => {
             let body = Body::new(format!("`{path}` is {value}, and integers are exact up to 2^53"));
             let body = body.at(chain.place(node, path));
             report.refuse(codes::NUMBER_UNUSABLE, body.help("write a smaller number, or put it in quotes"));
         }
         Some(_) => {}
-        None => countable(chain, node, path, report),
+        None => check_decimal(chain, node, path, report),
     }
     for (at, item) in node.items().iter().enumerate() {
-        recordable(chain, item, &format!("{path}[{at}]"), report);
+        check_recordable(chain, item, &format!("{path}[{at}]"), report);
     }
     for entry in node.entries() {
-        recordable(chain, &entry.value, &format!("{path}.{}", entry.key), report);
+        check_recordable(chain, &entry.value, &format!("{path}.{}", entry.key), report);
     }
 }

@@ -4,17 +4,17 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::MatchMode;
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 use crate::tree::Node;
 
-pub(super) fn check(view: &View<'_, '_>) {
-    let declared = crate::assembly::load::declared(&view.chain.layers);
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    let declared = crate::assembly::load::declared_match_modes(&view.chain.layers);
     for node in view.root().key("lockedTraits").map_or(&[][..], Node::items) {
         let Some(text) = node.as_str().filter(|_| declared[usize::from(node.layer)] == MatchMode::Regex)
         else {
             continue;
         };
-        if let Err(why) = view.round.host.pattern(text) {
+        if let Err(why) = view.loader.capabilities.check_pattern(text) {
             let body = Body::new(format!("`{text}` is no regular expression that can be used: {why}"));
             let place = view.place(node, "lockedTraits");
             view.refuse(

@@ -2,16 +2,16 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 use crate::tree::{Kind, Node};
 
-pub(super) fn check(view: &View<'_, '_>) {
-    let levels = view.root().at(&["synthesis", "riskLevels"]).map_or(&[][..], Node::items);
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    let levels = view.root().at_path(&["synthesis", "riskLevels"]).map_or(&[][..], Node::items);
     let mut before: Option<(i64, &Node)> = None;
     for (at, level) in levels.iter().enumerate() {
         let Some(range) = level.key("range") else { continue };
         let [low, high] = range.items() else { continue };
-        let (Some(low), Some(high)) = (whole(low), whole(high)) else { continue };
+        let (Some(low), Some(high)) = (as_integer(low), as_integer(high)) else { continue };
         let place = view.value_place(level, "range", format!("synthesis.riskLevels[{at}].range"));
         if low > high {
             let body = Body::new(format!("the level begins at {low} and ends at {high}")).at(place);
@@ -31,10 +31,10 @@ pub(super) fn check(view: &View<'_, '_>) {
     }
 }
 
-fn whole(node: &Node) -> Option<i64> {
+fn as_integer(node: &Node) -> Option<i64> {
     match &node.kind {
         Kind::Int(value) => Some(*value),
-        Kind::Float(float) => float.whole(),
+        Kind::Float(float) => float.to_integer(),
         _ => None,
     }
 }

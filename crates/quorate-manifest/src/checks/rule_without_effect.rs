@@ -4,18 +4,18 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::Mode;
-use crate::assembly::view::View;
-use crate::known::Ends;
+use crate::assembly::check_context::CheckContext;
+use crate::capabilities::EndsSynthesis;
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     match view.mode {
         Mode::Voting => {
-            scopes(view);
-            vetoes(view);
+            unknown_scopes(view);
+            unreachable_vetoes(view);
         }
-        Mode::Hierarchy => leaves(view),
+        Mode::Hierarchy => leaf_rules(view),
         Mode::Advisory | Mode::Peer => {}
     }
 }
@@ -26,7 +26,7 @@ fn classes(member: &Node) -> Option<Vec<&str>> {
 }
 
 /// A scope that stands in no member's `voteClass` is most probably misspelt.
-fn scopes(view: &View<'_, '_>) {
+fn unknown_scopes(view: &CheckContext<'_, '_>) {
     let declared: Vec<&str> = view.members().iter().filter_map(classes).flatten().collect();
     for (at, rule) in view.rules().iter().enumerate() {
         let Some((param, node)) = scope(view, rule) else { continue };
@@ -37,7 +37,7 @@ fn scopes(view: &View<'_, '_>) {
             None if declared.is_empty() => {
                 "write the classes that each member votes on in `voteClass`".to_owned()
             }
-            None => format!("the classes are: {}", once(&declared).join(", ")),
+            None => format!("the classes are: {}", distinct(&declared).join(", ")),
         };
         let place = view.place(node, format!("synthesis.rules[{at}].params.{param}"));
         view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
@@ -45,10 +45,10 @@ fn scopes(view: &View<'_, '_>) {
 }
 
 /// A veto that cannot fire is worse than none: whoever reads the manifest relies on it.
-fn vetoes(view: &View<'_, '_>) {
+fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
     let mut settled: Option<&Node> = None;
     for (at, rule) in view.rules().iter().enumerate() {
-        let Some(kind) = rule.key("kind").and_then(Node::as_str).and_then(|kind| view.round.host.rule(kind))
+        let Some(kind) = rule.key("kind").and_then(Node::as_str).and_then(|kind| view.loader.capabilities.rule_kind(kind))
         else {
             continue;
         };
@@ -56,7 +56,7 @@ fn vetoes(view: &View<'_, '_>) {
             let place = view.key_place(rule, "kind", format!("synthesis.rules[{at}].kind"));
             view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
         };
-        if kind.ends == Ends::Yes {
+        if kind.ends_synthesis == EndsSynthesis::Yes {
             let class = scope(view, rule).and_then(|(_, node)| node.as_str());
             let votes = |member: &&Node| match (classes(member), class) {
                 (None, _) => true,
@@ -68,7 +68,7 @@ fn vetoes(view: &View<'_, '_>) {
                     format!("`{}` cannot fire: `{}` before it always decides", id(rule), id(before)),
                     "put it first: the first rule that decides, decides".to_owned(),
                 );
-            } else if !concerned(view, rule).iter().any(votes) {
+            } else if !matching_members(view, rule).iter().any(votes) {
                 let of = class.map_or(String::new(), |class| format!(" on proposals of the class `{class}`"));
                 warn(
                     format!("`{}` cannot fire: nobody whom it applies to votes{of}", id(rule)),
@@ -77,14 +77,14 @@ fn vetoes(view: &View<'_, '_>) {
                 );
             }
         }
-        if kind.settles {
+        if kind.always_decides {
             settled = settled.or(Some(rule));
         }
     }
 }
 
 /// A rule makes something of what children report.
-fn leaves(view: &View<'_, '_>) {
+fn leaf_rules(view: &CheckContext<'_, '_>) {
     let parents: Vec<&str> = view.members().iter().filter_map(|one| one.key("parent")?.as_str()).collect();
     for (at, rule) in view.rules().iter().enumerate() {
         let named = rule.key("appliesTo").map_or(&[][..], Node::items);
@@ -94,7 +94,7 @@ fn leaves(view: &View<'_, '_>) {
         }
         let message = format!("`{}` does nothing: nobody reports to {}", id(rule), quoted(&ids));
         let place = view.key_place(rule, "appliesTo", format!("synthesis.rules[{at}].appliesTo"));
-        let help = match once(&parents).as_slice() {
+        let help = match distinct(&parents).as_slice() {
             [] => "say with `parent` who reports to whom".to_owned(),
             parents => format!("name those who are reported to: {}", parents.join(", ")),
         };
@@ -103,7 +103,7 @@ fn leaves(view: &View<'_, '_>) {
 }
 
 /// The members that a rule looks at.
-fn concerned<'r>(view: &View<'r, '_>, rule: &Node) -> Vec<&'r Node> {
+fn matching_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> {
     let named = rule.key("appliesTo").map_or(&[][..], Node::items);
     let ids: Vec<&str> = named.iter().filter_map(Node::as_str).collect();
     let is_one = |member: &&Node| {
@@ -113,9 +113,9 @@ fn concerned<'r>(view: &View<'r, '_>, rule: &Node) -> Vec<&'r Node> {
 }
 
 /// The parameter of a rule that names a class of proposals.
-fn scope<'n>(view: &View<'_, '_>, rule: &'n Node) -> Option<(&'static str, &'n Node)> {
-    let kind = view.round.host.rule(rule.key("kind")?.as_str()?)?;
-    kind.names_class.iter().find_map(|name| Some((*name, rule.at(&["params", name])?)))
+fn scope<'n>(view: &CheckContext<'_, '_>, rule: &'n Node) -> Option<(&'static str, &'n Node)> {
+    let kind = view.loader.capabilities.rule_kind(rule.key("kind")?.as_str()?)?;
+    kind.class_params.iter().find_map(|name| Some((*name, rule.at_path(&["params", name])?)))
 }
 
 fn id(rule: &Node) -> &str {
@@ -126,7 +126,7 @@ fn quoted(ids: &[&str]) -> String {
     ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn once<'w>(words: &[&'w str]) -> Vec<&'w str> {
+fn distinct<'w>(words: &[&'w str]) -> Vec<&'w str> {
     let mut words = words.to_vec();
     words.sort_unstable();
     words.dedup();

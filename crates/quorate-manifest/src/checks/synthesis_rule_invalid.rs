@@ -3,20 +3,20 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
-use crate::duration::Iso;
-use crate::form::{Fault, Form};
-use crate::known::RuleKind;
-use crate::layer::misfit;
+use crate::assembly::check_context::CheckContext;
+use crate::duration::IsoDuration;
+use crate::json_schema::{ErrorKind, CompiledSchema};
+use crate::capabilities::RuleKind;
+use crate::document::schema_error;
 use crate::tree::reader::nearest;
 use crate::tree::{Kind, Node};
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     for (at, rule) in view.rules().iter().enumerate() {
         let Some(node) = rule.key("kind") else { continue };
         let Some(written) = node.as_str() else { continue };
         let path = format!("synthesis.rules[{at}]");
-        match view.round.host.rule(written) {
+        match view.loader.capabilities.rule_kind(written) {
             None => unknown(view, node, written, &path),
             Some(kind) => {
                 if !kind.modes.contains(&view.mode) {
@@ -28,8 +28,8 @@ pub(super) fn check(view: &View<'_, '_>) {
     }
 }
 
-fn unknown(view: &View<'_, '_>, node: &Node, written: &str, path: &str) {
-    let known = view.round.host.rules();
+fn unknown(view: &CheckContext<'_, '_>, node: &Node, written: &str, path: &str) {
+    let known = view.loader.capabilities.rule_kinds();
     let help = match nearest(written, &known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
@@ -42,9 +42,9 @@ fn unknown(view: &View<'_, '_>, node: &Node, written: &str, path: &str) {
     view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
 }
 
-fn wrong_mode(view: &View<'_, '_>, node: &Node, written: &str, kind: &RuleKind, path: &str) {
-    let modes: Vec<&str> = kind.modes.iter().map(|mode| mode.word()).collect();
-    let body = Body::new(format!("a rule of kind `{written}` means nothing in {} mode", view.mode.word()));
+fn wrong_mode(view: &CheckContext<'_, '_>, node: &Node, written: &str, kind: &RuleKind, path: &str) {
+    let modes: Vec<&str> = kind.modes.iter().map(|mode| mode.as_str()).collect();
+    let body = Body::new(format!("a rule of kind `{written}` means nothing in {} mode", view.mode.as_str()));
     let mut body =
         body.at(view.place(node, format!("{path}.kind"))).help(format!("it is for: {}", modes.join(", ")));
     if let Some(mode) = view.root().key("mode") {
@@ -53,29 +53,29 @@ fn wrong_mode(view: &View<'_, '_>, node: &Node, written: &str, kind: &RuleKind, 
     view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body);
 }
 
-fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
+fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
     let empty = Node { kind: Kind::Map(Vec::new()), ..rule.clone() };
     let params = rule.key("params").unwrap_or(&empty);
-    let layer = view.chain.layer_of(params);
-    let Some(form) = Form::read(&kind.params) else { return };
-    for found in form.misfits(params) {
-        let (body, span, below) = misfit::told(&layer.text, params, &found, "params");
+    let layer = view.chain.document_of(params);
+    let Some(form) = CompiledSchema::parse(&kind.params) else { return };
+    for found in form.errors(params) {
+        let (body, span, below) = schema_error::describe(&layer.text, params, &found, "params");
         let at = if params.span.is_empty() || std::ptr::eq(params, &raw const empty) {
             view.key_place(rule, "kind", format!("{path}.{below}"))
         } else {
             layer.place(span, format!("{path}.{below}"))
         };
-        match found.fault {
+        match found.kind {
             // Parameters are open: what another host reads stays, and what nobody reads is said.
-            Fault::Unknown { .. } => view.warn(codes::FIELD_WITHOUT_EFFECT, body.at(at)),
+            ErrorKind::UnknownKey { .. } => view.warn(codes::FIELD_WITHOUT_EFFECT, body.at(at)),
             _ => view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(at)),
         }
     }
-    for name in kind.names_member {
+    for name in kind.member_params {
         let Some(node) = params.key(name) else { continue };
-        member(view, node, name, format!("{path}.params.{name}"));
+        check_member(view, node, name, format!("{path}.params.{name}"));
     }
-    for name in kind.names_members {
+    for name in kind.member_map_params {
         for entry in params.key(name).map_or(&[][..], Node::entries) {
             let path = format!("{path}.params.{name}.{}", entry.key);
             if !view.is_member(&entry.key) {
@@ -83,18 +83,18 @@ fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
                 let place = layer.place(entry.key_span.clone(), path.clone());
                 view.refuse(
                     codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
-                    body.at(place).help(members(view, &entry.key)),
+                    body.at(place).help(member_help(view, &entry.key)),
                 );
             }
             for (at, node) in entry.value.items().iter().enumerate() {
-                member(view, node, name, format!("{path}[{at}]"));
+                check_member(view, node, name, format!("{path}[{at}]"));
             }
         }
     }
-    for (name, instead) in kind.names_kind {
+    for (name, instead) in kind.rule_kind_params {
         let Some(node) = params.key(name) else { continue };
         let Some(written) = node.as_str().filter(|written| !instead.contains(written)) else { continue };
-        if view.round.host.rule(written).is_some() {
+        if view.loader.capabilities.rule_kind(written).is_some() {
             continue;
         }
         let body = Body::new(format!("`{name}` is `{written}`, and there is no rule of that kind"));
@@ -105,9 +105,9 @@ fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
         let place = view.place(node, format!("{path}.params.{name}"));
         view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
     }
-    for name in kind.durations {
+    for name in kind.duration_params {
         let Some(node) = params.key(name) else { continue };
-        let Some(Err(error)) = node.as_str().map(str::parse::<Iso>) else { continue };
+        let Some(Err(error)) = node.as_str().map(str::parse::<IsoDuration>) else { continue };
         let body = Body::new(format!("`{name}` is no duration that can be used: {error}"));
         let place = view.place(node, format!("{path}.params.{name}"));
         view.refuse(codes::DURATION, body.at(place).help("write it like P14D"));
@@ -115,15 +115,15 @@ fn params(view: &View<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
 }
 
 /// A parameter that names a member.
-fn member(view: &View<'_, '_>, node: &Node, name: &str, path: String) {
+fn check_member(view: &CheckContext<'_, '_>, node: &Node, name: &str, path: String) {
     let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { return };
     let body = Body::new(format!("`{name}` is `{id}`, and there is no such member"));
     let place = view.place(node, path);
-    view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(members(view, id)));
+    view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(member_help(view, id)));
 }
 
-fn members(view: &View<'_, '_>, id: &str) -> String {
-    let ids = view.ids();
+fn member_help(view: &CheckContext<'_, '_>, id: &str) -> String {
+    let ids = view.member_ids();
     match nearest(id, &ids) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the members are: {}", ids.join(", ")),

@@ -3,18 +3,18 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
-use crate::known::Ends;
+use crate::assembly::check_context::CheckContext;
+use crate::capabilities::EndsSynthesis;
 use crate::tree::Node;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     let ending: Vec<(usize, &Node)> = view
         .rules()
         .iter()
         .enumerate()
         .filter(|(_, rule)| {
             let kind = rule.key("kind").and_then(Node::as_str);
-            kind.and_then(|kind| view.round.host.rule(kind)).is_some_and(|kind| kind.ends == Ends::Yes)
+            kind.and_then(|kind| view.loader.capabilities.rule_kind(kind)).is_some_and(|kind| kind.ends_synthesis == EndsSynthesis::Yes)
         })
         .collect();
     for (later, (at, rule)) in ending.iter().enumerate() {
@@ -39,10 +39,10 @@ pub(super) fn check(view: &View<'_, '_>) {
 }
 
 /// Whether two rules look at a common member; the same member is in the same phase.
-fn overlap(view: &View<'_, '_>, one: &Node, other: &Node) -> bool {
+fn overlap(view: &CheckContext<'_, '_>, one: &Node, other: &Node) -> bool {
     let holds = |rule: &Node, id: &str| {
         let items = rule.key("appliesTo").map_or(&[][..], Node::items);
         items.is_empty() || items.iter().any(|item| item.as_str() == Some(id))
     };
-    view.ids().iter().any(|id| holds(one, id) && holds(other, id))
+    view.member_ids().iter().any(|id| holds(one, id) && holds(other, id))
 }

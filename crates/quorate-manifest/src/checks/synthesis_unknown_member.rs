@@ -2,15 +2,15 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
+use crate::assembly::check_context::CheckContext;
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
-pub(super) fn check(view: &View<'_, '_>) {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
     for (at, rule) in view.rules().iter().enumerate() {
         for (index, node) in rule.key("appliesTo").map_or(&[][..], Node::items).iter().enumerate() {
             let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { continue };
-            let ids = view.ids();
+            let ids = view.member_ids();
             let help = match nearest(id, &ids) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if ids.is_empty() => "this assembly has no members".to_owned(),

@@ -3,30 +3,30 @@
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::assembly::view::View;
-use crate::round::{Refs, Unresolved};
+use crate::assembly::check_context::CheckContext;
+use crate::loader::{Refs, Unresolved};
 use crate::tree::Node;
-use crate::workspace::Spot;
+use crate::workspace::WorkspacePath;
 
 /// The refs that have to lead somewhere.
 pub(crate) const KEYS: [&str; 4] = ["identity", "governance", "work", "executor"];
 
 const HELP: &str = "correct the ref, or make what it names; `--no-refs` checks the shape alone";
 
-pub(super) fn check(view: &View<'_, '_>) {
-    if view.round.options.refs == Refs::ShapeOnly {
+pub(super) fn check(view: &CheckContext<'_, '_>) {
+    if view.loader.options.refs == Refs::ShapeOnly {
         return;
     }
     for key in KEYS {
         let Some(node) = view.root().key(key) else { continue };
         let Some(text) = node.as_str() else { continue };
-        let from = &view.chain.layer_of(node).spot;
-        let resolved = view.round.resolves(from, text).and_then(|spot| match key {
-            "governance" if !text.contains("://") => readable(view, spot),
+        let from = &view.chain.document_of(node).path;
+        let resolved = view.loader.resolve(from, text).and_then(|spot| match key {
+            "governance" if !text.contains("://") => check_readable(view, spot),
             _ => Ok(spot),
         });
         if let Err(unresolved) = resolved {
-            let body = Body::new(format!("`{key}` is `{text}`, and cannot be resolved: {}", unresolved.why));
+            let body = Body::new(format!("`{key}` is `{text}`, and cannot be resolved: {}", unresolved.reason));
             let place = view.place(node, key);
             view.refuse(codes::ASSEMBLY_XREF_UNRESOLVABLE, body.at(place).help(unresolved.help(HELP)));
         }
@@ -34,18 +34,18 @@ pub(super) fn check(view: &View<'_, '_>) {
 }
 
 /// A policy is a file, and its text is needed (D9).
-fn readable(view: &View<'_, '_>, spot: Spot) -> Result<Spot, Unresolved> {
-    match view.round.workspace.read(&spot) {
+fn check_readable(view: &CheckContext<'_, '_>, spot: WorkspacePath) -> Result<WorkspacePath, Unresolved> {
+    match view.loader.workspace.read(&spot) {
         Ok(_) => Ok(spot),
         Err(error) => Err(Unresolved {
-            why: format!("`{}` cannot be read: {error}", view.round.shown(&spot)),
-            outside: false,
-            near: None,
+            reason: format!("`{}` cannot be read: {error}", view.loader.display_name(&spot)),
+            outside_scope: false,
+            suggestion: None,
         }),
     }
 }
 
 /// The refs of a resolved assembly, by key.
-pub(crate) fn written(root: &Node) -> std::collections::BTreeMap<&'static str, String> {
+pub(crate) fn references(root: &Node) -> std::collections::BTreeMap<&'static str, String> {
     KEYS.into_iter().filter_map(|key| Some((key, root.key(key)?.as_str()?.to_owned()))).collect()
 }

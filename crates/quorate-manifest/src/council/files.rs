@@ -17,69 +17,69 @@ use crate::tree::{Field, Fields, Format, open};
 
 /// Where a council is read from besides its own directory, as the host allows it.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'s> {
+pub struct FileAccess<'s> {
     /// The directory in which context documents are looked for that do not lie beside the council.
-    pub working: Option<&'s Path>,
+    pub working_dir: Option<&'s Path>,
     /// Whether a document that was found there may be read.
-    pub may_be_shown: &'s dyn Fn(&Path) -> bool,
+    pub may_read: &'s dyn Fn(&Path) -> bool,
     /// Whether a path lies in the workspace once links are followed: what is wrong with a file of tier rules is told with
     /// its lines.
-    pub is_within: &'s dyn Fn(&Path) -> bool,
+    pub is_in_workspace: &'s dyn Fn(&Path) -> bool,
 }
 
-impl Surroundings<'_> {
+impl FileAccess<'_> {
     /// A council that is read by itself.
-    pub const NONE: Surroundings<'static> =
-        Surroundings { working: None, may_be_shown: &|_| false, is_within: &|_| true };
+    pub const NONE: FileAccess<'static> =
+        FileAccess { working_dir: None, may_read: &|_| false, is_in_workspace: &|_| true };
 }
 
 /// Reads files that a council names and remembers their hashes.
-pub(super) struct Files<'s> {
+pub(super) struct CouncilFiles<'s> {
     source: &'s dyn Source,
     dir: PathBuf,
     /// What the user calls the council's file.
-    shown: String,
-    surroundings: Surroundings<'s>,
+    display_name: String,
+    access: FileAccess<'s>,
     reports: Vec<Report>,
     texts: BTreeMap<String, Arc<str>>,
     hashes: Vec<(String, String)>,
 }
 
 /// The codes for one sort of file.
-struct Sort {
-    what: &'static str,
+struct FileKind {
+    label: &'static str,
     missing: RefusalCode,
     unreadable: RefusalCode,
     /// Whether the working directory is tried as well.
-    elsewhere: bool,
+    tries_working_dir: bool,
 }
 
-const PROMPT: Sort = Sort {
-    what: "prompt",
+const PROMPT: FileKind = FileKind {
+    label: "prompt",
     missing: codes::PROMPT_MISSING,
     unreadable: codes::PROMPT_UNREADABLE,
-    elsewhere: false,
+    tries_working_dir: false,
 };
-const CONTEXT: Sort = Sort {
-    what: "context document",
+const CONTEXT: FileKind = FileKind {
+    label: "context document",
     missing: codes::CONTEXT_MISSING,
     unreadable: codes::CONTEXT_UNREADABLE,
-    elsewhere: true,
+    tries_working_dir: true,
 };
 
-impl<'s> Files<'s> {
+impl<'s> CouncilFiles<'s> {
     pub(super) fn new(
         source: &'s dyn Source,
         dir: &Path,
         shown: &str,
-        surroundings: Surroundings<'s>,
+        surroundings: FileAccess<'s>,
     ) -> Self {
         let (dir, shown) = (dir.to_path_buf(), shown.to_owned());
-        Files {
+        CouncilFiles {
             source,
             dir,
-            shown,
-            surroundings,
+            display_name: shown,
+            access: surroundings,
             reports: Vec::new(),
             texts: BTreeMap::new(),
             hashes: Vec::new(),
@@ -87,7 +87,7 @@ impl<'s> Files<'s> {
     }
 
     /// Remembers the hash of a file.
-    pub(super) fn note(&mut self, name: &str, sha256: String) {
+    pub(super) fn record_hash(&mut self, name: &str, sha256: String) {
         if !self.hashes.iter().any(|(known, _)| known == name) {
             self.hashes.push((name.to_owned(), sha256));
         }
@@ -104,27 +104,27 @@ impl<'s> Files<'s> {
         field: &Field<'_>,
         read: impl FnOnce(Fields<'_>) -> T,
     ) -> Option<T> {
-        let written = field.some_text()?;
+        let written = field.non_blank_text()?;
         let path = self.dir.join(written);
-        if !(self.surroundings.is_within)(&path) {
+        if !(self.access.is_in_workspace)(&path) {
             let body = Body::new(format!("the tier rules `{written}` lie outside of the workspace"));
             field.refuse(codes::CONFIG_UNREADABLE, body.help("put them beside this file"));
             return None;
         }
-        let shown = Path::new(&self.shown).with_file_name("").join(written);
-        let shown = shown.strip_prefix("./").unwrap_or(&shown).display().to_string();
-        match open(self.source, &path, &shown, Format::Yaml, codes::COUNCIL_INVALID) {
+        let display_path = Path::new(&self.display_name).with_file_name("").join(written);
+        let display_name = display_path.strip_prefix("./").unwrap_or(&display_path).display().to_string();
+        match open(self.source, &path, &display_name, Format::Yaml, codes::COUNCIL_INVALID) {
             Ok(opened) => {
-                self.note(written, opened.sha256.clone());
+                self.record_hash(written, opened.sha256.clone());
                 let rules = opened.fields().map(read);
-                self.reports.push(opened.document.into_report());
+                self.reports.push(opened.source_file.into_report());
                 rules
             }
             Err(_) => {
                 let body = Body::new(format!("the tier rules `{written}` cannot be read"));
                 field.refuse(
                     codes::CONFIG_MISSING,
-                    body.help(format!("paths are relative to {}", self.shown_dir())),
+                    body.help(format!("paths are relative to {}", self.display_dir())),
                 );
                 None
             }
@@ -133,14 +133,14 @@ impl<'s> Files<'s> {
 
     /// A prompt: a path, or `builtin:` and a name.
     pub(super) fn prompt(&mut self, field: &Field<'_>) -> Option<Prompt> {
-        let written = field.some_text()?;
+        let written = field.non_blank_text()?;
         let Some(name) = written.strip_prefix(PREFIX) else {
             let text = self.text(field, written, &PROMPT)?;
             return Some(Prompt { path: Some(written.to_owned()), text });
         };
         let found = prompts::find(name);
         match &found {
-            Some(prompt) => self.note(written, sha256_hex(prompt.text.as_bytes())),
+            Some(prompt) => self.record_hash(written, sha256_hex(prompt.text.as_bytes())),
             None => {
                 let names: Vec<_> = prompts::all().map(|(name, _)| name).collect();
                 let help = match nearest(name, &names) {
@@ -156,39 +156,39 @@ impl<'s> Files<'s> {
 
     /// A context document.
     pub(super) fn context(&mut self, field: &Field<'_>) -> Option<ContextFile> {
-        let written = field.some_text()?;
+        let written = field.non_blank_text()?;
         let text = self.text(field, written, &CONTEXT)?;
         Some(ContextFile { path: written.to_owned(), text })
     }
 
-    fn text(&mut self, field: &Field<'_>, written: &str, sort: &Sort) -> Option<Arc<str>> {
+    fn text(&mut self, field: &Field<'_>, written: &str, sort: &FileKind) -> Option<Arc<str>> {
         if let Some(text) = self.texts.get(written) {
             return Some(Arc::clone(text));
         }
-        let what = sort.what;
+        let label = sort.label;
         // By which name its hash is kept: what lies elsewhere is named by where it lies.
         let mut name = written.to_owned();
         let mut read = self.source.read(&self.dir.join(written));
-        if let (Err(Error::Missing), Some(path)) = (&read, self.elsewhere(written, sort)) {
+        if let (Err(Error::Missing), Some(path)) = (&read, self.working_dir_path(written, sort)) {
             read = self.source.read(&path);
             name = path.display().to_string();
         }
         let bytes = match read {
             Ok(bytes) => bytes,
             Err(Error::Missing) => {
-                let body = Body::new(format!("the {what} `{written}` is not there"));
-                let from = match (sort.elsewhere, self.surroundings.working) {
+                let body = Body::new(format!("the {label} `{written}` is not there"));
+                let from = match (sort.tries_working_dir, self.access.working_dir) {
                     (true, Some(_)) => "; in the workspace the working directory is tried, too",
                     _ => "",
                 };
-                let help = format!("paths are relative to {}{from}", self.shown_dir());
+                let help = format!("paths are relative to {}{from}", self.display_dir());
                 field.refuse(sort.missing, body.help(help));
                 return None;
             }
             Err(error) => {
                 field.refuse(
                     sort.unreadable,
-                    Body::new(format!("the {what} `{written}` cannot be read: {error}")),
+                    Body::new(format!("the {label} `{written}` cannot be read: {error}")),
                 );
                 return None;
             }
@@ -199,28 +199,28 @@ impl<'s> Files<'s> {
             Err(error) => {
                 field.refuse(
                     sort.unreadable,
-                    Body::new(format!("the {what} `{written}` cannot be read: {error}")),
+                    Body::new(format!("the {label} `{written}` cannot be read: {error}")),
                 );
                 return None;
             }
         };
         if text.trim().is_empty() {
-            field.refuse(sort.unreadable, Body::new(format!("the {what} `{written}` is empty")));
+            field.refuse(sort.unreadable, Body::new(format!("the {label} `{written}` is empty")));
             return None;
         }
-        self.note(&name, sha256);
+        self.record_hash(&name, sha256);
         let text: Arc<str> = text.into();
         self.texts.insert(written.to_owned(), Arc::clone(&text));
         Some(text)
     }
 
     /// Where a file is tried that is not beside the council.
-    fn elsewhere(&self, written: &str, sort: &Sort) -> Option<PathBuf> {
-        let path = self.surroundings.working.filter(|_| sort.elsewhere)?.join(written);
-        (self.surroundings.may_be_shown)(&path).then_some(path)
+    fn working_dir_path(&self, written: &str, sort: &FileKind) -> Option<PathBuf> {
+        let path = self.access.working_dir.filter(|_| sort.tries_working_dir)?.join(written);
+        (self.access.may_read)(&path).then_some(path)
     }
 
-    fn shown_dir(&self) -> String {
+    fn display_dir(&self) -> String {
         match self.dir.to_string_lossy() {
             here if here == "." => "the directory of this file".to_owned(),
             dir => format!("`{dir}`, the directory of this file"),

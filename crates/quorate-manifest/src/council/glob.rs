@@ -10,24 +10,24 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
-    steps: Vec<Step>,
+    steps: Vec<Token>,
 }
 
 /// One state of the matcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    One(char),
-    Any,
+enum Token {
+    Char(char),
+    AnyChar,
     Class {
         negated: bool,
         ranges: Vec<RangeInclusive<char>>,
     },
     /// Any run of characters.
-    Many,
+    AnyRun,
     /// Before an optional run of directories; [`Step::Inside`] follows.
     Directories,
     /// Within directories: goes on at a `/`.
-    Inside,
+    InDirectories,
 }
 
 impl PartialEq for Glob {
@@ -42,27 +42,27 @@ impl Glob {
     /// Compiles a pattern.
     pub fn new(text: &str) -> Self {
         let chars: Vec<char> = text.chars().collect();
-        let mut steps = Vec::with_capacity(chars.len());
+        let mut tokens = Vec::with_capacity(chars.len());
         let mut at = 0;
         while at < chars.len() {
             let fresh = at == 0 || chars[at - 1] == '/';
             if fresh && chars[at..].starts_with(&['*', '*', '/']) {
-                steps.extend([Step::Directories, Step::Inside]);
+                tokens.extend([Token::Directories, Token::InDirectories]);
                 at += 3;
                 continue;
             }
             let (step, next) = match chars[at] {
-                '*' => (Step::Many, at + 1),
-                '?' => (Step::Any, at + 1),
-                '[' => class(&chars, at).unwrap_or((Step::One('['), at + 1)),
-                other => (Step::One(other), at + 1),
+                '*' => (Token::AnyRun, at + 1),
+                '?' => (Token::AnyChar, at + 1),
+                '[' => class(&chars, at).unwrap_or((Token::Char('['), at + 1)),
+                other => (Token::Char(other), at + 1),
             };
-            if !(step == Step::Many && steps.last() == Some(&Step::Many)) {
-                steps.push(step);
+            if !(step == Token::AnyRun && tokens.last() == Some(&Token::AnyRun)) {
+                tokens.push(step);
             }
             at = next;
         }
-        Glob { text: text.to_owned(), steps }
+        Glob { text: text.to_owned(), steps: tokens }
     }
 
     /// The pattern as written.
@@ -79,19 +79,19 @@ impl Glob {
             next.fill(false);
             for at in (0..self.steps.len()).filter(|at| here[*at]) {
                 match &self.steps[at] {
-                    Step::One(one) if *one == c => self.enter(&mut next, at + 1),
-                    Step::Any => self.enter(&mut next, at + 1),
-                    Step::Class { negated, ranges } if ranges.iter().any(|r| r.contains(&c)) != *negated => {
+                    Token::Char(one) if *one == c => self.enter(&mut next, at + 1),
+                    Token::AnyChar => self.enter(&mut next, at + 1),
+                    Token::Class { negated, ranges } if ranges.iter().any(|r| r.contains(&c)) != *negated => {
                         self.enter(&mut next, at + 1);
                     }
-                    Step::Many => self.enter(&mut next, at),
-                    Step::Inside => {
+                    Token::AnyRun => self.enter(&mut next, at),
+                    Token::InDirectories => {
                         next[at] = true;
                         if c == '/' {
                             self.enter(&mut next, at + 1);
                         }
                     }
-                    Step::One(_) | Step::Class { .. } | Step::Directories => {}
+                    Token::Char(_) | Token::Class { .. } | Token::Directories => {}
                 }
             }
             std::mem::swap(&mut here, &mut next);
@@ -105,8 +105,8 @@ impl Glob {
             return;
         }
         match self.steps.get(at) {
-            Some(Step::Many) => self.enter(states, at + 1),
-            Some(Step::Directories) => {
+            Some(Token::AnyRun) => self.enter(states, at + 1),
+            Some(Token::Directories) => {
                 states[at + 1] = true;
                 self.enter(states, at + 2);
             }
@@ -116,7 +116,7 @@ impl Glob {
 }
 
 /// The class that opens at `open`, and where it ends; `None` where it is never closed.
-fn class(chars: &[char], open: usize) -> Option<(Step, usize)> {
+fn class(chars: &[char], open: usize) -> Option<(Token, usize)> {
     let negated = chars.get(open + 1) == Some(&'!');
     let first = open + 1 + usize::from(negated);
     // A `]` right at the start is a member of the class.
@@ -132,7 +132,7 @@ fn class(chars: &[char], open: usize) -> Option<(Step, usize)> {
             at += 1;
         }
     }
-    Some((Step::Class { negated, ranges }, close + 1))
+    Some((Token::Class { negated, ranges }, close + 1))
 }
 
 #[cfg(test)]

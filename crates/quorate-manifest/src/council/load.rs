@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::codes;
 
-use super::files::{Files, Surroundings};
+use super::files::{CouncilFiles, FileAccess};
 use super::{Council, Watch};
 use super::{logging, protocol, roster, runtime, tier_rules};
-use crate::tree::{Field, Fields, Format, Opened, open};
+use crate::tree::{Field, Fields, Format, ParsedFile, open};
 use crate::{Loaded, Source};
 
 /// Loads a council. `path` is where the file is, `shown` what the user calls it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Council> {
-    load_in(path, shown, source, Surroundings::NONE)
+    load_in(path, shown, source, FileAccess::NONE)
 }
 
 /// Loads a council that lies in a workspace.
@@ -21,7 +21,7 @@ pub fn load_in(
     path: &Path,
     shown: &str,
     source: &dyn Source,
-    surroundings: Surroundings<'_>,
+    surroundings: FileAccess<'_>,
 ) -> Loaded<Council> {
     let opened = match open(source, path, shown, Format::Yaml, codes::COUNCIL_INVALID) {
         Ok(opened) => opened,
@@ -29,20 +29,20 @@ pub fn load_in(
     };
     let dir = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let dir = if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir };
-    let mut files = Files::new(source, &dir, shown, surroundings);
+    let mut files = CouncilFiles::new(source, &dir, shown, surroundings);
     let council = read(&opened, path, dir, &mut files);
     let (files, reports) = files.finish();
     let council = council.map(|council| Council { files, ..council });
-    let mut report = opened.document.into_report();
+    let mut report = opened.source_file.into_report();
     reports.into_iter().for_each(|one| report.absorb(one));
-    debug_assert!(council.is_some() || report.refused(), "what is not read is refused");
-    Loaded { value: council.filter(|_| !report.refused()), report }
+    debug_assert!(council.is_some() || report.has_refusals(), "what is not read is refused");
+    Loaded { value: council.filter(|_| !report.has_refusals()), report }
 }
 
-fn read(opened: &Opened, path: &Path, dir: PathBuf, files: &mut Files<'_>) -> Option<Council> {
+fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles<'_>) -> Option<Council> {
     let mut fields = opened.fields()?;
     let name = path.file_name().map_or_else(|| "council.yaml".into(), |name| name.to_string_lossy());
-    files.note(&name, opened.sha256.clone());
+    files.record_hash(&name, opened.sha256.clone());
 
     version(fields.optional("version"));
     let runtime = fields.optional("runtime").and_then(|field| runtime::read(&field));
@@ -74,7 +74,7 @@ fn read(opened: &Opened, path: &Path, dir: PathBuf, files: &mut Files<'_>) -> Op
 }
 
 /// The rules and what overrides them stand in three places of the file.
-fn tiers_and_watch(fields: &mut Fields<'_>, files: &mut Files<'_>) -> (super::tiers::TierRules, Watch) {
+fn tiers_and_watch(fields: &mut Fields<'_>, files: &mut CouncilFiles<'_>) -> (super::tiers::TierRules, Watch) {
     let default = tier_rules::default_tier(fields.optional("tier_classifier"));
     let rules = tier_rules::rules(fields.optional("tier_rules"), files);
     let (watch, overrides) = tier_rules::watch(fields.optional("watch"));

@@ -8,7 +8,7 @@ pub(super) fn read(field: Option<Field<'_>>, members: usize) -> Option<Protocol>
     let mut protocol = Protocol::default();
     let Some(field) = field else { return Some(protocol) };
     let mut fields = field.fields()?;
-    match fields.optional("rounds").and_then(|field| field.whole(1, 2)) {
+    match fields.optional("rounds").and_then(|field| field.integer(1, 2)) {
         Some(1) => protocol.rounds = Rounds::One,
         _ => protocol.rounds = Rounds::Two,
     }
@@ -20,7 +20,7 @@ pub(super) fn read(field: Option<Field<'_>>, members: usize) -> Option<Protocol>
     }
     if let Some(field) = fields.optional("min_deliberators_for_verdict") {
         let most = i64::try_from(members.max(1)).unwrap_or(i64::MAX);
-        let least = field.whole(1, most).and_then(|number| usize::try_from(number).ok());
+        let least = field.integer(1, most).and_then(|number| usize::try_from(number).ok());
         protocol.min_deliberators = least.unwrap_or(protocol.min_deliberators);
     }
     fields.finish();

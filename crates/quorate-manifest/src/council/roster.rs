@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, codes};
 
-use super::files::Files;
+use super::files::CouncilFiles;
 use super::prompts::ADJUDICATOR;
 use super::{Deliberator, PolicyName, Prompt};
 use crate::tree::reader::nearest;
@@ -31,7 +31,7 @@ pub(super) struct Adjudicator {
 }
 
 /// Reads `deliberators`.
-pub(super) fn deliberators(field: &Field<'_>, files: &mut Files<'_>) -> Option<Roster> {
+pub(super) fn deliberators(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Option<Roster> {
     let items = field.list()?;
     let listed = items.len();
     if listed < FEWEST {
@@ -45,7 +45,7 @@ pub(super) fn deliberators(field: &Field<'_>, files: &mut Files<'_>) -> Option<R
 
 fn deliberator<'d>(
     item: &Field<'d>,
-    files: &mut Files<'_>,
+    files: &mut CouncilFiles<'_>,
     seen: &mut BTreeMap<&'d str, Place>,
 ) -> Option<Deliberator> {
     let mut fields = item.fields()?;
@@ -61,7 +61,7 @@ fn deliberator<'d>(
 }
 
 fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
-    let id = field.some_text()?;
+    let id = field.non_blank_text()?;
     let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if !plain || id.len() > LONGEST {
         let help = format!("use up to {LONGEST} of the characters A-Z a-z 0-9 _ -");
@@ -101,7 +101,7 @@ fn weight(field: &Field<'_>) -> Option<f64> {
 }
 
 /// Reads `adjudicator`.
-pub(super) fn adjudicator(field: &Field<'_>, files: &mut Files<'_>) -> Option<Adjudicator> {
+pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Option<Adjudicator> {
     let mut fields = field.fields()?;
     let prompt = fields
         .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::duration::LONGEST;
-use crate::host::ExecutorTable;
-use crate::host::executor::{block, retries};
+use crate::duration::MAX_DURATION;
+use crate::config::ExecutorTable;
+use crate::config::executor::{block, retries};
 use crate::tree::{Field, Fields};
 
 /// Reads `runtime`.
@@ -14,7 +14,7 @@ pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
     let mut fields = field.fields()?;
     let kind = fields
         .required("type", "how members are asked, for example `claude_cli`")
-        .and_then(|field| Some((field.some_text()?.to_owned(), field.place())));
+        .and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())));
     let timeout = timeout(&mut fields);
     let retries = retries(&mut fields);
     Some(ExecutorTable { kind: Some(kind?), timeout, retries, block: block(field, &fields) })
@@ -28,7 +28,7 @@ fn timeout(fields: &mut Fields<'_>) -> Option<Duration> {
         let body =
             Body::new("`timeout` and `timeout_seconds` say the same thing twice").at(seconds.key_place());
         let body = body.related(duration.key_place(), "here too").help("keep one of the two");
-        fields.document().refuse(codes::COUNCIL_INVALID, body);
+        fields.source_file().refuse(codes::COUNCIL_INVALID, body);
         return None;
     }
     if let Some(field) = duration {
@@ -37,7 +37,7 @@ fn timeout(fields: &mut Fields<'_>) -> Option<Duration> {
     let field = seconds?;
     let number = field.number()?;
     match Duration::try_from_secs_f64(number) {
-        Ok(duration) if !duration.is_zero() && duration <= LONGEST => Some(duration),
+        Ok(duration) if !duration.is_zero() && duration <= MAX_DURATION => Some(duration),
         _ => {
             let body = Body::new(format!("{number} seconds is no time that can be waited"));
             field.refuse(codes::DURATION, body.help("write a number of seconds above 0"));

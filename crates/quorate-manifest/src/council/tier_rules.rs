@@ -1,7 +1,7 @@
 //! `tier_rules`, `tier_classifier` and `watch`: which artifacts there are and how much each matters.
 
 use super::Watch;
-use super::files::Files;
+use super::files::CouncilFiles;
 use super::glob::Glob;
 use super::tiers::{Rule, Tier};
 use crate::tree::{Field, Fields, Kind};
@@ -26,11 +26,11 @@ pub(super) fn default_tier(field: Option<Field<'_>>) -> Tier {
 }
 
 fn tier(field: &Field<'_>) -> Option<Tier> {
-    field.whole(1, 3).and_then(|number| u64::try_from(number).ok()).and_then(Tier::from_number)
+    field.integer(1, 3).and_then(|number| u64::try_from(number).ok()).and_then(Tier::from_number)
 }
 
 /// Reads `tier_rules`: the rules, or the path of a file that holds them, by themselves or below `tier_rules`.
-pub(super) fn rules(field: Option<Field<'_>>, files: &mut Files<'_>) -> Vec<Rule> {
+pub(super) fn rules(field: Option<Field<'_>>, files: &mut CouncilFiles<'_>) -> Vec<Rule> {
     let Some(field) = field else { return Vec::new() };
     if !matches!(field.kind(), Kind::Str(_)) {
         return field.fields().map(rules_by_tier).unwrap_or_default();
@@ -87,7 +87,7 @@ fn rules_of(field: &Field<'_>, tier: Tier) -> Vec<Rule> {
 
 fn globs(field: &Field<'_>) -> Vec<Glob> {
     let items = field.list().unwrap_or_default();
-    items.iter().filter_map(|item| item.some_text()).map(Glob::new).collect()
+    items.iter().filter_map(|item| item.non_blank_text()).map(Glob::new).collect()
 }
 
 /// The type that the public tool reads from a glob of a flat list: the file's stem without leading stars and
@@ -110,7 +110,7 @@ pub(super) fn watch(field: Option<Field<'_>>) -> (Watch, Vec<(Glob, Tier)>) {
         return (Watch::default(), Vec::new());
     };
     let paths = fields.optional("paths").and_then(|field| field.list()).unwrap_or_default();
-    let paths = paths.iter().filter_map(|item| item.some_text()).map(str::to_owned).collect();
+    let paths = paths.iter().filter_map(|item| item.non_blank_text()).map(str::to_owned).collect();
     let overrides = fields.optional("tier_overrides").and_then(|field| field.entries()).unwrap_or_default();
     let overrides = overrides.into_iter().filter_map(|(glob, field)| Some((Glob::new(glob), tier(&field)?)));
     let overrides = overrides.collect();

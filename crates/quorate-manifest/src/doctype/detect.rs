@@ -5,16 +5,16 @@ use crate::tree::Node;
 
 /// What a file is, from its name and its tree. `None` where nothing tells.
 pub fn detect(name: &str, root: &Node) -> Option<Doctype> {
-    by_schema(root).or_else(|| by_name(name)).or_else(|| by_keys(root))
+    from_schema(root).or_else(|| from_name(name)).or_else(|| from_keys(root))
 }
 
 /// By the file's name alone.
-pub fn by_name(name: &str) -> Option<Doctype> {
+pub fn from_name(name: &str) -> Option<Doctype> {
     Doctype::ALL.into_iter().find(|doctype| doctype.is_named(name))
 }
 
 /// By a line that says the schema, in a text that cannot be read as a tree: so that it is not taken for another file.
-pub(crate) fn by_text(text: &str) -> Option<Doctype> {
+pub(crate) fn from_text(text: &str) -> Option<Doctype> {
     let written = |line: &str| {
         let value = line.strip_prefix("schema:")?.trim().trim_matches(['"', '\'']).to_owned();
         Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(&value))
@@ -22,12 +22,12 @@ pub(crate) fn by_text(text: &str) -> Option<Doctype> {
     text.lines().take(200).find_map(written)
 }
 
-fn by_schema(root: &Node) -> Option<Doctype> {
+fn from_schema(root: &Node) -> Option<Doctype> {
     let schema = root.key("schema")?.as_str()?;
     Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(schema))
 }
 
-fn by_keys(root: &Node) -> Option<Doctype> {
+fn from_keys(root: &Node) -> Option<Doctype> {
     let has = |key| root.key(key).is_some();
     if has("targets") || has("selector") {
         Some(Doctype::Playbook)

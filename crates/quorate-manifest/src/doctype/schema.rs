@@ -7,45 +7,45 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use super::Doctype;
-use crate::form::Form;
-use crate::{assembly, council, host, operator, pattern, persona, playbook, runtime};
+use crate::json_schema::CompiledSchema;
+use crate::{assembly, council, config, operator, pattern, persona, playbook, runtime};
 
 /// The schema of a doctype; `None` where nothing but the body counts.
 pub fn schema(doctype: Doctype) -> Option<Value> {
     let mut schema = match doctype {
-        Doctype::Assembly => of::<assembly::Assembly>(),
-        Doctype::Persona => of::<persona::Persona>(),
-        Doctype::Playbook => of::<playbook::Playbook>(),
-        Doctype::Runtime => of::<runtime::Runtime>(),
-        Doctype::Operator => of::<operator::Operator>(),
-        Doctype::Council => of::<council::written::Council>(),
-        Doctype::Host => of::<host::written::Configuration>(),
+        Doctype::Assembly => generate::<assembly::Assembly>(),
+        Doctype::Persona => generate::<persona::Persona>(),
+        Doctype::Playbook => generate::<playbook::Playbook>(),
+        Doctype::Runtime => generate::<runtime::Runtime>(),
+        Doctype::Operator => generate::<operator::Operator>(),
+        Doctype::Council => generate::<council::schema::Council>(),
+        Doctype::Config => generate::<config::schema::Configuration>(),
         Doctype::Role => return None,
     };
-    tidy(&mut schema);
+    clean_up(&mut schema);
     Some(schema)
 }
 
 /// A doctype's schema, ready to hold trees against.
-pub fn form(doctype: Doctype) -> Option<&'static Form> {
-    static FORMS: [OnceLock<Option<Form>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
+pub fn compiled_schema(doctype: Doctype) -> Option<&'static CompiledSchema> {
+    static FORMS: [OnceLock<Option<CompiledSchema>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
     let at = Doctype::ALL.iter().position(|one| *one == doctype)?;
     let read = || {
         let schema = schema(doctype)?;
-        Some(Form::read(&schema).expect("our own schemas use no other keywords than are held"))
+        Some(CompiledSchema::parse(&schema).expect("our own schemas use no other keywords than are held"))
     };
     FORMS[at].get_or_init(read).as_ref()
 }
 
-fn of<T: JsonSchema>() -> Value {
+fn generate<T: JsonSchema>() -> Value {
     SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<T>().to_value()
 }
 
 /// Says of each pattern what it asks for, and drops what only Rust cares about.
-fn tidy(schema: &mut Value) {
+fn clean_up(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
-            if let Some(says) = object.get("pattern").and_then(Value::as_str).and_then(says) {
+            if let Some(says) = object.get("pattern").and_then(Value::as_str).and_then(pattern_description) {
                 object.insert("patternErrorMessage".to_owned(), Value::from(says));
             }
             let rust = |format: &Value| matches!(format.as_str(), Some("uint8" | "uint32"));
@@ -53,9 +53,9 @@ fn tidy(schema: &mut Value) {
                 object.remove("format");
             }
             null_default(object);
-            object.values_mut().for_each(tidy);
+            object.values_mut().for_each(clean_up);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(clean_up),
         _ => {}
     }
 }
@@ -67,6 +67,6 @@ fn null_default(object: &mut Map<String, Value>) {
     }
 }
 
-fn says(text: &str) -> Option<&'static str> {
+fn pattern_description(text: &str) -> Option<&'static str> {
     pattern::ALL.iter().find(|pattern| pattern.text == text).map(|pattern| pattern.says)
 }

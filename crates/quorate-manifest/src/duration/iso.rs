@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The most years that a duration may add up to.
-const YEARS: u64 = 100;
+const MAX_YEARS: u64 = 100;
 
 /// A duration of calendar and clock units. Years and months have no length of their own; they are added to a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Iso {
+pub struct IsoDuration {
     /// Years.
     pub years: u32,
     /// Months.
@@ -32,11 +32,11 @@ pub enum Error {
     #[error("it names no time; write P14D, P2W or PT12H")]
     Empty,
     /// It is absurdly long.
-    #[error("it is longer than {YEARS} years")]
+    #[error("it is longer than {MAX_YEARS} years")]
     TooLong,
 }
 
-impl FromStr for Iso {
+impl FromStr for IsoDuration {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -45,12 +45,12 @@ impl FromStr for Iso {
             Some((date, time)) => (date, Some(time)),
             None => (rest, None),
         };
-        let mut iso = Iso::default();
+        let mut iso = IsoDuration::default();
         let dates =
             [('Y', &mut iso.years), ('M', &mut iso.months), ('W', &mut iso.weeks), ('D', &mut iso.days)];
-        let some_date = read(date, dates)?;
+        let some_date = parse_units(date, dates)?;
         let clock = [('H', &mut iso.hours), ('M', &mut iso.minutes), ('S', &mut iso.seconds)];
-        let some_time = time.map(|time| read(time, clock)).transpose()?;
+        let some_time = time.map(|time| parse_units(time, clock)).transpose()?;
         if some_time == Some(0) || some_date + some_time.unwrap_or(0) == 0 {
             return Err(Error::Empty);
         }
@@ -64,12 +64,12 @@ impl FromStr for Iso {
             (iso.seconds, 1_u64),
         ];
         let at_most_s: u64 = units.iter().map(|(count, unit_s)| u64::from(*count) * unit_s).sum();
-        if at_most_s > YEARS * 366 * 86_400 { Err(Error::TooLong) } else { Ok(iso) }
+        if at_most_s > MAX_YEARS * 366 * 86_400 { Err(Error::TooLong) } else { Ok(iso) }
     }
 }
 
 /// Reads counts with their units, in order; gives how many there are.
-fn read<const N: usize>(mut text: &str, units: [(char, &mut u32); N]) -> Result<usize, Error> {
+fn parse_units<const N: usize>(mut text: &str, units: [(char, &mut u32); N]) -> Result<usize, Error> {
     let mut read = 0;
     for (unit, slot) in units {
         let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -82,7 +82,7 @@ fn read<const N: usize>(mut text: &str, units: [(char, &mut u32); N]) -> Result<
     if text.is_empty() { Ok(read) } else { Err(Error::Empty) }
 }
 
-impl fmt::Display for Iso {
+impl fmt::Display for IsoDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |f: &mut fmt::Formatter<'_>, units: &[(u32, char)]| {
             units
@@ -90,7 +90,7 @@ impl fmt::Display for Iso {
                 .filter(|(count, _)| *count > 0)
                 .try_for_each(|(count, unit)| write!(f, "{count}{unit}"))
         };
-        if *self == Iso::default() {
+        if *self == IsoDuration::default() {
             return f.write_str("PT0S");
         }
         f.write_str("P")?;
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn durations_read_and_print() {
         for text in ["P14D", "PT12H", "P1Y2M3W4DT5H6M7S", "P2W", "PT0S"] {
-            assert_eq!(text.parse::<Iso>().map(|iso| iso.to_string()).as_deref(), Ok(text));
+            assert_eq!(text.parse::<IsoDuration>().map(|iso| iso.to_string()).as_deref(), Ok(text));
         }
-        assert_eq!("P0D".parse::<Iso>(), Ok(Iso::default()));
+        assert_eq!("P0D".parse::<IsoDuration>(), Ok(IsoDuration::default()));
         for text in ["P", "PT", "P1DT", "14D", "P1H", "P1M1Y", "-P1D"] {
-            assert_eq!(text.parse::<Iso>(), Err(Error::Empty), "{text}");
+            assert_eq!(text.parse::<IsoDuration>(), Err(Error::Empty), "{text}");
         }
         for text in ["P101Y", "P99999999999D", "PT3200000000S"] {
-            assert_eq!(text.parse::<Iso>(), Err(Error::TooLong), "{text}");
+            assert_eq!(text.parse::<IsoDuration>(), Err(Error::TooLong), "{text}");
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Puts the entries of mappings in order, each with what belongs to it.
 
 use super::Order;
-use super::order::Step;
-use super::parts::{Block, Piece, Value};
+use super::order::PathSegment;
+use super::cst::{Block, Piece, Value};
 
 /// Orders a document.
 pub(super) fn arrange(root: &mut Block<'_>, order: &Order) {
     block(root, order, &mut Vec::new());
 }
 
-fn block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<Step<'t>>) {
+fn block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<PathSegment<'t>>) {
     for piece in &mut block.pieces {
-        path.push(piece.key.map_or(Step::Item, |key| Step::Key(key.name)));
+        path.push(piece.key.map_or(PathSegment::Item, |key| PathSegment::Key(key.name)));
         if let Value::Block(inner) = &mut piece.value {
             self::block(inner, order, path);
         }
@@ -41,7 +41,7 @@ fn sort(pieces: &mut [Piece<'_>], keys: &[&str]) {
 /// The first key of an item stands beside the dash, so that the comments above that key stand above the dash.
 fn hoist(piece: &mut Piece<'_>) {
     let Value::Block(block) = &mut piece.value else { return };
-    let Some(first) = block.pieces.first_mut().filter(|_| piece.beside.is_none()) else { return };
+    let Some(first) = block.pieces.first_mut().filter(|_| piece.trailing.is_none()) else { return };
     let mut remarks = std::mem::take(&mut block.head);
     let below_head = remarks.len();
     remarks.append(&mut first.lead);

@@ -7,23 +7,23 @@ use serde_saphyr::granit_parser::{self as yaml, Event, Parser};
 use crate::tree::{self, Kind, Node};
 
 /// Whether both read as the same tree, but for the order of keys, and have the same comments.
-pub(super) fn same(before: &str, root: &Node, after: &str) -> bool {
+pub(super) fn is_equivalent(before: &str, root: &Node, after: &str) -> bool {
     let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
     let comments = comments(before);
     problems.is_empty()
-        && same_value(root, &formatted)
+        && values_equal(root, &formatted)
         && comments.is_some()
         && comments == self::comments(after)
 }
 
-fn same_value(one: &Node, other: &Node) -> bool {
+fn values_equal(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (Kind::Seq(one), Kind::Seq(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_value(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| values_equal(one, other))
         }
         (Kind::Map(one), Kind::Map(other)) => {
             let values: HashMap<_, _> = other.iter().map(|entry| (&entry.key, &entry.value)).collect();
-            let same = |key, value| values.get(key).is_some_and(|other| same_value(value, other));
+            let same = |key, value| values.get(key).is_some_and(|other| values_equal(value, other));
             one.len() == other.len() && one.iter().all(|entry| same(&entry.key, &entry.value))
         }
         (one, other) => one == other,

@@ -1,14 +1,14 @@
 //! The lines of a value's text: how deep each stands, relative to the key or dash, so that the text can be moved.
 
-use super::parts::Line;
+use super::cst::Line;
 use crate::tree::{Kind, Node};
 
 /// How much deeper than its key something stands.
-pub(super) const STEP: usize = 2;
+pub(super) const INDENT: usize = 2;
 
 /// Where a value's text stands.
 #[derive(Clone, Copy)]
-pub(super) struct At {
+pub(super) struct ValuePosition {
     /// The column of its key or dash.
     pub(super) owner: usize,
     /// The column of its first character, where that is not on the line of the key or dash.
@@ -16,7 +16,7 @@ pub(super) struct At {
 }
 
 /// A plain or quoted scalar. Indentation means nothing inside it; the lines keep their places among each other.
-pub(super) fn scalar(text: &str, at: At) -> Vec<Line<'_>> {
+pub(super) fn scalar(text: &str, at: ValuePosition) -> Vec<Line<'_>> {
     let columns = text.split('\n').skip(1).filter(|line| !line.trim().is_empty()).map(leading);
     let least = columns.chain(at.own_line).min().unwrap_or(0);
     let quoted = text.starts_with('"');
@@ -25,19 +25,19 @@ pub(super) fn scalar(text: &str, at: At) -> Vec<Line<'_>> {
         let bare = line.trim_end();
         // Behind a backslash a blank is text.
         let text = if quoted && bare.ends_with('\\') { line } else { bare };
-        Line { indent: STEP + column.saturating_sub(least), text: text.trim_start_matches(' ') }
+        Line { indent: INDENT + column.saturating_sub(least), text: text.trim_start_matches(' ') }
     };
     text.split('\n').enumerate().map(line).collect()
 }
 
 /// A flow collection. It moves as a whole.
-pub(super) fn flow<'t>(text: &'t str, all: &str, node: &Node, at: At) -> Vec<Line<'t>> {
+pub(super) fn flow<'t>(text: &'t str, all: &str, node: &Node, at: ValuePosition) -> Vec<Line<'t>> {
     let exact = has_long_scalar(node, all);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for line in text.split('\n') {
         let indent = match at.own_line {
-            Some(_) if lines.is_empty() => STEP,
-            Some(column) => (leading(line) + STEP).saturating_sub(column),
+            Some(_) if lines.is_empty() => INDENT,
+            Some(column) => (leading(line) + INDENT).saturating_sub(column),
             None => leading(line).saturating_sub(at.owner),
         };
         let text = if exact { line } else { line.trim_end() }.trim_start_matches(' ');
@@ -62,7 +62,7 @@ fn has_long_scalar(node: &Node, all: &str) -> bool {
 }
 
 /// The lines of a block scalar.
-pub(super) struct Literal<'t> {
+pub(super) struct BlockScalar<'t> {
     /// The header and the content.
     pub(super) lines: Vec<Line<'t>>,
     /// How many bytes they take.
@@ -72,19 +72,19 @@ pub(super) struct Literal<'t> {
 }
 
 /// A block scalar, and as much of the text behind its header as belongs to it.
-pub(super) fn literal(text: &str, owner: usize) -> Literal<'_> {
+pub(super) fn block_scalar(text: &str, owner: usize) -> BlockScalar<'_> {
     let header = text.split('\n').next().unwrap_or_default();
     let marks: &str = header.split([' ', '\t']).next().unwrap_or_default();
-    let keeps = marks.contains('+');
+    let keeps_blank_lines = marks.contains('+');
     let explicit =
         marks.chars().find_map(|mark| mark.to_digit(10)).and_then(|digit| usize::try_from(digit).ok());
     let body = text.get(header.len() + 1..).unwrap_or_default();
     let found = body.split('\n').find(|line| !is_blank(line)).map(leading).filter(|column| *column > owner);
-    let indent = explicit.unwrap_or(STEP);
+    let indent = explicit.unwrap_or(INDENT);
     // Without content, nothing is indented enough.
     let column = explicit.map(|digit| owner + digit).or(found).unwrap_or(usize::MAX);
 
-    let mut lines = vec![Line { indent: STEP, text: header.trim_end() }];
+    let mut lines = vec![Line { indent: INDENT, text: header.trim_end() }];
     let mut len = header.len();
     let (mut blanks, mut end) = (0, len);
     for line in body.split_inclusive('\n') {
@@ -102,11 +102,11 @@ pub(super) fn literal(text: &str, owner: usize) -> Literal<'_> {
         lines.push(Line { indent, text: content });
         (blanks, len) = (0, end);
     }
-    if keeps {
+    if keeps_blank_lines {
         lines.extend((0..blanks).map(|_| Line { indent, text: "" }));
         len = end;
     }
-    Literal { lines, len, keeps }
+    BlockScalar { lines, len, keeps: keeps_blank_lines }
 }
 
 fn is_blank(line: &str) -> bool {

@@ -9,7 +9,7 @@ pub struct Order {
 
 /// One step from a value into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step<'t> {
+pub(super) enum PathSegment<'t> {
     /// To the value of a key.
     Key(&'t str),
     /// To any item of a list.
@@ -24,18 +24,18 @@ impl Order {
     }
 
     /// The keys of a mapping in their order; `None` for a mapping that keeps its own.
-    pub(super) fn keys(&self, path: &[Step<'_>]) -> Option<&'static [&'static str]> {
-        self.mappings.iter().find(|(pattern, _)| fits(pattern, path)).map(|(_, keys)| *keys)
+    pub(super) fn keys(&self, path: &[PathSegment<'_>]) -> Option<&'static [&'static str]> {
+        self.mappings.iter().find(|(pattern, _)| matches_path(pattern, path)).map(|(_, keys)| *keys)
     }
 }
 
-fn fits(pattern: &str, path: &[Step<'_>]) -> bool {
+fn matches_path(pattern: &str, path: &[PathSegment<'_>]) -> bool {
     let mut path = path.iter();
     for part in pattern.split('.').filter(|part| !part.is_empty()) {
         let key = part.trim_end_matches("[]");
         let items = (part.len() - key.len()) / 2;
-        let step = if key.is_empty() { Some(true) } else { path.next().map(|step| is(*step, key)) };
-        let fine = step == Some(true) && (0..items).all(|_| path.next() == Some(&Step::Item));
+        let step = if key.is_empty() { Some(true) } else { path.next().map(|step| matches_step(*step, key)) };
+        let fine = step == Some(true) && (0..items).all(|_| path.next() == Some(&PathSegment::Item));
         if !fine {
             return false;
         }
@@ -43,18 +43,18 @@ fn fits(pattern: &str, path: &[Step<'_>]) -> bool {
     path.next().is_none()
 }
 
-fn is(step: Step<'_>, key: &str) -> bool {
-    matches!(step, Step::Key(written) if key == "*" || key == written)
+fn matches_step(step: PathSegment<'_>, key: &str) -> bool {
+    matches!(step, PathSegment::Key(written) if key == "*" || key == written)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Step::{Item, Key};
+    use super::PathSegment::{Item, Key};
     use super::*;
 
     #[test]
     fn paths_lead_to_mappings() {
-        let cases: [(&str, &[Step<'_>], bool); 10] = [
+        let cases: [(&str, &[PathSegment<'_>], bool); 10] = [
             ("", &[], true),
             ("", &[Key("a")], false),
             ("a", &[Key("a")], true),
@@ -67,7 +67,7 @@ mod tests {
             ("[]", &[Item], true),
         ];
         for (pattern, path, expected) in cases {
-            assert_eq!(fits(pattern, path), expected, "{pattern} {path:?}");
+            assert_eq!(matches_path(pattern, path), expected, "{pattern} {path:?}");
         }
     }
 }

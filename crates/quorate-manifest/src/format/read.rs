@@ -4,20 +4,20 @@
 //! else is found, the text is in a form that is left alone.
 
 use super::MODELINE;
-use super::lines::{self, At};
-use super::parts::{Aside, Block, Document, Key, Piece, Remark, Text, Value};
+use super::lines::{self, ValuePosition};
+use super::cst::{Aside, Block, Document, Key, Piece, Remark, Text, Value};
 use crate::tree::{Kind, Node};
 
 /// Takes a document apart; `None` where it is left alone.
 pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Document<'t>> {
-    let mut reading = Reading { text, at: 0, pending: Vec::new(), gap: false };
-    reading.skip();
+    let mut reading = Reader { text, at: 0, pending: Vec::new(), gap: false };
+    reading.skip_to_content();
     let mut fence = None;
-    if reading.marker("---") {
+    if reading.is_marker("---") {
         let above = std::mem::take(&mut reading.pending);
         reading.at += 3;
         fence = Some((above, reading.line_end()?));
-        reading.skip();
+        reading.skip_to_content();
     }
     let mut block = Block::default();
     if is_block(root, reading.rest()) {
@@ -27,10 +27,10 @@ pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Document<'t>
         block.tail = std::mem::take(&mut reading.pending);
     }
     let mut end = None;
-    if reading.marker("...") {
+    if reading.is_marker("...") {
         reading.at += 3;
         let beside = reading.line_end()?;
-        reading.skip();
+        reading.skip_to_content();
         end = Some((beside, std::mem::take(&mut reading.pending)));
     }
     reading.rest().is_empty().then_some(Document { fence, block, end })
@@ -48,7 +48,7 @@ fn is_block(node: &Node, text: &str) -> bool {
     }
 }
 
-struct Reading<'t> {
+struct Reader<'t> {
     text: &'t str,
     at: usize,
     /// Comments above `at` that have not found what they belong to.
@@ -57,7 +57,7 @@ struct Reading<'t> {
     gap: bool,
 }
 
-impl<'t> Reading<'t> {
+impl<'t> Reader<'t> {
     /// A block that begins here. It belongs to a key or dash in the column `owner`; so many comments at least are its
     /// head.
     fn block(&mut self, node: &'t Node, owner: Option<usize>, head: usize) -> Option<Block<'t>> {
@@ -72,20 +72,20 @@ impl<'t> Reading<'t> {
                     }
                     let key = Key { name: &entry.key, text: &self.text[entry.key_span.clone()] };
                     self.at = entry.key_span.end;
-                    self.blanks();
-                    block.pieces.push(self.piece(Some(key), lead, gap, column, &entry.value)?);
+                    self.skip_blanks();
+                    block.pieces.push(self.item(Some(key), lead, gap, column, &entry.value)?);
                 }
             }
             Kind::Seq(items) => {
                 for item in items {
                     let (lead, gap) = self.lead();
-                    block.pieces.push(self.piece(None, lead, gap, column, item)?);
+                    block.pieces.push(self.item(None, lead, gap, column, item)?);
                 }
             }
             _ => return None,
         }
         let list = matches!(node.kind, Kind::Seq(_)).then_some(column);
-        block.tail = self.inside(owner, list);
+        block.tail = self.take_inner_comments(owner, list);
         Some(block)
     }
 
@@ -104,7 +104,7 @@ impl<'t> Reading<'t> {
     }
 
     /// A piece from its colon or dash on.
-    fn piece(
+    fn item(
         &mut self,
         key: Option<Key<'t>>,
         lead: Vec<Remark<'t>>,
@@ -115,41 +115,41 @@ impl<'t> Reading<'t> {
         self.text[self.at..].starts_with(if key.is_some() { ':' } else { '-' }).then_some(())?;
         self.at += 1;
         let mut piece =
-            Piece { key, lead, gap, beside: self.aside(), value: Value::Nothing, below: Vec::new() };
-        self.blanks();
-        let own_line = piece.beside.is_some() || self.ends();
+            Piece { key, lead, gap, trailing: self.trailing_comment(), value: Value::Nothing, below: Vec::new() };
+        self.skip_blanks();
+        let own_line = piece.trailing.is_some() || self.is_at_line_end();
         if own_line {
-            self.skip();
+            self.skip_to_content();
         }
         if is_nothing(node) {
-            self.go_on(piece.beside.as_mut(), owner);
-            piece.below = self.inside(Some(owner), None);
+            self.extend_trailing(piece.trailing.as_mut(), owner);
+            piece.below = self.take_inner_comments(Some(owner), None);
         } else if is_block(node, self.rest()) {
             if key.is_some() && !own_line {
                 return None;
             }
             let inner = self.column();
             // Right above the first key of an item a comment speaks of that key.
-            self.go_on(piece.beside.as_mut().filter(|beside| beside.column > inner), owner);
+            self.extend_trailing(piece.trailing.as_mut().filter(|beside| beside.column > inner), owner);
             piece.value = Value::Block(self.block(node, Some(owner), 0)?);
         } else {
             let own_line = own_line.then(|| self.column());
-            self.go_on(piece.beside.as_mut(), owner);
-            let (text, literal) = self.value(node, At { owner, own_line })?;
+            self.extend_trailing(piece.trailing.as_mut(), owner);
+            let (text, literal) = self.value(node, ValuePosition { owner, own_line })?;
             piece.value = Value::Text(text);
             // Deeper below a block scalar a comment would become part of it.
-            piece.below = if literal { Vec::new() } else { self.inside(Some(owner), None) };
+            piece.below = if literal { Vec::new() } else { self.take_inner_comments(Some(owner), None) };
         }
         Some(piece)
     }
 
     /// A scalar or a flow collection, and whether it is a block scalar.
-    fn value(&mut self, node: &'t Node, at: At) -> Option<(Text<'t>, bool)> {
+    fn value(&mut self, node: &'t Node, at: ValuePosition) -> Option<(Text<'t>, bool)> {
         let above = at.own_line.map(|_| std::mem::take(&mut self.pending));
         let is_literal = matches!(node.kind, Kind::Str(_)) && self.rest().starts_with(['|', '>']);
         let (mut lines, mut keeps) = (Vec::new(), false);
         if is_literal {
-            let literal = lines::literal(self.rest(), at.owner);
+            let literal = lines::block_scalar(self.rest(), at.owner);
             (lines, keeps) = (literal.lines, literal.keeps);
             self.at += literal.len;
         } else if self.at == node.span.start {
@@ -159,14 +159,14 @@ impl<'t> Reading<'t> {
             self.at = node.span.end;
         }
         let mut aside = self.line_end()?;
-        self.skip();
-        self.go_on(aside.as_mut(), at.owner);
-        (!lines.is_empty()).then_some((Text { above, lines, aside, keeps }, is_literal))
+        self.skip_to_content();
+        self.extend_trailing(aside.as_mut(), at.owner);
+        (!lines.is_empty()).then_some((Text { above, lines, aside, keeps_blank_lines: keeps }, is_literal))
     }
 
     /// The comments that are indented deeper than the key or dash that they stand below; in a list that is indented as
     /// its key is, also items that are commented out.
-    fn inside(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Remark<'t>> {
+    fn take_inner_comments(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Remark<'t>> {
         let Some(owner) = owner else { return std::mem::take(&mut self.pending) };
         let mut item = None;
         let outside = self.pending.iter().position(|remark| {
@@ -181,7 +181,7 @@ impl<'t> Reading<'t> {
     }
 
     /// Lets a comment beside something have the lines that go on with it.
-    fn go_on(&mut self, aside: Option<&mut Aside<'t>>, owner: usize) {
+    fn extend_trailing(&mut self, aside: Option<&mut Aside<'t>>, owner: usize) {
         let Some(aside) = aside.filter(|aside| aside.column > owner) else { return };
         let other = self.pending.iter().position(|remark| remark.gap || remark.column != aside.column);
         let below = self.pending.drain(..other.unwrap_or(self.pending.len()));
@@ -189,7 +189,7 @@ impl<'t> Reading<'t> {
     }
 
     /// Whether a line here is a marker of a document's begin or end.
-    fn marker(&self, marker: &str) -> bool {
+    fn is_marker(&self, marker: &str) -> bool {
         let behind = self.rest().strip_prefix(marker);
         self.column() == 0
             && behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
@@ -198,12 +198,12 @@ impl<'t> Reading<'t> {
     /// The comment on the rest of the line, which has nothing else.
     #[expect(clippy::option_option, reason = "a line without a comment is fine; one with more is not")]
     fn line_end(&mut self) -> Option<Option<Aside<'t>>> {
-        let aside = self.aside();
-        self.blanks();
-        self.ends().then_some(aside)
+        let aside = self.trailing_comment();
+        self.skip_blanks();
+        self.is_at_line_end().then_some(aside)
     }
 
-    fn aside(&mut self) -> Option<Aside<'t>> {
+    fn trailing_comment(&mut self) -> Option<Aside<'t>> {
         let line = self.rest().split('\n').next()?;
         let text = line.trim_start_matches([' ', '\t']);
         let space = &line[..line.len() - text.len()];
@@ -217,10 +217,10 @@ impl<'t> Reading<'t> {
     }
 
     /// Goes from the end of a line to what comes next, and notes the comments on the way.
-    fn skip(&mut self) {
+    fn skip_to_content(&mut self) {
         let mut breaks = 0;
         loop {
-            self.blanks();
+            self.skip_blanks();
             if self.rest().starts_with('\n') {
                 breaks += 1;
                 self.at += 1;
@@ -236,11 +236,11 @@ impl<'t> Reading<'t> {
         self.gap = breaks > 1;
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t']).len();
     }
 
-    fn ends(&self) -> bool {
+    fn is_at_line_end(&self) -> bool {
         self.rest().is_empty() || self.rest().starts_with('\n')
     }
 

@@ -20,7 +20,7 @@ fn formats(text: &str, expected: &str) {
 }
 
 #[track_caller]
-fn stands(text: &str) {
+fn formats_as_is(text: &str) {
     formats(text, text);
 }
 
@@ -37,7 +37,7 @@ fn known_keys_come_first_in_their_order() {
     formats("list:\n  - name: n\n    id: i\n  - id: j\n", "list:\n  - id: i\n    name: n\n  - id: j\n");
     formats("any:\n  inner:\n    y: 1\n    x: 2\n", "any:\n  inner:\n    x: 2\n    y: 1\n");
     formats("\"second\": 2\n'first': 1\n", "'first': 1\n\"second\": 2\n");
-    stands("list:\n  id: 1\n  a: 2\n  name: 3\nmap.x:\n  b: 1\n  a: 2\n");
+    formats_as_is("list:\n  id: 1\n  a: 2\n  name: 3\nmap.x:\n  b: 1\n  a: 2\n");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn other_values_of_several_lines_keep_their_shape() {
     formats("map:\n    a: one\n        two\n\n        three\n", "map:\n  a: one\n    two\n\n    three\n");
     formats("first:\n   \"one\n     two \\\n   three\"\n", "first:\n  \"one\n    two \\\n  three\"\n");
     formats("first: 'one  \n  two'   # c\n", "first: 'one\n  two'   # c\n");
-    stands("first: \"one \\ \n  two\"\n");
+    formats_as_is("first: \"one \\ \n  two\"\n");
     formats(
         "list:\n-   [a,   # c\n\n\n     b  \n    ]  # d\n",
         "list:\n  - [a,   # c\n\n       b\n      ]  # d\n",
@@ -154,13 +154,13 @@ fn other_values_of_several_lines_keep_their_shape() {
         "map:\n    a:\n        {x: 1,\n         y: \"p\n\n\n         q\"}\n",
         "map:\n  a:\n    {x: 1,\n     y: \"p\n\n\n     q\"}\n",
     );
-    stands("first: [ b,a ]\nlast: {  b: 1, a: 2 }\n");
+    formats_as_is("first: [ b,a ]\nlast: {  b: 1, a: 2 }\n");
 }
 
 #[test]
 fn what_is_no_block_stands_as_it_is() {
     for text in ["{b: 1,  a: 2}", "text  ", "? second\n: 1\nfirst: 2\n", "first: 1\rlast: 2\r"] {
-        stands(text);
+        formats_as_is(text);
     }
 }
 

@@ -1,49 +1,49 @@
 //! Puts a document together: two blanks for each step in, one blank after colons and dashes, no blanks at line ends,
 //! never two empty lines in a row.
 
-use super::lines::STEP;
-use super::parts::{Aside, Block, Document, Piece, Remark, Text, Value};
+use super::lines::INDENT;
+use super::cst::{Aside, Block, Document, Piece, Remark, Text, Value};
 
 /// The text of a document.
 pub(super) fn write(document: &Document<'_>) -> String {
-    let mut out = Out { text: String::new(), tight: true };
+    let mut out = Writer { text: String::new(), no_gap_next: true };
     if let Some((above, beside)) = &document.fence {
-        out.remarks(above, 0);
+        out.comments(above, 0);
         out.text.push_str("---");
         out.end(beside.as_ref());
-        out.tight = true;
+        out.no_gap_next = true;
     }
     out.block(&document.block, 0, false);
     if let Some((beside, below)) = &document.end {
         out.text.push_str("...");
         out.end(beside.as_ref());
-        out.remarks(below, 0);
+        out.comments(below, 0);
     }
     out.text
 }
 
-struct Out {
+struct Writer {
     text: String,
     /// Whether no empty line may come next: at the beginning of something, and where it would become part of a value.
-    tight: bool,
+    no_gap_next: bool,
 }
 
-impl Out {
+impl Writer {
     /// A block, on the line of a dash or on lines of its own.
     fn block(&mut self, block: &Block<'_>, indent: usize, on_line: bool) {
-        self.remarks(&block.head, indent);
+        self.comments(&block.head, indent);
         if block.head_gap && !block.head.is_empty() {
             self.gap(true);
         }
         for (at, piece) in block.pieces.iter().enumerate() {
-            self.piece(piece, indent, on_line && at == 0);
+            self.item(piece, indent, on_line && at == 0);
         }
-        self.remarks(&block.tail, indent);
+        self.comments(&block.tail, indent);
     }
 
-    fn piece(&mut self, piece: &Piece<'_>, indent: usize, on_line: bool) {
+    fn item(&mut self, piece: &Piece<'_>, indent: usize, on_line: bool) {
         if !on_line {
-            self.remarks(&piece.lead, indent);
+            self.comments(&piece.lead, indent);
             self.gap(piece.gap);
             self.pad(indent);
         }
@@ -55,30 +55,30 @@ impl Out {
             None => self.text.push('-'),
         }
         match &piece.value {
-            Value::Block(block) if piece.key.is_none() && piece.beside.is_none() => {
+            Value::Block(block) if piece.key.is_none() && piece.trailing.is_none() => {
                 self.text.push(' ');
-                self.block(block, indent + STEP, true);
+                self.block(block, indent + INDENT, true);
             }
             Value::Block(block) => {
-                self.end(piece.beside.as_ref());
-                self.tight = true;
-                self.block(block, indent + STEP, false);
+                self.end(piece.trailing.as_ref());
+                self.no_gap_next = true;
+                self.block(block, indent + INDENT, false);
             }
             Value::Text(text) => {
                 match &text.above {
                     Some(above) => {
-                        self.end(piece.beside.as_ref());
-                        self.tight = true;
-                        self.remarks(above, indent + STEP);
-                        self.pad(indent + text.lines.first().map_or(STEP, |line| line.indent));
+                        self.end(piece.trailing.as_ref());
+                        self.no_gap_next = true;
+                        self.comments(above, indent + INDENT);
+                        self.pad(indent + text.lines.first().map_or(INDENT, |line| line.indent));
                     }
                     None => self.text.push(' '),
                 }
                 self.value(text, indent);
             }
-            Value::Nothing => self.end(piece.beside.as_ref()),
+            Value::Nothing => self.end(piece.trailing.as_ref()),
         }
-        self.remarks(&piece.below, indent + STEP);
+        self.comments(&piece.below, indent + INDENT);
     }
 
     fn value(&mut self, text: &Text<'_>, indent: usize) {
@@ -92,10 +92,10 @@ impl Out {
             self.text.push_str(line.text);
         }
         self.end(text.aside.as_ref());
-        self.tight = text.keeps;
+        self.no_gap_next = text.keeps_blank_lines;
     }
 
-    fn remarks(&mut self, remarks: &[Remark<'_>], indent: usize) {
+    fn comments(&mut self, remarks: &[Remark<'_>], indent: usize) {
         for remark in remarks {
             self.gap(remark.gap);
             self.pad(indent);
@@ -106,7 +106,7 @@ impl Out {
 
     /// Ends a line, with the comment beside it.
     fn end(&mut self, aside: Option<&Aside<'_>>) {
-        self.tight = false;
+        self.no_gap_next = false;
         let Some(aside) = aside else { return self.text.push('\n') };
         self.text.push_str(aside.space);
         let begin = self.text.rfind('\n').map_or(0, |at| at + 1);
@@ -121,10 +121,10 @@ impl Out {
     }
 
     fn gap(&mut self, wanted: bool) {
-        if wanted && !self.tight {
+        if wanted && !self.no_gap_next {
             self.text.push('\n');
         }
-        self.tight |= wanted;
+        self.no_gap_next |= wanted;
     }
 
     fn pad(&mut self, indent: usize) {

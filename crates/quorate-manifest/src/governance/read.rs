@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 
-use super::{Floor, Governance};
-use crate::duration::Iso;
+use super::{MinimumRetention, Governance};
+use crate::duration::IsoDuration;
 use crate::frontmatter;
 use crate::keyring::{self, Key};
-use crate::layer::{self, Holding};
-use crate::round::Round;
-use crate::tree::{Document, Field, Fields, Kind};
-use crate::workspace::{Error, Spot};
+use crate::document::{self, Syntax};
+use crate::loader::Loader;
+use crate::tree::{SourceFile, Field, Fields, Kind};
+use crate::workspace::{Error, WorkspacePath};
 use crate::{Source, source};
 
 /// Reads a file; `None` where it says nothing that binds, or is refused.
-pub(super) fn read(round: &Round<'_>, spot: &Spot, bytes: Vec<u8>) -> (Option<Governance>, Report) {
-    let Some(holding) = holding(spot.name(), &bytes) else { return (None, Report::new()) };
-    let parsed = layer::parse(&round.shown(spot), bytes, holding);
+pub(super) fn read(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> (Option<Governance>, Report) {
+    let Some(holding) = detect_syntax(spot.name(), &bytes) else { return (None, Report::new()) };
+    let parsed = document::parse(&round.display_name(spot), bytes, holding);
     if parsed.document.refused() {
         return (None, parsed.document.into_report());
     }
@@ -27,14 +27,14 @@ pub(super) fn read(round: &Round<'_>, spot: &Spot, bytes: Vec<u8>) -> (Option<Go
         _ => &[],
     };
     let document =
-        Document::new(&round.shown(spot), Arc::clone(parsed.document.text()), codes::GOVERNANCE_INVALID);
+        SourceFile::new(&round.display_name(spot), Arc::clone(parsed.document.text()), codes::GOVERNANCE_INVALID);
     let mut fields = document.root(entries);
     let mut foreign = Vec::new();
     let inline = fields
         .optional("keys")
-        .map(|field| keyring::keys(&field, round.host, Some(&mut foreign)).unwrap_or_default());
-    let elsewhere = fields.optional("keyring").map(|field| elsewhere(round, spot, &field));
-    let floor = fields.optional("retention").and_then(|field| floor(&field));
+        .map(|field| keyring::keys(&field, round.capabilities, Some(&mut foreign)).unwrap_or_default());
+    let elsewhere = fields.optional("keyring").map(|field| load_keyring(round, spot, &field));
+    let floor = fields.optional("retention").and_then(|field| minimum_retention(&field));
     let (ttl_min, ttl_max) = fields.optional("overlays").and_then(|field| ttl(&field)).unwrap_or_default();
     let approvals = fields.optional("approvals").map(|field| field.key_place());
     // What else stands there is somebody else's to read.
@@ -47,14 +47,14 @@ pub(super) fn read(round: &Round<'_>, spot: &Spot, bytes: Vec<u8>) -> (Option<Go
             said = report;
             let mut keys = inline.unwrap_or_default();
             keys.extend(listed);
-            twice(&document, &keys);
+            refuse_duplicates(&document, &keys);
             Some(keys)
         }
     };
     let mut report = document.into_report();
     report.absorb(said);
-    let says = Governance { keys, foreign, floor, ttl_min, ttl_max, approvals };
-    ((!report.refused()).then_some(says), report)
+    let says = Governance { keys, foreign_keys: foreign, minimum_retention: floor, ttl_min, ttl_max, approvals };
+    ((!report.has_refusals()).then_some(says), report)
 }
 
 /// The refusal of a file that cannot be read.
@@ -62,40 +62,40 @@ pub(super) fn unreadable(shown: &str, error: &Error) -> Report {
     let place = Place { file: shown.into(), span: 0..0, path: String::new() };
     let body = Body::new(format!("the governance file `{shown}` cannot be read: {error}")).at(place);
     let mut report = Report::new();
-    report.source(shown, "");
+    report.add_source(shown, "");
     report.refuse(codes::GOVERNANCE_INVALID, body.help("correct the path, or make the file"));
     report
 }
 
 /// How a file holds its keys; `None` where it is a text without any.
-fn holding(name: &str, bytes: &[u8]) -> Option<Holding> {
+fn detect_syntax(name: &str, bytes: &[u8]) -> Option<Syntax> {
     let json = name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("json"));
-    if json || Holding::of(name) == Holding::Plain {
+    if json || Syntax::from_name(name) == Syntax::Yaml {
         // JSON is YAML.
-        return Some(Holding::Plain);
+        return Some(Syntax::Yaml);
     }
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
     // Frontmatter that does not end was meant to be some.
     let begun =
         text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.trim_end() == "---");
-    (begun || frontmatter::split(text).is_ok()).then_some(Holding::Frontmatter)
+    (begun || frontmatter::split(text).is_ok()).then_some(Syntax::Frontmatter)
 }
 
 /// The keys of a keyring beside the file.
-fn elsewhere(round: &Round<'_>, spot: &Spot, field: &Field<'_>) -> (Vec<Key>, Report) {
+fn load_keyring(round: &Loader<'_>, spot: &WorkspacePath, field: &Field<'_>) -> (Vec<Key>, Report) {
     let refused = |why: String| {
         let help = "a path is relative to this file, and leads to a keyring as `quorate keys init` makes one";
         field.invalid_with(why, help);
         (Vec::new(), Report::new())
     };
-    let Some(path) = field.some_text() else { return (Vec::new(), Report::new()) };
-    let Ok(found) = spot.beside(path) else {
+    let Some(path) = field.non_blank_text() else { return (Vec::new(), Report::new()) };
+    let Ok(found) = spot.resolve_relative(path) else {
         return refused(format!("the keyring `{path}` lies outside of the workspace or the tenant"));
     };
     match round.workspace.read(&found) {
         Ok(bytes) => {
-            let loaded = keyring::load(Path::new(path), &round.shown(&found), &Held(bytes), round.host);
+            let loaded = keyring::load(Path::new(path), &round.display_name(&found), &InMemorySource(bytes), round.capabilities);
             (loaded.value.unwrap_or_default(), loaded.report)
         }
         Err(error) => refused(format!("the keyring `{path}` cannot be read: {error}")),
@@ -103,15 +103,15 @@ fn elsewhere(round: &Round<'_>, spot: &Spot, field: &Field<'_>) -> (Vec<Key>, Re
 }
 
 /// Bytes that were read already.
-struct Held(Vec<u8>);
+struct InMemorySource(Vec<u8>);
 
-impl Source for Held {
+impl Source for InMemorySource {
     fn read(&self, _: &Path) -> Result<Vec<u8>, source::Error> {
         Ok(self.0.clone())
     }
 }
 
-fn twice(document: &Document, keys: &[Key]) {
+fn refuse_duplicates(document: &SourceFile, keys: &[Key]) {
     for (at, key) in keys.iter().enumerate() {
         if let Some(first) = keys[..at].iter().find(|one| one.public == key.public)
             && first.place.file != key.place.file
@@ -123,16 +123,16 @@ fn twice(document: &Document, keys: &[Key]) {
     }
 }
 
-fn floor(field: &Field<'_>) -> Option<(Floor, Place)> {
+fn minimum_retention(field: &Field<'_>) -> Option<(MinimumRetention, Place)> {
     let mut fields = field.fields()?;
     let floor = fields.optional("floor");
     fields.finish();
     let field = floor?;
-    let text = field.some_text()?;
+    let text = field.non_blank_text()?;
     let days = text.strip_prefix("days:").and_then(|days| days.parse().ok());
     match (text, days) {
-        ("forever", _) => Some((Floor::Forever, field.place())),
-        (_, Some(days)) => Some((Floor::Days(days), field.place())),
+        ("forever", _) => Some((MinimumRetention::Forever, field.place())),
+        (_, Some(days)) => Some((MinimumRetention::Days(days), field.place())),
         _ => {
             field.invalid_with("`retention.floor` is no time", "write it like `days:90`, or `forever`");
             None
@@ -141,21 +141,21 @@ fn floor(field: &Field<'_>) -> Option<(Floor, Place)> {
 }
 
 /// A bound of the time that advice may hold, and where it stands.
-type Limit = Option<(Iso, Place)>;
+type TtlLimit = Option<(IsoDuration, Place)>;
 
-fn ttl(field: &Field<'_>) -> Option<(Limit, Limit)> {
+fn ttl(field: &Field<'_>) -> Option<(TtlLimit, TtlLimit)> {
     let mut fields = field.fields()?;
     let ttl = fields.optional("ttl");
     fields.finish();
     let mut fields = ttl?.fields()?;
-    let limits = (limit(&mut fields, "min"), limit(&mut fields, "max"));
+    let limits = (ttl_limit(&mut fields, "min"), ttl_limit(&mut fields, "max"));
     fields.finish();
     Some(limits)
 }
 
-fn limit(fields: &mut Fields<'_>, key: &'static str) -> Limit {
+fn ttl_limit(fields: &mut Fields<'_>, key: &'static str) -> TtlLimit {
     let field = fields.optional(key)?;
-    match field.some_text()?.parse() {
+    match field.non_blank_text()?.parse() {
         Ok(iso) => Some((iso, field.place())),
         Err(error) => {
             field.invalid_with(format!("`{}` is no duration: {error}", field.path()), "write it like P14D");

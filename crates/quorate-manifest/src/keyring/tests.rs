@@ -5,7 +5,7 @@ use std::path::Path;
 use quorate_diagnostics::Report;
 
 use super::*;
-use crate::known::Nothing;
+use crate::capabilities::NoCapabilities;
 use crate::source::Error;
 
 struct One(String);
@@ -17,7 +17,7 @@ impl Source for One {
 }
 
 fn loaded(text: &str) -> Loaded<Vec<Key>> {
-    load(Path::new("keyring.toml"), "keyring.toml", &One(text.to_owned()), &Nothing)
+    load(Path::new("keyring.toml"), "keyring.toml", &One(text.to_owned()), &NoCapabilities)
 }
 
 fn first(report: &Report) -> (&str, &str) {

@@ -6,12 +6,12 @@ use quorate_diagnostics::{Body, codes};
 
 use super::Operator;
 use crate::Loaded;
-use crate::layer::Layer;
-use crate::round::{Refs, Round};
+use crate::document::Document;
+use crate::loader::{Refs, Loader};
 use crate::tree::Node;
 
 /// Loads an operator whose manifest was read.
-pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
+pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Operator> {
     let mut report = layer.report.clone();
     if layer.refused() {
         return Loaded { value: None, report };
@@ -22,8 +22,8 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
     {
         let reference =
             if written.contains("://") { written.to_owned() } else { format!("ws://personas/{written}") };
-        if let Err(unmet) = &*round.persona(&layer.spot, &reference) {
-            let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", unmet.why));
+        if let Err(unmet) = &*round.find_persona(&layer.path, &reference) {
+            let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", unmet.reason));
             if let Some((place, label)) = &unmet.related {
                 body = body.related(place.clone(), label);
             }
@@ -33,11 +33,11 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Operator> {
             report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
         }
     }
-    let operator: Option<Operator> = layer.typed(&layer.root, &mut report);
-    Loaded { value: operator.filter(|_| !report.refused()), report }
+    let operator: Option<Operator> = layer.deserialize(&layer.root, &mut report);
+    Loaded { value: operator.filter(|_| !report.has_refusals()), report }
 }
 
 /// The ref that an operator answers to.
-pub(crate) fn reference(layer: &Layer) -> Option<String> {
+pub(crate) fn reference(layer: &Document) -> Option<String> {
     Some(format!("ws://operators/{}", layer.root.key("id").and_then(Node::as_str)?))
 }

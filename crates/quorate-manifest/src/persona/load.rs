@@ -8,12 +8,12 @@ use quorate_diagnostics::{Body, Place, Report};
 use super::{Persona, merge};
 use crate::Loaded;
 use crate::doctype::Doctype;
-use crate::layer::Layer;
-use crate::round::{self, Chain, Chained, Read, Reference, Refs, Round};
+use crate::document::Document;
+use crate::loader::{self, Chain, ChainOutcome, ReadResult, Reference, Refs, Loader};
 use crate::tree::Node;
-use crate::workspace::{Scope, Spot};
+use crate::workspace::{Scope, WorkspacePath};
 
-const RULES: round::Rules = round::Rules {
+const RULES: loader::Rules = loader::Rules {
     doctype: Doctype::Persona,
     table: merge::TABLE,
     cycle: codes::PERSONA_EXTENDS_CYCLE,
@@ -33,22 +33,22 @@ pub struct Resolved {
 }
 
 /// A persona that a ref leads to, or why it leads to none.
-pub type Found = Result<Met, Box<Unmet>>;
+pub type Found = Result<Met, Box<LookupError>>;
 
 /// What a ref to a persona leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Met {
     /// Its file.
-    pub spot: Spot,
+    pub spot: WorkspacePath,
     /// What people call it.
     pub title: String,
 }
 
 /// Why a ref leads to no persona.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmet {
+pub struct LookupError {
     /// Why, as the end of a sentence.
-    pub why: String,
+    pub reason: String,
     /// What to do, where it is known.
     pub help: Option<String>,
     /// What is wrong in the persona's own file.
@@ -56,34 +56,34 @@ pub struct Unmet {
 }
 
 /// Loads a persona whose manifest was read.
-pub fn load(round: &Round<'_>, leaf: &Arc<Layer>) -> Loaded<Resolved> {
+pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let Chained { chain, report: said, read, .. } = round.chain(leaf, &RULES);
+    let ChainOutcome { chain, report: said, read, .. } = loader.chain(leaf, &RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };
     for layer in &chain.layers {
-        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     }
-    if round.options.refs == Refs::Followed {
-        refs(round, &chain, &mut report);
+    if loader.options.refs == Refs::Followed {
+        check_references(loader, &chain, &mut report);
     }
-    let persona: Option<Persona> = leaf.typed(&chain.merged, &mut report);
+    let persona: Option<Persona> = leaf.deserialize(&chain.merged, &mut report);
     let body = chain.layers.iter().rev().map(|layer| layer.body()).find(|body| !body.trim().is_empty());
     let body = body.unwrap_or_default().to_owned();
     let value = persona.map(|persona| Resolved { persona, body, chain });
-    Loaded { value: value.filter(|_| !report.refused()), report }
+    Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
 
 /// Refs of personas are warnings, but for those that lead out of the tenant.
-fn refs(round: &Round<'_>, chain: &Chain, report: &mut Report) {
+fn check_references(round: &Loader<'_>, chain: &Chain, report: &mut Report) {
     let root = &chain.merged;
     let mut look = |node: &Node, path: String, code: WarningCode| {
         let Some(text) = node.as_str() else { return };
-        let Err(unresolved) = round.resolves(&chain.layer_of(node).spot, text) else { return };
-        let body = Body::new(format!("`{path}` is `{text}`, and cannot be resolved: {}", unresolved.why));
+        let Err(unresolved) = loader.resolve(&chain.document_of(node).path, text) else { return };
+        let body = Body::new(format!("`{path}` is `{text}`, and cannot be resolved: {}", unresolved.reason));
         let body = body.at(chain.place(node, path));
-        if unresolved.outside {
+        if unresolved.outside_scope {
             let help = "name something of the same tenant or workspace";
             report.refuse(codes::PERSONA_XREF_CROSS_TENANT, body.help(help));
         } else {
@@ -93,7 +93,7 @@ fn refs(round: &Round<'_>, chain: &Chain, report: &mut Report) {
     if let Some(node) = root.key("identity") {
         look(node, "identity".to_owned(), codes::PERSONA_IDENTITY_UNRESOLVABLE);
     }
-    let items = |keys: &[&str]| root.at(keys).map_or(&[][..], Node::items);
+    let items = |keys: &[&str]| root.at_path(keys).map_or(&[][..], Node::items);
     for (at, node) in items(&["appliesTo"]).iter().enumerate() {
         look(node, format!("appliesTo[{at}]"), codes::PERSONA_APPLIESTO_UNRESOLVABLE);
     }
@@ -109,48 +109,48 @@ fn refs(round: &Round<'_>, chain: &Chain, report: &mut Report) {
     }
 }
 
-impl Round<'_> {
+impl Loader<'_> {
     /// The persona that a ref leads to from a file, in that file's scope (M10).
-    pub fn persona(&self, from: &Spot, reference: &str) -> Arc<Found> {
-        let spot = Reference::read(reference)
+    pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<Found> {
+        let spot = Reference::parse(reference)
             .filter(|reference| reference.collection == "personas")
             .ok_or_else(|| "it is no ref to a persona".to_owned())
-            .and_then(|read| read.spot(from.scope()).map_err(|unresolved| unresolved.why));
+            .and_then(|read| read.path(from.scope()).map_err(|unresolved| unresolved.reason));
         let spot = match spot {
             Ok(spot) => spot,
-            Err(why) => return Arc::new(Err(Box::new(Unmet { why, help: None, related: None }))),
+            Err(why) => return Arc::new(Err(Box::new(LookupError { reason: why, help: None, related: None }))),
         };
         if let Some(found) = self.personas.borrow().get(&spot) {
             return Arc::clone(found);
         }
-        let found = Arc::new(self.meet(from, reference, &spot));
+        let found = Arc::new(self.load_persona(from, reference, &spot));
         self.personas.borrow_mut().insert(spot, Arc::clone(&found));
         found
     }
 
-    fn meet(&self, from: &Spot, reference: &str, spot: &Spot) -> Found {
-        let unmet = |why: String| Box::new(Unmet { why, help: None, related: None });
-        if let Err(unresolved) = self.resolves(from, reference) {
+    fn load_persona(&self, from: &WorkspacePath, reference: &str, spot: &WorkspacePath) -> Found {
+        let unmet = |why: String| Box::new(LookupError { reason: why, help: None, related: None });
+        if let Err(unresolved) = self.resolve(from, reference) {
             // A persona of the workspace is not its tenants'.
-            let above = Reference::read(reference).and_then(|read| read.spot(&Scope::Workspace).ok());
+            let above = Reference::parse(reference).and_then(|read| read.path(&Scope::Workspace).ok());
             let above = above.filter(|_| *from.scope() != Scope::Workspace);
             let help =
-                above.filter(|above| matches!(self.presence(above), round::Presence::File)).map(|above| {
-                    format!("there is `{}`, but a tenant has personas of its own", self.shown(&above))
+                above.filter(|above| matches!(self.presence(above), loader::Presence::File)).map(|above| {
+                    format!("there is `{}`, but a tenant has personas of its own", self.display_name(&above))
                 });
-            let near = unresolved.near.map(|near| format!("did you mean `{near}`?"));
-            return Err(Box::new(Unmet { why: unresolved.why, help: help.or(near), related: None }));
+            let near = unresolved.suggestion.map(|near| format!("did you mean `{near}`?"));
+            return Err(Box::new(LookupError { reason: unresolved.reason, help: help.or(near), related: None }));
         }
         let layer = match self.read(spot, Doctype::Persona) {
-            Read::Layer(layer) => layer,
-            Read::Missing => return Err(unmet("it is not there".to_owned())),
-            Read::Outside => {
+            ReadResult::Document(layer) => layer,
+            ReadResult::Missing => return Err(unmet("it is not there".to_owned())),
+            ReadResult::Outside => {
                 return Err(unmet(
                     "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
                 ));
             }
-            Read::Unreadable(why) => {
-                return Err(unmet(format!("`{}` cannot be read: {why}", self.shown(spot))));
+            ReadResult::Unreadable(why) => {
+                return Err(unmet(format!("`{}` cannot be read: {why}", self.display_name(spot))));
             }
         };
         let loaded = load(self, &layer);
@@ -159,8 +159,8 @@ impl Round<'_> {
             None => {
                 let first = loaded.report.refusals.first();
                 let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));
-                let help = Some(format!("correct it first: `quorate check {}`", self.shown(spot)));
-                Err(Box::new(Unmet { why: format!("`{}` is refused", self.shown(spot)), help, related }))
+                let help = Some(format!("correct it first: `quorate check {}`", self.display_name(spot)));
+                Err(Box::new(LookupError { reason: format!("`{}` is refused", self.display_name(spot)), help, related }))
             }
         }
     }

@@ -3,29 +3,29 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_diagnostics::{Body, Report, codes, unseen};
+use quorate_diagnostics::{Body, Report, codes, invisible};
 
 use super::targets::TargetKind;
 use super::{Playbook, history};
 use crate::Loaded;
 use crate::doctype::Doctype;
-use crate::duration::Iso;
-use crate::layer::Layer;
-use crate::round::{Presence, Read, Reference, Refs, Round};
+use crate::duration::IsoDuration;
+use crate::document::Document;
+use crate::loader::{Presence, ReadResult, Reference, Refs, Loader};
 use crate::timestamp;
 use crate::tree::Node;
-use crate::workspace::Spot;
+use crate::workspace::WorkspacePath;
 
 /// How Git marks a conflict: the lines of its beginning and of its end begin with these.
-const CONFLICT: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
+const CONFLICT_MARKERS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 
 /// Loads a playbook whose manifest was read.
-pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
+pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Playbook> {
     let mut report = layer.report.clone();
     if layer.refused() {
         return Loaded { value: None, report };
     }
-    let Some(playbook) = layer.typed::<Playbook>(&layer.root, &mut report) else {
+    let Some(playbook) = layer.deserialize::<Playbook>(&layer.root, &mut report) else {
         return Loaded { value: None, report };
     };
     if playbook.entry.is_some() {
@@ -33,17 +33,17 @@ pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Playbook> {
         let help = "take `entry` out, or keep it for hosts that load code and keep both the same";
         report.warn(codes::ENTRY_DRIFT, body.at(layer.key_place("entry")).help(help));
     }
-    times(layer, &playbook, &mut report);
-    hidden(layer, &mut report);
-    unmerged(layer, &mut report);
-    duplicate(round, layer, &playbook.slug, &mut report);
+    check_times(layer, &playbook, &mut report);
+    check_invisible(layer, &mut report);
+    check_conflict_markers(layer, &mut report);
+    check_duplicate_slug(round, layer, &playbook.slug, &mut report);
     if round.options.refs == Refs::Followed && playbook.selector.is_none() {
-        targets(round, layer, &playbook, &mut report);
+        check_targets(round, layer, &playbook, &mut report);
     }
-    Loaded { value: Some(playbook).filter(|_| !report.refused()), report }
+    Loaded { value: Some(playbook).filter(|_| !report.has_refusals()), report }
 }
 
-fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
+fn check_times(layer: &Document, playbook: &Playbook, report: &mut Report) {
     let mut look = |text: Option<&str>, node: Option<&Node>, path: String| {
         let (Some(text), Some(node)) = (text, node) else { return };
         if timestamp::read(text).is_none() {
@@ -60,7 +60,7 @@ fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
     }
     let Some(ttl) = &playbook.ttl else { return };
     let place = layer.value_place("ttl");
-    if let Err(error) = ttl.parse::<Iso>() {
+    if let Err(error) = ttl.parse::<IsoDuration>() {
         let body = Body::new(format!("`ttl` is no duration that can be used: {error}"));
         report.refuse(codes::DURATION, body.at(place).help("write it like P30D"));
     } else if written_at(playbook).is_none() {
@@ -72,15 +72,15 @@ fn times(layer: &Layer, playbook: &Playbook, report: &mut Report) {
 
 /// What a reader of the file does not see, an agent would be told. Each such character is refused once, where it first
 /// stands; in the frontmatter also where it is written as an escape.
-fn hidden(layer: &Layer, report: &mut Report) {
+fn check_invisible(layer: &Document, report: &mut Report) {
     let mark = if layer.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut refuse = |c: char, place| {
-        let name = unseen::name(c);
+        let name = invisible::code_point(c);
         let body = Body::new(format!("{name} is a character that is not seen"));
         report.refuse(codes::PLAYBOOK_INVALID, body.at(place).help("take it out: agents would be told it"));
     };
     let mut told = BTreeSet::new();
-    for (at, c) in unseen::unseen(&layer.text[mark..]) {
+    for (at, c) in invisible::find_invisible(&layer.text[mark..]) {
         if told.insert(c) {
             let start = mark + at;
             refuse(c, layer.place(start..start + c.len_utf8(), ""));
@@ -90,7 +90,7 @@ fn hidden(layer: &Layer, report: &mut Report) {
     while let Some(node) = nodes.pop() {
         nodes.extend(node.items().iter());
         nodes.extend(node.entries().iter().map(|entry| &entry.value));
-        for (_, c) in node.as_str().into_iter().flat_map(unseen::unseen) {
+        for (_, c) in node.as_str().into_iter().flat_map(invisible::find_invisible) {
             if told.insert(c) {
                 refuse(c, layer.place(node.span.clone(), ""));
             }
@@ -99,11 +99,11 @@ fn hidden(layer: &Layer, report: &mut Report) {
 }
 
 /// A merge that nobody has resolved holds two texts, and agents are to be told neither.
-fn unmerged(layer: &Layer, report: &mut Report) {
+fn check_conflict_markers(layer: &Document, report: &mut Report) {
     let mut start = layer.body.start;
     for line in layer.body().split_inclusive('\n') {
         let end = start + line.trim_end().len();
-        if line.starts_with(CONFLICT[0]) || line.starts_with(CONFLICT[1]) {
+        if line.starts_with(CONFLICT_MARKERS[0]) || line.starts_with(CONFLICT_MARKERS[1]) {
             let body = Body::new("a merge was left unresolved in the body");
             let help = "keep one side, or join them, and take the marks out";
             report.refuse(codes::PLAYBOOK_INVALID, body.at(layer.place(start..end, "")).help(help));
@@ -121,21 +121,21 @@ pub fn written_at(playbook: &Playbook) -> Option<&str> {
     playbook.updated_at.as_ref().or(playbook.created_at.as_ref()).or_else(last).map(String::as_str)
 }
 
-fn duplicate(round: &Round<'_>, layer: &Layer, slug: &str, report: &mut Report) {
+fn check_duplicate_slug(round: &Loader<'_>, layer: &Document, slug: &str, report: &mut Report) {
     let place = layer.value_place("slug");
-    if let Some(first) = round.claim(slug, layer, &place) {
-        let body = Body::new(format!("`{slug}` is the slug of `{}`, too", round.shown(&first.spot)));
-        report.source(Arc::clone(&first.place.file), first.text);
+    if let Some(first) = round.claim_slug(slug, layer, &place) {
+        let body = Body::new(format!("`{slug}` is the slug of `{}`, too", round.display_name(&first.path)));
+        report.add_source(Arc::clone(&first.place.file), first.text);
         let body = body.at(place).related(first.place, "first here");
         report.refuse(codes::SLUG_DUPLICATE, body.help("give one of them another slug"));
     }
 }
 
-fn targets(round: &Round<'_>, layer: &Layer, playbook: &Playbook, report: &mut Report) {
+fn check_targets(round: &Loader<'_>, layer: &Document, playbook: &Playbook, report: &mut Report) {
     let nodes = layer.root.key("targets").map_or(&[][..], Node::items);
     for (at, (target, node)) in playbook.targets.iter().flatten().zip(nodes).enumerate() {
         let Some(written) = node.key("ref") else { continue };
-        let Some(what) = unresolved(round, &layer.spot, target.kind, &target.reference) else { continue };
+        let Some(what) = unresolved_target(round, &layer.path, target.kind, &target.reference) else { continue };
         let body = Body::new(format!("`{}` leads to nothing: {what}", target.reference));
         let place = layer.place(written.span.clone(), format!("targets[{at}].ref"));
         report.refuse(
@@ -147,7 +147,7 @@ fn targets(round: &Round<'_>, layer: &Layer, playbook: &Playbook, report: &mut R
 
 /// Why a target leads to nothing. A glob leads to whatever it matches, now or later; runtimes have no place of their
 /// own.
-fn unresolved(round: &Round<'_>, from: &Spot, kind: TargetKind, written: &str) -> Option<String> {
+fn unresolved_target(round: &Loader<'_>, from: &WorkspacePath, kind: TargetKind, written: &str) -> Option<String> {
     let named = written.strip_prefix("ws://").unwrap_or(written);
     let bare = named.split_once('/').map_or(named, |(_, bare)| bare);
     if written.contains(['*', '?', '[', '{']) || bare.is_empty() {
@@ -169,26 +169,26 @@ fn unresolved(round: &Round<'_>, from: &Spot, kind: TargetKind, written: &str) -
     }
 }
 
-fn is_skill(round: &Round<'_>, from: &Spot, slug: &str) -> bool {
-    round.resolves(from, &format!("ws://skills/{slug}")).is_ok()
+fn is_skill(round: &Loader<'_>, from: &WorkspacePath, slug: &str) -> bool {
+    round.resolve(from, &format!("ws://skills/{slug}")).is_ok()
 }
 
 /// Whether an operator of a file's scope has a slug. Other than a ref that leads nowhere, a role is expected here: what
 /// comes near to it is nothing to look for.
-fn is_operator(round: &Round<'_>, from: &Spot, slug: &str) -> bool {
-    let spot = Reference { collection: "operators", rest: slug }.spot(from.scope());
+fn is_operator(round: &Loader<'_>, from: &WorkspacePath, slug: &str) -> bool {
+    let spot = Reference { collection: "operators", rest: slug }.path(from.scope());
     spot.is_ok_and(|spot| round.presence(&spot) == Presence::File)
 }
 
 /// The roles of all operators of a file's scope, as written and without their collection; read once for all playbooks.
-fn roles(round: &Round<'_>, from: &Spot) -> Arc<BTreeSet<String>> {
+fn roles(round: &Loader<'_>, from: &WorkspacePath) -> Arc<BTreeSet<String>> {
     if let Some(roles) = round.roles.borrow().get(from.scope()) {
         return Arc::clone(roles);
     }
     let folder = from.root().child("operators");
     let mut roles = BTreeSet::new();
-    for name in round.names(&folder) {
-        let Read::Layer(layer) = round.read(&folder.child(&name).child("OPERATOR.md"), Doctype::Operator)
+    for name in round.folder_names(&folder) {
+        let ReadResult::Document(layer) = round.read(&folder.child(&name).child("OPERATOR.md"), Doctype::Operator)
         else {
             continue;
         };

@@ -7,8 +7,8 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 
 use super::Runtime;
 use crate::Loaded;
-use crate::layer::Layer;
-use crate::round::{Presence, Refs, Round};
+use crate::document::Document;
+use crate::loader::{Presence, Refs, Loader};
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
@@ -16,18 +16,18 @@ use crate::tree::reader::nearest;
 pub const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
 
 /// Loads a runtime whose manifest was read.
-pub fn load(round: &Round<'_>, layer: &Arc<Layer>) -> Loaded<Runtime> {
+pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Runtime> {
     let mut report = layer.report.clone();
     if layer.refused() {
         return Loaded { value: None, report };
     }
-    let ids = participants(round, layer, &mut report);
-    effectors(layer, &ids, &mut report);
-    let runtime: Option<Runtime> = layer.typed(&layer.root, &mut report);
-    Loaded { value: runtime.filter(|_| !report.refused()), report }
+    let ids = check_participants(round, layer, &mut report);
+    check_effectors(layer, &ids, &mut report);
+    let runtime: Option<Runtime> = layer.deserialize(&layer.root, &mut report);
+    Loaded { value: runtime.filter(|_| !report.has_refusals()), report }
 }
 
-fn participants<'l>(round: &Round<'_>, layer: &'l Layer, report: &mut Report) -> Vec<&'l str> {
+fn check_participants<'l>(round: &Loader<'_>, layer: &'l Document, report: &mut Report) -> Vec<&'l str> {
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     let mut ids = Vec::new();
     for (at, participant) in layer.root.key("participants").map_or(&[][..], Node::items).iter().enumerate() {
@@ -43,7 +43,7 @@ fn participants<'l>(round: &Round<'_>, layer: &'l Layer, report: &mut Report) ->
             }
         }
         if round.options.refs == Refs::Followed {
-            role(round, layer, participant, at, report);
+            check_role(round, layer, participant, at, report);
         }
     }
     ids
@@ -60,13 +60,13 @@ pub fn is_role_file(role: &str) -> bool {
 }
 
 /// A role that is a file has to be there.
-fn role(round: &Round<'_>, layer: &Layer, participant: &Node, at: usize, report: &mut Report) {
+fn check_role(round: &Loader<'_>, layer: &Document, participant: &Node, at: usize, report: &mut Report) {
     let Some(node) = participant.key("role") else { return };
     let Some(path) = node.as_str().map(str::trim) else { return };
     if !is_role_file(path) {
         return;
     }
-    let why = match layer.spot.beside(path) {
+    let why = match layer.path.resolve_relative(path) {
         Err(_) => "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
         Ok(spot) => match round.presence(&spot) {
             Presence::File => return,
@@ -79,7 +79,7 @@ fn role(round: &Round<'_>, layer: &Layer, participant: &Node, at: usize, report:
     report.refuse(codes::ROLE_UNRESOLVABLE, body.at(place).help("the path is relative to this manifest"));
 }
 
-fn effectors(layer: &Layer, ids: &[&str], report: &mut Report) {
+fn check_effectors(layer: &Document, ids: &[&str], report: &mut Report) {
     for (at, effector) in layer.root.key("effectors").map_or(&[][..], Node::items).iter().enumerate() {
         let Some(node) = effector.key("participantId") else { continue };
         let Some(id) = node.as_str().filter(|id| !ids.contains(id)) else { continue };

@@ -14,7 +14,7 @@ use crate::decimal::Decimal;
 ///
 /// # Errors
 /// When the type and its schema contradict each other.
-pub fn typed<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
+pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
     T::deserialize(node)
 }
 
@@ -45,7 +45,7 @@ impl<'de> Deserializer<'de> for &'de Node {
             Kind::Null => visitor.visit_unit(),
             Kind::Bool(value) => visitor.visit_bool(*value),
             Kind::Int(value) => visitor.visit_i64(*value),
-            Kind::Float(float) => match float.whole() {
+            Kind::Float(float) => match float.to_integer() {
                 Some(whole) => visitor.visit_i64(whole),
                 None => visitor.visit_f64(float.value),
             },
@@ -69,8 +69,8 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.kind {
-            Kind::Int(value) if name == Decimal::NAME => visitor.visit_string(value.to_string()),
-            Kind::Float(float) if name == Decimal::NAME => visitor.visit_str(&float.text),
+            Kind::Int(value) if name == Decimal::SERDE_NAME => visitor.visit_string(value.to_string()),
+            Kind::Float(float) if name == Decimal::SERDE_NAME => visitor.visit_str(&float.text),
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -82,7 +82,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.kind {
-            Kind::Str(text) => visitor.visit_enum(Word(text)),
+            Kind::Str(text) => visitor.visit_enum(EnumName(text)),
             other => Err(serde::de::Error::custom(format!("{} is no word", other.name()))),
         }
     }
@@ -94,22 +94,22 @@ impl<'de> Deserializer<'de> for &'de Node {
 }
 
 /// One of several words.
-struct Word<'de>(&'de str);
+struct EnumName<'de>(&'de str);
 
-impl<'de> EnumAccess<'de> for Word<'de> {
+impl<'de> EnumAccess<'de> for EnumName<'de> {
     type Error = Error;
-    type Variant = Unit;
+    type Variant = UnitVariant;
 
-    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Unit), Error> {
+    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, UnitVariant), Error> {
         let word: StrDeserializer<'de, Error> = self.0.into_deserializer();
-        Ok((seed.deserialize(word)?, Unit))
+        Ok((seed.deserialize(word)?, UnitVariant))
     }
 }
 
 /// A variant without content.
-struct Unit;
+struct UnitVariant;
 
-impl<'de> VariantAccess<'de> for Unit {
+impl<'de> VariantAccess<'de> for UnitVariant {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Kind, Node, yaml};
 
 /// How long a line may get before a list of words is written one below the other.
-const WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// The tree as YAML in block style; short lists of words stand on one line. Keys without a value are left out.
 pub fn emit(node: &Node) -> String {
@@ -68,7 +68,7 @@ fn value(node: &Node, indent: usize, out: &mut String) {
         Kind::Seq(items) if !is_empty(node) => {
             let words = items.iter().all(|item| !matches!(item.kind, Kind::Map(_) | Kind::Seq(_)));
             inline(node, &mut line);
-            if !words || line.len() + indent > WIDTH {
+            if !words || line.len() + indent > MAX_WIDTH {
                 out.push('\n');
                 return block(node, indent + 2, out);
             }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{Entry, Float, Kind, Node, Problem};
 
 /// How deep arrays and objects may nest.
-pub const DEPTH: usize = 128;
+pub const MAX_DEPTH: usize = 128;
 
 /// Reads a text.
 ///
@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
         reader.at = '\u{feff}'.len_utf8();
     }
     let node = reader.value(0)?;
-    reader.space();
+    reader.skip_whitespace();
     match reader.peek() {
         None => Ok(node),
         Some(_) => Err(reader.unexpected("the end of the text")),
@@ -37,7 +37,7 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -54,8 +54,8 @@ impl Reader<'_> {
         }
     }
 
-    fn take(&mut self, byte: u8, wanted: &str) -> Result<(), Problem> {
-        self.space();
+    fn expect(&mut self, byte: u8, wanted: &str) -> Result<(), Problem> {
+        self.skip_whitespace();
         if self.peek() != Some(byte) {
             return Err(self.unexpected(wanted));
         }
@@ -64,10 +64,10 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Node, Problem> {
-        self.space();
+        self.skip_whitespace();
         let start = self.at;
-        if depth > DEPTH {
-            return Err(Problem::new(start..start + 1, format!("it nests deeper than {DEPTH} levels")));
+        if depth > MAX_DEPTH {
+            return Err(Problem::new(start..start + 1, format!("it nests deeper than {MAX_DEPTH} levels")));
         }
         let kind = match self.peek() {
             Some(b'{') => self.object(depth)?,
@@ -91,20 +91,20 @@ impl Reader<'_> {
     }
 
     /// What stands between two brackets, with commas between.
-    fn listed(
+    fn comma_separated(
         &mut self,
         close: u8,
         mut one: impl FnMut(&mut Self) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
         self.at += 1;
-        self.space();
+        self.skip_whitespace();
         if self.peek() == Some(close) {
             self.at += 1;
             return Ok(());
         }
         loop {
             one(self)?;
-            self.space();
+            self.skip_whitespace();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(found) if found == close => {
@@ -119,8 +119,8 @@ impl Reader<'_> {
     fn object(&mut self, depth: usize) -> Result<Kind, Problem> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut seen = std::collections::HashMap::new();
-        self.listed(b'}', |reader| {
-            reader.space();
+        self.comma_separated(b'}', |reader| {
+            reader.skip_whitespace();
             let start = reader.at;
             if reader.peek() != Some(b'"') {
                 return Err(reader.unexpected("a key in quotes"));
@@ -128,9 +128,9 @@ impl Reader<'_> {
             let key = reader.string()?;
             let key_span = start..reader.at;
             if let Some(first) = seen.insert(key.clone(), key_span.clone()) {
-                return Err(twice(&key, key_span, first));
+                return Err(duplicate_key(&key, key_span, first));
             }
-            reader.take(b':', "`:`")?;
+            reader.expect(b':', "`:`")?;
             let value = reader.value(depth + 1)?;
             entries.push(Entry { key, key_span, value });
             Ok(())
@@ -140,7 +140,7 @@ impl Reader<'_> {
 
     fn array(&mut self, depth: usize) -> Result<Kind, Problem> {
         let mut items = Vec::new();
-        self.listed(b']', |reader| {
+        self.comma_separated(b']', |reader| {
             items.push(reader.value(depth + 1)?);
             Ok(())
         })?;
@@ -186,7 +186,7 @@ impl Reader<'_> {
     }
 }
 
-fn twice(key: &str, span: Range<usize>, first: Range<usize>) -> Problem {
+fn duplicate_key(key: &str, span: Range<usize>, first: Range<usize>) -> Problem {
     let mut problem =
         Problem::new(span, format!("the key `{key}` is there twice")).help("keep one of the two");
     problem.related = Some((first, "first here".to_owned()));
@@ -215,7 +215,7 @@ mod tests {
         let text = "[7.0, 1e3, -0.0, 7.00000000000000000001, 1e300]";
         let exact = parse(text).map(|node| node.to_exact_json());
         assert_eq!(exact, Ok(serde_json::json!([7, 1000, 0, "7.00000000000000000001", "1e300"])));
-        let typed = parse(text).map(|node| crate::tree::deserialize::typed(&node));
+        let typed = parse(text).map(|node| crate::tree::deserialize::from_node(&node));
         assert_eq!(typed, Ok(Ok(serde_json::json!([7, 1000, 0, 7.0, 1e300]))));
     }
 
@@ -242,7 +242,7 @@ mod tests {
             assert_eq!(problem.span.start, at, "{text}");
         }
         assert!(parse(&"[".repeat(100_000)).is_err());
-        assert!(parse(&("[".repeat(DEPTH) + &"]".repeat(DEPTH))).is_ok());
+        assert!(parse(&("[".repeat(MAX_DEPTH) + &"]".repeat(MAX_DEPTH))).is_ok());
     }
 
     #[test]

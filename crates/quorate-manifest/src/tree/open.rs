@@ -7,7 +7,7 @@ use quorate_diagnostics::codes::{self, RefusalCode};
 use quorate_diagnostics::{Body, Place, Report};
 use sha2::{Digest, Sha256};
 
-use super::reader::{Document, Fields};
+use super::reader::{SourceFile, Fields};
 use super::{Kind, Node, Problem, toml, yaml};
 use crate::decode::{self, decode};
 use crate::source::{Error, Source};
@@ -23,25 +23,25 @@ pub enum Format {
 
 /// A file that was read: what it says, and what there is to say about it.
 #[derive(Debug)]
-pub struct Opened {
+pub struct ParsedFile {
     /// The text with its diagnostics.
-    pub document: Document,
+    pub source_file: SourceFile,
     /// The tree; `None` when the text has none, which is then among the refusals.
     pub root: Option<Node>,
     /// SHA-256 of the bytes, in hexadecimal.
     pub sha256: String,
 }
 
-impl Opened {
+impl ParsedFile {
     /// The root's fields. A file that holds nothing is an empty mapping.
     pub fn fields(&self) -> Option<Fields<'_>> {
         let root = self.root.as_ref()?;
         match &root.kind {
-            Kind::Map(entries) => Some(self.document.root(entries)),
-            Kind::Null => Some(self.document.root(&[])),
+            Kind::Map(entries) => Some(self.source_file.root(entries)),
+            Kind::Null => Some(self.source_file.root(&[])),
             other => {
                 let message = format!("the file holds {}, not a mapping of keys", other.name());
-                self.document.invalid(root.span.clone(), String::new(), message);
+                self.source_file.invalid(root.span.clone(), String::new(), message);
                 None
             }
         }
@@ -58,8 +58,8 @@ pub fn open(
     shown: &str,
     format: Format,
     invalid: RefusalCode,
-) -> Result<Opened, Report> {
-    let bytes = source.read(path).map_err(|error| unread(shown, &error))?;
+) -> Result<ParsedFile, Report> {
+    let bytes = source.read(path).map_err(|error| report_unreadable(shown, &error))?;
     let sha256 = sha256_hex(&bytes);
     let (text, trouble) = match decode(bytes) {
         Ok(text) => (text, None),
@@ -72,16 +72,16 @@ pub fn open(
         }
     };
     let text: Arc<str> = text.into();
-    let document = Document::new(shown, Arc::clone(&text), invalid);
+    let document = SourceFile::new(shown, Arc::clone(&text), invalid);
     let (root, problems) = match (trouble, format) {
         (Some(problem), _) => (None, vec![problem]),
         (None, Format::Yaml) => yaml::parse(&text),
         (None, Format::Toml) => toml::parse(&text),
     };
     for problem in problems {
-        syntax(&document, problem);
+        add_syntax_problem(&document, problem);
     }
-    Ok(Opened { document, root, sha256 })
+    Ok(ParsedFile { source_file: document, root, sha256 })
 }
 
 /// SHA-256 in hexadecimal.
@@ -95,7 +95,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     text
 }
 
-fn unread(shown: &str, error: &Error) -> Report {
+fn report_unreadable(shown: &str, error: &Error) -> Report {
     let mut report = Report::new();
     let place = Place { file: shown.into(), span: 0..0, path: String::new() };
     match error {
@@ -114,7 +114,7 @@ fn unread(shown: &str, error: &Error) -> Report {
     report
 }
 
-fn syntax(document: &Document, problem: Problem) {
+fn add_syntax_problem(document: &SourceFile, problem: Problem) {
     let mut body = Body::new(problem.message).at(document.place(problem.span, String::new()));
     body.help = problem.help;
     if let Some((span, label)) = problem.related {

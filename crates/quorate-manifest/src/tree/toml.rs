@@ -5,13 +5,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{DEPTH, Entry, Float, Kind, NODES, Node, PROBLEMS, Problem};
+use super::{MAX_DEPTH, Entry, Float, Kind, MAX_NODES, Node, MAX_PROBLEMS, Problem};
 
 /// Reads a document. The tree is there when there is no problem.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut reading = Reading { nodes: 0, problems: Vec::new() };
-    reading.problems.extend(errors.iter().take(PROBLEMS).map(|error| syntax(error, text.len())));
+    let mut reading = TreeBuilder { nodes: 0, problems: Vec::new() };
+    reading.problems.extend(errors.iter().take(MAX_PROBLEMS).map(|error| syntax(error, text.len())));
     if !reading.problems.is_empty() {
         return (None, reading.problems);
     }
@@ -28,12 +28,12 @@ fn syntax(error: &toml::de::Error, end: usize) -> Problem {
     Problem::new(span, format!("this is no TOML: {}", error.message().trim_end_matches('.')))
 }
 
-struct Reading {
+struct TreeBuilder {
     nodes: usize,
     problems: Vec<Problem>,
 }
 
-impl Reading {
+impl TreeBuilder {
     fn table(&mut self, table: &DeTable<'_>, span: Range<usize>, depth: usize) -> Node {
         let mut entries: Vec<Entry> = table
             .iter()
@@ -50,9 +50,9 @@ impl Reading {
     fn value(&mut self, value: &Spanned<DeValue<'_>>, depth: usize) -> Node {
         let span = value.span();
         self.nodes += 1;
-        if self.nodes > NODES || depth > DEPTH {
+        if self.nodes > MAX_NODES || depth > MAX_DEPTH {
             if self.problems.is_empty() {
-                let message = format!("there are more than {NODES} values, or they nest deeper than {DEPTH}");
+                let message = format!("there are more than {MAX_NODES} values, or they nest deeper than {MAX_DEPTH}");
                 self.problems.push(Problem::new(span.clone(), message));
             }
             return Node::new(Kind::Null, span);
@@ -63,13 +63,13 @@ impl Reading {
             DeValue::Datetime(value) => Kind::Str(value.to_string()),
             DeValue::Integer(value) => match i64::from_str_radix(value.as_str(), value.radix()) {
                 Ok(value) => Kind::Int(value),
-                Err(_) => self.too_large(&span),
+                Err(_) => self.unusable_number(&span),
             },
             DeValue::Float(value) => match value.as_str().parse::<f64>() {
                 Ok(number) if number.is_finite() => {
                     Kind::Float(Float { value: number, text: value.as_str().into() })
                 }
-                _ => self.too_large(&span),
+                _ => self.unusable_number(&span),
             },
             DeValue::Array(items) => {
                 Kind::Seq(items.iter().map(|item| self.value(item, depth + 1)).collect())
@@ -79,7 +79,7 @@ impl Reading {
         Node::new(kind, span)
     }
 
-    fn too_large(&mut self, span: &Range<usize>) -> Kind {
+    fn unusable_number(&mut self, span: &Range<usize>) -> Kind {
         self.problems.push(Problem::new(span.clone(), "this number cannot be used here"));
         Kind::Null
     }

@@ -12,10 +12,10 @@ use serde_saphyr::granit_parser::{
     self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput,
 };
 
-use super::{DEPTH, Entry, Float, Kind, NODES, Node, PROBLEMS, Problem};
+use super::{MAX_DEPTH, Entry, Float, Kind, MAX_NODES, Node, MAX_PROBLEMS, Problem};
 
 /// How many keys a mapping has before they are looked up by hash: few are faster looked through, and most have few.
-const FEW: usize = 16;
+const HASH_THRESHOLD: usize = 16;
 
 /// Reads one document. The tree is there as long as the problems leave no doubt about its shape.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
@@ -23,27 +23,27 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
         disallow_directives: true,
         emit_unresolved_aliases: true,
         emit_comments: false,
-        flow_nesting_limit: DEPTH + 1,
-        block_nesting_limit: DEPTH + 1,
+        flow_nesting_limit: MAX_DEPTH + 1,
+        block_nesting_limit: MAX_DEPTH + 1,
     };
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut reading = Reading { parser, end: text.len(), nodes: 0, problems: Vec::new() };
+    let mut reading = TreeBuilder { parser, end: text.len(), nodes: 0, problems: Vec::new() };
     let node = reading.document().ok();
     (node, reading.problems)
 }
 
 /// The tree cannot be read on; the reason is among the problems.
-struct Stop;
+struct Aborted;
 
-struct Reading<'t> {
+struct TreeBuilder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     end: usize,
     nodes: usize,
     problems: Vec<Problem>,
 }
 
-impl<'t> Reading<'t> {
-    fn document(&mut self) -> Result<Node, Stop> {
+impl<'t> TreeBuilder<'t> {
+    fn document(&mut self) -> Result<Node, Aborted> {
         let mut root = None;
         loop {
             let (event, span) = self.next()?;
@@ -53,7 +53,7 @@ impl<'t> Reading<'t> {
                 Event::DocumentStart(..) if root.is_some() => {
                     let problem = Problem::new(self.range(span), "a second document begins here")
                         .help("keep one document per file, or drop the `---`");
-                    return self.stop(problem);
+                    return self.abort(problem);
                 }
                 Event::DocumentStart(..) => {
                     let (event, span) = self.next()?;
@@ -65,19 +65,19 @@ impl<'t> Reading<'t> {
         Ok(root.unwrap_or(Node::new(Kind::Null, 0..0)))
     }
 
-    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Stop> {
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Aborted> {
         let range = self.range(span);
         self.nodes += 1;
-        if self.nodes > NODES {
-            return self.stop(Problem::new(range, format!("there are more than {NODES} values")));
+        if self.nodes > MAX_NODES {
+            return self.abort(Problem::new(range, format!("there are more than {MAX_NODES} values")));
         }
         self.refuse_properties(&event, &range)?;
         match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) => {
-                let kind = match plain(&text) {
+                let kind = match resolve_plain(&text) {
                     Ok(kind) => kind,
                     Err(message) => {
-                        self.note(Problem::new(range.clone(), message))?;
+                        self.add_problem(Problem::new(range.clone(), message))?;
                         Kind::Null
                     }
                 };
@@ -92,11 +92,11 @@ impl<'t> Reading<'t> {
                 self.refuse_depth(depth, &range)?;
                 self.mapping(range, depth)
             }
-            _ => self.stop(alias(range)),
+            _ => self.abort(alias_problem(range)),
         }
     }
 
-    fn sequence(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Stop> {
+    fn sequence(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Aborted> {
         let mut items = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -108,7 +108,7 @@ impl<'t> Reading<'t> {
         }
     }
 
-    fn mapping(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Stop> {
+    fn mapping(&mut self, start: Range<usize>, depth: usize) -> Result<Node, Aborted> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut begins = start.start;
@@ -122,10 +122,10 @@ impl<'t> Reading<'t> {
             begins = begins.min(key_span.start);
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
-            if entries.len() == FEW {
+            if entries.len() == HASH_THRESHOLD {
                 places.extend(entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)));
             }
-            let first = match entries.len() < FEW {
+            let first = match entries.len() < HASH_THRESHOLD {
                 true => entries.iter().position(|entry| entry.key == key),
                 false => places.get(&key).copied(),
             };
@@ -134,10 +134,10 @@ impl<'t> Reading<'t> {
                     let mut problem = Problem::new(key_span, format!("the key `{key}` is there twice"))
                         .help("keep one of the two");
                     problem.related = Some((entries[first].key_span.clone(), "first here".to_owned()));
-                    self.note(problem)?;
+                    self.add_problem(problem)?;
                 }
                 None => {
-                    if entries.len() >= FEW {
+                    if entries.len() >= HASH_THRESHOLD {
                         places.insert(key.clone(), entries.len());
                     }
                     entries.push(Entry { key, key_span, value });
@@ -146,25 +146,25 @@ impl<'t> Reading<'t> {
         }
     }
 
-    fn key(&mut self, event: Event<'t>, span: Span) -> Result<(String, Range<usize>), Stop> {
+    fn key(&mut self, event: Event<'t>, span: Span) -> Result<(String, Range<usize>), Aborted> {
         let range = self.range(span);
         self.refuse_properties(&event, &range)?;
         match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
-                self.note(Problem::new(range.clone(), "merge keys are not read").help("write the keys out"))?;
+                self.add_problem(Problem::new(range.clone(), "merge keys are not read").help("write the keys out"))?;
                 Ok((text.into_owned(), range))
             }
             Event::Scalar(text, ..) if text.is_empty() || range.is_empty() => {
-                self.stop(Problem::new(range, "a key without a name"))
+                self.abort(Problem::new(range, "a key without a name"))
             }
             Event::Scalar(text, ..) => Ok((text.into_owned(), range)),
-            Event::Alias(_) | Event::UnresolvedAlias(_) => self.stop(alias(range)),
-            _ => self.stop(Problem::new(range, "a key is text, not a list or a mapping")),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => self.abort(alias_problem(range)),
+            _ => self.abort(Problem::new(range, "a key is text, not a list or a mapping")),
         }
     }
 
     /// Tags and anchors change what a value means from a distance; neither is read.
-    fn refuse_properties(&mut self, event: &Event<'t>, range: &Range<usize>) -> Result<(), Stop> {
+    fn refuse_properties(&mut self, event: &Event<'t>, range: &Range<usize>) -> Result<(), Aborted> {
         let (Event::Scalar(_, _, anchor, tag)
         | Event::SequenceStart(_, anchor, tag)
         | Event::MappingStart(_, anchor, tag)) = event
@@ -173,30 +173,30 @@ impl<'t> Reading<'t> {
         };
         if let Some(tag) = tag {
             let problem = Problem::new(range.clone(), format!("the tag `{}` is not read", tag.original()));
-            self.note(problem.help("drop the tag; quote what is meant as text"))?;
+            self.add_problem(problem.help("drop the tag; quote what is meant as text"))?;
         }
         if *anchor != 0 {
             let problem = Problem::new(range.clone(), "anchors are not read");
-            self.note(problem.help("drop the `&` and its name; write the value out where it is needed"))?;
+            self.add_problem(problem.help("drop the `&` and its name; write the value out where it is needed"))?;
         }
         Ok(())
     }
 
-    fn refuse_depth(&mut self, depth: usize, range: &Range<usize>) -> Result<(), Stop> {
-        if depth < DEPTH {
+    fn refuse_depth(&mut self, depth: usize, range: &Range<usize>) -> Result<(), Aborted> {
+        if depth < MAX_DEPTH {
             return Ok(());
         }
-        self.stop(too_deep(range.clone()))
+        self.abort(depth_problem(range.clone()))
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Span), Stop> {
+    fn next(&mut self) -> Result<(Event<'t>, Span), Aborted> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => {
                 let problem = self.scan_problem(&error);
-                self.stop(problem)
+                self.abort(problem)
             }
-            None => self.stop(Problem::new(self.end..self.end, "the file ends too early")),
+            None => self.abort(Problem::new(self.end..self.end, "the file ends too early")),
         }
     }
 
@@ -204,7 +204,7 @@ impl<'t> Reading<'t> {
         let at = error.marker().byte_offset().unwrap_or(self.end).min(self.end);
         let info = error.info();
         if *error.kind() == ErrorKind::RecursionLimitExceeded {
-            return too_deep(at..at);
+            return depth_problem(at..at);
         }
         let problem = Problem::new(at..at, format!("this is no YAML: {}", info.trim_end_matches('.')));
         if info.contains("tab") {
@@ -218,32 +218,32 @@ impl<'t> Reading<'t> {
             .map_or(self.end..self.end, |range| range.start.min(self.end)..range.end.min(self.end))
     }
 
-    fn note(&mut self, problem: Problem) -> Result<(), Stop> {
+    fn add_problem(&mut self, problem: Problem) -> Result<(), Aborted> {
         self.problems.push(problem);
-        if self.problems.len() < PROBLEMS { Ok(()) } else { Err(Stop) }
+        if self.problems.len() < MAX_PROBLEMS { Ok(()) } else { Err(Aborted) }
     }
 
-    fn stop<T>(&mut self, problem: Problem) -> Result<T, Stop> {
+    fn abort<T>(&mut self, problem: Problem) -> Result<T, Aborted> {
         self.problems.push(problem);
-        Err(Stop)
+        Err(Aborted)
     }
 }
 
-fn too_deep(range: Range<usize>) -> Problem {
-    Problem::new(range, format!("lists and mappings nest deeper than {DEPTH}"))
+fn depth_problem(range: Range<usize>) -> Problem {
+    Problem::new(range, format!("lists and mappings nest deeper than {MAX_DEPTH}"))
 }
 
-fn alias(range: Range<usize>) -> Problem {
+fn alias_problem(range: Range<usize>) -> Problem {
     Problem::new(range, "aliases are not read").help("write the value out")
 }
 
 /// Resolves a plain scalar by the core schema.
 /// What a plain scalar is; `None` where it is no value that can be used.
 pub(super) fn plain_kind(text: &str) -> Option<Kind> {
-    plain(text).ok()
+    resolve_plain(text).ok()
 }
 
-fn plain(text: &str) -> Result<Kind, String> {
+fn resolve_plain(text: &str) -> Result<Kind, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Kind::Null),
         "true" | "True" | "TRUE" => return Ok(Kind::Bool(true)),

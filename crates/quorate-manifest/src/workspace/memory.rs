@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{EntryKind, Error, Listed, Spot, Workspace};
-use crate::tree::BYTES;
+use super::{EntryKind, Error, DirEntry, WorkspacePath, Workspace};
+use crate::tree::MAX_BYTES;
 
 /// Files by their path in the workspace.
 #[derive(Debug, Clone, Default)]
@@ -26,22 +26,22 @@ impl Memory {
 }
 
 impl Workspace for Memory {
-    fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
-        match self.files.get(&spot.in_workspace()) {
-            Some(bytes) if bytes.len() > BYTES => Err(Error::TooLarge),
+    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
+        match self.files.get(&spot.workspace_relative()) {
+            Some(bytes) if bytes.len() > MAX_BYTES => Err(Error::TooLarge),
             Some(bytes) => Ok(bytes.clone()),
             None => Err(Error::Missing),
         }
     }
 
-    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {
-        let folder = spot.in_workspace();
+    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
+        let folder = spot.workspace_relative();
         let prefix = if folder.is_empty() { folder } else { format!("{folder}/") };
         let below = self.files.keys().filter_map(|path| path.strip_prefix(&prefix));
-        let listed: BTreeSet<Listed> = below
+        let listed: BTreeSet<DirEntry> = below
             .map(|rest| match rest.split_once('/') {
-                Some((name, _)) => Listed { name: name.to_owned(), kind: EntryKind::Directory },
-                None => Listed { name: rest.to_owned(), kind: EntryKind::File },
+                Some((name, _)) => DirEntry { name: name.to_owned(), kind: EntryKind::Directory },
+                None => DirEntry { name: rest.to_owned(), kind: EntryKind::File },
             })
             .collect();
         if listed.is_empty() && !prefix.is_empty() {

@@ -1,22 +1,22 @@
 //! What holds for every chain: properties tried on random ones.
 
-mod everything;
+mod capabilities;
 mod noise;
 mod oracle;
 mod trees;
-mod written;
+mod generated;
 
-use everything::Everything;
+use capabilities::AllCapabilities;
 use proptest::prelude::*;
 use quorate_manifest::Loaded;
 use quorate_manifest::assembly::audit::Signing;
-use quorate_manifest::assembly::resolved::Kept;
+use quorate_manifest::assembly::resolved::Retention;
 use quorate_manifest::assembly::{self, MatchMode, Resolved};
-use quorate_manifest::round::{Opened, Options, Refs, Round};
+use quorate_manifest::loader::{OpenResult, Options, Refs, Loader};
 use quorate_manifest::tree::{Node, emit, yaml};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::workspace::{Memory, WorkspacePath};
 use serde_json::Value;
-use written::{bytes, chains};
+use generated::{bytes, chains};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -36,10 +36,10 @@ fn workspace(layers: &[Value]) -> Memory {
 /// What comes of the layer so many below the root.
 fn load(memory: &Memory, at: usize) -> Loaded<Resolved> {
     let options = Options { refs: Refs::ShapeOnly, ..Options::default() };
-    let round = Round::new(memory, &Everything, options);
-    let spot = Spot::new(&path(at)).expect("a path in the workspace");
+    let round = Loader::new(memory, &AllCapabilities, options);
+    let spot = WorkspacePath::new(&path(at)).expect("a path in the workspace");
     match round.open(&spot) {
-        Opened::Layer(layer) => assembly::load(&round, &layer),
+        OpenResult::Document(layer) => assembly::load(&round, &layer),
         other => panic!("{}: {other:?}", path(at)),
     }
 }
@@ -97,15 +97,15 @@ proptest! {
                 let above = above.as_ref().expect("an ancestor of what is resolved is resolved");
                 prop_assert_eq!(one.mode, above.mode);
                 prop_assert!(one.match_mode >= above.match_mode);
-                prop_assert!(above.audit.consultations != Kept::Yes || one.audit.consultations == Kept::Yes);
-                prop_assert!(above.audit.overlays != Kept::Yes || one.audit.overlays == Kept::Yes);
+                prop_assert!(above.audit.consultations != Retention::Full || one.audit.consultations == Retention::Full);
+                prop_assert!(above.audit.overlays != Retention::Full || one.audit.overlays == Retention::Full);
                 prop_assert!(above.audit.signing != Signing::Required || one.audit.signing == Signing::Required);
                 prop_assert!(above.locked_traits.iter().all(|held| one.locked_traits.contains(held)));
             }
             // A trait is declared under the strictest mode of its layer and those above.
             for held in &one.locked_traits {
                 let strictest = resolved[held.layer].as_ref().map_or(MatchMode::Substring, |layer| layer.match_mode);
-                prop_assert_eq!(held.declared, strictest);
+                prop_assert_eq!(held.declared_match_mode, strictest);
             }
         }
     }
@@ -126,7 +126,7 @@ proptest! {
             &["audit", "overlays", "maxActive"],
             &["synthesis", "riskLevels"],
         ] {
-            let layer = merged.at(keys).map(|node| usize::from(node.layer));
+            let layer = merged.at_path(keys).map(|node| usize::from(node.layer));
             prop_assert_eq!(layer, last(&format!("/{}", keys.join("/"))), "{:?}", keys);
         }
         for member in merged.key("members").map_or(&[][..], Node::items) {

@@ -32,7 +32,7 @@ fn item(value: &Value) -> Map<String, Value> {
 }
 
 /// How many bytes two texts have in common at their beginning and their end, without counting any twice.
-fn common(one: &str, other: &str) -> usize {
+fn common_prefix(one: &str, other: &str) -> usize {
     let start = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let most = one.len().min(other.len()) - start;
     start + one.bytes().rev().zip(other.bytes().rev()).take(most).take_while(|(a, b)| a == b).count()
@@ -60,7 +60,7 @@ proptest! {
         prop_assert_eq!(read(&new), (wanted.clone(), body), "{}\n->\n{}", text, new);
 
         match file.around(change.key()) {
-            None => prop_assert_eq!(common(&text, &new), text.len().min(new.len()), "{}\n->\n{}", text, new),
+            None => prop_assert_eq!(common_prefix(&text, &new), text.len().min(new.len()), "{}\n->\n{}", text, new),
             Some((before, after)) => {
                 prop_assert!(new.starts_with(&before), "{}\n->\n{}", text, new);
                 prop_assert!(new.ends_with(&after), "{}\n->\n{}", text, new);
@@ -69,7 +69,7 @@ proptest! {
         let old = keys.get(change.key());
         match (&change, old) {
             (Change::Push(..), Some(Value::Array(items))) if !items.is_empty() => {
-                prop_assert_eq!(common(&text, &new), text.len(), "{}\n->\n{}", text, new);
+                prop_assert_eq!(common_prefix(&text, &new), text.len(), "{}\n->\n{}", text, new);
             }
             (Change::Scalar(..) | Change::Number(..), Some(old)) if !old.is_array() && !old.is_object() => {
                 let literal = file.entries.iter().any(|(key, _, text)| key == change.key() && text.contains('|'));
@@ -98,7 +98,7 @@ proptest! {
             keys = wanted;
         }
         if let Some(body) = body {
-            edit.body(&body);
+            edit.set_body(&body);
             below = body;
         }
         let new = edit.finish().map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
@@ -193,14 +193,14 @@ fn a_promotion_changes_what_it_has_to() {
     // B8
     let entry = json!({"at": "2026-11-21T10:00:00.000Z", "kind": "promoted", "summary": "Better: 12 of 14.", "gate": "a-b"});
     let new = edited(FILE, |edit| {
-        edit.scalar("status", "active");
-        edit.scalar("title", "It's quoted inline.");
-        edit.scalar("updated_at", "2026-11-21T10:00:00.000Z");
-        edit.scalar("created_at", "2026-05-06T09:00:00Z");
-        edit.number("priority", 60);
-        edit.push("history", &item(&entry));
-        edit.push("evidence", &item(&json!({"ref": "runs/2", "kind": "run", "note": "yes"})));
-        edit.body("\n# Quote evidence\n\nAlways.\n");
+        edit.set_string("status", "active");
+        edit.set_string("title", "It's quoted inline.");
+        edit.set_string("updated_at", "2026-11-21T10:00:00.000Z");
+        edit.set_string("created_at", "2026-05-06T09:00:00Z");
+        edit.set_integer("priority", 60);
+        edit.push_item("history", &item(&entry));
+        edit.push_item("evidence", &item(&json!({"ref": "runs/2", "kind": "run", "note": "yes"})));
+        edit.set_body("\n# Quote evidence\n\nAlways.\n");
     });
     let expected = "\
 ---
@@ -239,17 +239,17 @@ metadata:
 Always.
 ";
     assert_eq!(new, expected);
-    assert_eq!(edited(&new, |edit| edit.body("\n# Quote evidence\n\nAlways.\n")), new);
+    assert_eq!(edited(&new, |edit| edit.set_body("\n# Quote evidence\n\nAlways.\n")), new);
 }
 
 #[test]
 fn marks_line_ends_and_a_missing_last_break_stay() {
     // B8
     let text = format!("\u{feff}{}", FILE.trim_end().replace('\n', "\r\n"));
-    let new = edited(&text, |edit| edit.push("history", &item(&json!({"at": "x", "kind": "created"}))));
+    let new = edited(&text, |edit| edit.push_item("history", &item(&json!({"at": "x", "kind": "created"}))));
     let added = "history:\r\n- at: x\r\n  kind: created\r\n";
     assert_eq!(new.replace(added, ""), text);
-    let new = edited("---\r\nslug: a\r\n---", |edit| edit.body("One\nTwo\r\n"));
+    let new = edited("---\r\nslug: a\r\n---", |edit| edit.set_body("One\nTwo\r\n"));
     assert_eq!(new, "---\r\nslug: a\r\n---\r\nOne\r\nTwo\r\n");
 }
 
@@ -271,7 +271,7 @@ fn lists_grow_as_they_are_written() {
         ("", "history:\n  - k: v w\n"),
     ];
     for (text, expected) in cases {
-        let new = edited(&format!("---\n{text}---\n"), |edit| edit.push("history", &item(&one)));
+        let new = edited(&format!("---\n{text}---\n"), |edit| edit.push_item("history", &item(&one)));
         assert_eq!(new, format!("---\n{expected}---\n"));
     }
 }
@@ -288,11 +288,11 @@ fn texts_of_several_lines_go_as_a_whole() {
         ("title:\n  - a\n\n# g\n", "title: new\n\n# g\n"),
     ];
     for (text, expected) in cases {
-        let new = edited(&format!("---\n{text}---\n"), |edit| edit.scalar("title", "new"));
+        let new = edited(&format!("---\n{text}---\n"), |edit| edit.set_string("title", "new"));
         assert_eq!(new, format!("---\n{expected}---\n"));
     }
     let text = "---\nkind: |+\n  a\n\n# b\nx: 1\n---\n";
-    let new = edited(text, |edit| edit.scalar("block", "voice"));
+    let new = edited(text, |edit| edit.set_string("block", "voice"));
     assert_eq!(new, text.replace("# b", "block: voice\n# b"));
     let text = "---\nkind: |+\n  a\nttl: P1D\n\nx: 1\n---\n";
     assert_eq!(edited(text, |edit| edit.remove("ttl")), text.replace("ttl: P1D\n\n", ""));
@@ -302,7 +302,7 @@ fn texts_of_several_lines_go_as_a_whole() {
 fn keys_in_braces_come_and_go() {
     // B8
     let text = "---\n{ \"slug\": \"a\", # one\n  title: x, kind, }\n---\n";
-    let set = |key: &str, value: Value| edited(text, |edit| edit.json(key, &value));
+    let set = |key: &str, value: Value| edited(text, |edit| edit.set_json(key, &value));
     assert_eq!(set("slug", json!("b, c")), text.replace("\"a\"", "\"b, c\""));
     assert_eq!(set("kind", json!("overlay")), text.replace("kind,", "kind: overlay,"));
     assert_eq!(set("ttl", json!("P1D")), text.replace("kind,", "kind, ttl: P1D,"));
@@ -338,7 +338,7 @@ fn new_keys_stand_in_the_order_of_the_schema() {
     let expected: String = keys.iter().map(|key| format!("{key}: x\n")).collect();
     for step in [1, 2, 4, 5, 8, 10, 11, 13] {
         let new = edited("---\n---\n", |edit| {
-            (0..keys.len()).for_each(|at| edit.scalar(keys[at * step % keys.len()], "x"));
+            (0..keys.len()).for_each(|at| edit.set_string(keys[at * step % keys.len()], "x"));
         });
         assert_eq!(new, format!("---\n{expected}---\n"));
     }
@@ -357,26 +357,26 @@ fn what_is_no_playbook_or_cannot_be_said_is_refused() {
     let refused = |change: &dyn Fn(&mut Edit)| {
         let mut edit = Edit::new(FILE).unwrap();
         change(&mut edit);
-        edit.scalar("slug", "not-made");
+        edit.set_string("slug", "not-made");
         edit.finish().unwrap_err().to_string()
     };
-    assert_eq!(refused(&|edit| edit.push("status", &Map::new())), "`status` is not a list");
+    assert_eq!(refused(&|edit| edit.push_item("status", &Map::new())), "`status` is not a list");
     assert_eq!(
-        refused(&|edit| edit.json("ttl", &json!(u64::MAX))),
+        refused(&|edit| edit.set_json("ttl", &json!(u64::MAX))),
         "18446744073709551615 is too large a number"
     );
     assert!(
-        refused(&|edit| edit.scalar("", "x")).starts_with("`` cannot be set to this value: a key without")
+        refused(&|edit| edit.set_string("", "x")).starts_with("`` cannot be set to this value: a key without")
     );
-    assert!(refused(&|edit| edit.body("\0")).contains("NUL"));
-    assert!(refused(&|edit| edit.body(&"x".repeat(1 << 20))).contains("more than the 1048576"));
+    assert!(refused(&|edit| edit.set_body("\0")).contains("NUL"));
+    assert!(refused(&|edit| edit.set_body(&"x".repeat(1 << 20))).contains("more than the 1048576"));
 }
 
 #[test]
 fn a_lone_carriage_return_is_no_trap() {
     let mut edit = Edit::new("---\na: 1\rb: 2\rhistory:\r- c: 3\n---\n").unwrap();
-    edit.push("history", &item(&json!({"d": 4})));
-    edit.number("b", 3);
+    edit.push_item("history", &item(&json!({"d": 4})));
+    edit.set_integer("b", 3);
     if let Ok(new) = edit.finish() {
         assert_eq!(Value::Object(read(&new).0), json!({"a": 1, "b": 3, "history": [{"c": 3}, {"d": 4}]}));
     }

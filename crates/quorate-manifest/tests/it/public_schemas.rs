@@ -2,28 +2,28 @@
 //! made from each schema, fitting and not, and judged by us and by a full validator. The public schemas and examples
 //! are data that does not come with the project: `QUORATE_CONFORMANCE_DIR` says where they lie.
 
-mod chance;
+mod rng;
 mod change;
 mod deviations;
 mod documents;
 mod examples;
 mod judge;
-mod part;
+mod subschema;
 mod patterns;
 mod spelling;
 mod text;
 mod typed;
-mod walk;
+mod generator;
 
 use std::path::{Path, PathBuf};
 
-use chance::Chance;
-use deviations::undone_text;
+use rng::Rng;
+use deviations::reverted_text;
 use documents::{by_chance, systematic};
 use judge::{Judge, validator, with_plain_digits};
 use patterns::{around, follow, patterned};
 use quorate_manifest::doctype::{Doctype, schema};
-use quorate_manifest::form::Form;
+use quorate_manifest::json_schema::CompiledSchema;
 use serde_json::Value;
 
 /// The doctypes that have a public schema, and the files that hold it.
@@ -93,18 +93,18 @@ fn runtimes_are_judged_as_by_the_public_schema() {
 fn patterns_match_as_the_public_ones() {
     // M4.
     let Some(dir) = public() else { return };
-    let mut chance = Chance::new(12);
+    let mut chance = Rng::new(12);
     let mut judged = 0;
     for (doctype, _) in PUBLIC {
         let (public, ours) =
             (public_schema(&dir, doctype), schema(doctype).expect("a doctype with a schema"));
         for (hops, part) in patterned(&public) {
             let own = follow(&ours, &hops).unwrap_or_else(|| panic!("{doctype:?} {hops:?}: nothing of ours"));
-            let form = Form::read(own).expect("a part of a schema that is held");
+            let form = CompiledSchema::parse(own).expect("a part of a schema that is held");
             let validator = validator(&with_plain_digits(part));
             for text in around(part["pattern"].as_str().expect("a pattern"), &mut chance) {
-                let accepted = form.fits(&Value::from(text.as_str()));
-                let undone = undone_text(doctype, &hops, &text);
+                let accepted = form.is_valid(&Value::from(text.as_str()));
+                let undone = reverted_text(doctype, &hops, &text);
                 assert_eq!(accepted, validator.is_valid(&undone), "{doctype:?} {hops:?}: {text:?}");
                 judged += 1;
             }
@@ -120,7 +120,7 @@ fn the_schemas_that_we_publish_are_schemas_and_say_what_we_do() {
     for doctype in Doctype::ALL {
         let Some(schema) = schema(doctype) else { continue };
         if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
-            panic!("{}: {} {error}", doctype.word(), error.instance_path());
+            panic!("{}: {} {error}", doctype.as_str(), error.instance_path());
         }
         let mut judge = Judge::new(doctype, None);
         if PUBLIC.iter().all(|(one, _)| *one != doctype) {
@@ -128,7 +128,7 @@ fn the_schemas_that_we_publish_are_schemas_and_say_what_we_do() {
         }
         by_chance(&schema, doctype, 300).iter().for_each(|document| judge.judge(document));
         judge.agree();
-        assert!(judge.accepted > 30 && judge.refused > 30, "{}: too much alike", doctype.word());
+        assert!(judge.accepted > 30 && judge.refused > 30, "{}: too much alike", doctype.as_str());
     }
 }
 

@@ -1,9 +1,9 @@
 //! Personas as agents are told them, from manifests to prompts (Q3).
 
-use quorate_manifest::known::Nothing;
+use quorate_manifest::capabilities::NoCapabilities;
 use quorate_manifest::persona::load::{Resolved, load};
-use quorate_manifest::round::{Opened, Options, Round};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::loader::{OpenResult, Options, Loader};
+use quorate_manifest::workspace::{Memory, WorkspacePath};
 use quorate_playbook::persona::{json, prompt, sections};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ fn resolved(frontmatter: &str, body: &str) -> Resolved {
     let text = format!("---\n{HEAD}{frontmatter}---\n{body}");
     let files =
         Memory::new().with("personas/ada/PERSONA.md", text).with("personas/parent/PERSONA.md", parent);
-    let round = Round::new(&files, &Nothing, Options::default());
-    let Opened::Layer(layer) = round.open(&Spot::new("personas/ada/PERSONA.md").expect("a path")) else {
+    let round = Loader::new(&files, &NoCapabilities, Options::default());
+    let OpenResult::Document(layer) = round.open(&WorkspacePath::new("personas/ada/PERSONA.md").expect("a path")) else {
         panic!("no layer")
     };
     let loaded = load(&round, &layer);

@@ -1,7 +1,7 @@
 //! `aggregate`: the gravest outputs, sorted; in peer mode the conduct of the rounds (A3, P1, P2, H2).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
 use crate::answers::advice::Advice;
@@ -20,12 +20,12 @@ pub(crate) const ALL_PASS: &str = "all-pass";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory, Mode::Peer, Mode::Hierarchy],
-        names_member: &["hub"],
-        names_members: &["peers"],
-        names_kind: &[("terminationRule", &[NO_NEW_OBJECTIONS, ALL_PASS])],
-        durations: &["ttl"],
-        first_alone: &["maxRounds", "terminationRule", "topology", "hub", "peers"],
-        beside: &[("hub", "topology", "star")],
+        member_params: &["hub"],
+        member_map_params: &["peers"],
+        rule_kind_params: &[("terminationRule", &[NO_NEW_OBJECTIONS, ALL_PASS])],
+        duration_params: &["ttl"],
+        first_rule_only_params: &["maxRounds", "terminationRule", "topology", "hub", "peers"],
+        dependent_params: &[("hub", "topology", "star")],
         params: json!({
             "type": "object",
             "additionalProperties": false,

@@ -1,7 +1,7 @@
 //! `escalate-on-severity`: the gravest of a node's children and its own (H2).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
 use crate::answers::advice::Advice;

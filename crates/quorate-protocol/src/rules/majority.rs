@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -17,9 +17,9 @@ pub const KIND: &str = "majority";
 /// What a manifest may say about such a rule.
 pub fn kind() -> RuleKind {
     RuleKind {
-        settles: true,
+        always_decides: true,
         modes: vec![Mode::Voting],
-        names_member: &["chair"],
+        member_params: &["chair"],
         params: json!({
             "type": "object",
             "additionalProperties": false,

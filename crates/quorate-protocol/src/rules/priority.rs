@@ -1,7 +1,7 @@
 //! `priority`: what a member says of a certain concern goes through before other things (A3).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
 use crate::Json;
@@ -15,7 +15,7 @@ pub const KIND: &str = "priority";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory],
-        durations: &["ttl"],
+        duration_params: &["ttl"],
         params: json!({
             "type": "object",
             "additionalProperties": false,

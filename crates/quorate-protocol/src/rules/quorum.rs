@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
 use super::majority;
@@ -16,7 +16,7 @@ pub const KIND: &str = "quorum";
 /// What a manifest may say about such a rule.
 pub fn kind() -> RuleKind {
     RuleKind {
-        settles: true,
+        always_decides: true,
         modes: vec![Mode::Voting],
         params: json!({
             "type": "object",

@@ -1,7 +1,7 @@
 //! `terminal`: a member whose output crosses a threshold ends the synthesis (A3, V4, H2).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::{Ends, RuleKind};
+use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
 use serde_json::json;
 
 use crate::answers::vote::Vote;
@@ -17,9 +17,9 @@ pub const KIND: &str = "terminal";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory, Mode::Voting, Mode::Hierarchy],
-        durations: &["ttl"],
-        ends: Ends::Yes,
-        names_class: &["scope"],
+        duration_params: &["ttl"],
+        ends_synthesis: EndsSynthesis::Yes,
+        class_params: &["scope"],
         params: json!({
             "type": "object",
             "additionalProperties": false,

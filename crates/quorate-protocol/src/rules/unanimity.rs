@@ -1,7 +1,7 @@
 //! `unanimity`: every voter says yes (V4).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::known::RuleKind;
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
 use crate::answers::vote::Vote;
@@ -14,7 +14,7 @@ pub const KIND: &str = "unanimity";
 /// What a manifest may say about such a rule.
 pub fn kind() -> RuleKind {
     RuleKind {
-        settles: true,
+        always_decides: true,
         modes: vec![Mode::Voting],
         params: json!({
             "type": "object",

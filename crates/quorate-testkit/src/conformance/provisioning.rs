@@ -16,7 +16,7 @@ pub async fn gives_its_package(provisioning: &dyn Provisioning) -> Package {
         (&again.slug, &again.version, again.pieces()),
         "what has not changed is given as it was"
     );
-    assert!(!package.report.refused(), "a package that is refused is a failure");
+    assert!(!package.report.has_refusals(), "a package that is refused is a failure");
     let pieces = package.pieces();
     assert!(pieces.len() <= FILES, "it keeps to the number of files");
     assert!(pieces.iter().all(|piece| piece.bytes.len() as u64 <= BYTES), "it keeps to the size of a file");
@@ -60,7 +60,7 @@ pub async fn says_that_nothing_is_there(provisioning: &dyn Provisioning) {
 pub async fn refuses_what_is_not_fit(provisioning: &dyn Provisioning) -> String {
     match provisioning.package().await {
         Err(Failure::Refused(report)) => {
-            assert!(report.refused(), "a refusal refuses");
+            assert!(report.has_refusals(), "a refusal refuses");
             let messages: Vec<&str> =
                 report.refusals.iter().map(|refusal| refusal.body.message.as_str()).collect();
             assert!(messages.iter().all(|message| !message.trim().is_empty()), "it says what is wrong");

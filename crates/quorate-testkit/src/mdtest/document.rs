@@ -1,6 +1,6 @@
 //! Reads a document: headings, files, expectations.
 
-use quorate_manifest::round::Refs;
+use quorate_manifest::loader::Refs;
 
 use super::expect::Expectation;
 use super::file::{File, file};

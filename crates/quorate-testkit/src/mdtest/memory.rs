@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use quorate_manifest::source;
-use quorate_manifest::workspace::{self, EntryKind, Listed, Spot};
+use quorate_manifest::workspace::{self, EntryKind, DirEntry, WorkspacePath};
 use quorate_manifest::{Source, Workspace};
 
 /// A source and a workspace that hold what they are given. As a source, paths are compared without `.` and with `..`
@@ -46,8 +46,8 @@ impl Memory {
         self.files.insert(path, content);
     }
 
-    fn at(&self, spot: &Spot) -> Option<&Content> {
-        self.files.get(Path::new(&spot.in_workspace()))
+    fn at(&self, spot: &WorkspacePath) -> Option<&Content> {
+        self.files.get(Path::new(&spot.workspace_relative()))
     }
 }
 
@@ -62,7 +62,7 @@ impl Source for Memory {
 }
 
 impl Workspace for Memory {
-    fn read(&self, spot: &Spot) -> Result<Vec<u8>, workspace::Error> {
+    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, workspace::Error> {
         match self.at(spot) {
             Some(Content::Unreadable) => Err(workspace::Error::Unreadable(denied())),
             Some(Content::Outside) => Err(workspace::Error::Outside),
@@ -71,7 +71,7 @@ impl Workspace for Memory {
         }
     }
 
-    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, workspace::Error> {
+    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, workspace::Error> {
         if self.at(spot) == Some(&Content::Folder) {
             return Ok(Vec::new());
         }

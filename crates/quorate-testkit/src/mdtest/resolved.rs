@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::round::{Chain, Opened, Round};
+use quorate_manifest::loader::{Chain, OpenResult, Loader};
 use quorate_manifest::tree::{Kind, Node};
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::workspace::WorkspacePath;
 use quorate_manifest::{assembly, persona};
 use serde_json::{Value, json};
 
@@ -51,16 +51,16 @@ impl Expected {
 
 impl Resolves {
     /// What came otherwise.
-    pub(super) fn compare(&self, round: &Round<'_>) -> Vec<String> {
+    pub(super) fn compare(&self, round: &Loader<'_>) -> Vec<String> {
         let path = &self.path;
-        let Ok(spot) = Spot::new(path) else { return vec![format!("{path} is not in the workspace")] };
-        let Opened::Layer(layer) = round.open(&spot) else { return vec![format!("{path} is no manifest")] };
+        let Ok(spot) = WorkspacePath::new(path) else { return vec![format!("{path} is not in the workspace")] };
+        let OpenResult::Document(layer) = round.open(&spot) else { return vec![format!("{path} is no manifest")] };
         let resolved = match layer.doctype {
             Doctype::Assembly => assembly::load(round, &layer).value.map(|one| (one.chain, None)),
             Doctype::Persona => {
                 persona::load::load(round, &layer).value.map(|one| (one.chain, Some(one.body)))
             }
-            other => return vec![format!("{path} is a manifest without a chain: {}", other.word())],
+            other => return vec![format!("{path} is a manifest without a chain: {}", other.as_str())],
         };
         let Some((chain, body)) = resolved else { return vec![format!("{path} is not resolved")] };
         self.fields.iter().filter_map(|field| differs(field, &chain, body.as_deref(), path)).collect()
@@ -105,7 +105,7 @@ fn files(chain: &Chain, node: &Node) -> Vec<String> {
             entries.iter().flat_map(|entry| files(chain, &entry.value)).collect()
         }
         Kind::Seq(items) if !items.is_empty() => items.iter().flat_map(|item| files(chain, item)).collect(),
-        _ => vec![chain.layer_of(node).shown.to_string()],
+        _ => vec![chain.document_of(node).shown.to_string()],
     };
     found.dedup();
     found

@@ -1,6 +1,6 @@
 //! The runner fails where it should.
 
-use quorate_manifest::known::Nothing;
+use quorate_manifest::capabilities::NoCapabilities;
 
 use super::run;
 
@@ -55,7 +55,7 @@ extends: ../a/PERSONA.md
 
 #[track_caller]
 fn check_all(document: &str, rest: &str, expected: &[&str]) {
-    let failures = run("d.md", &format!("{document}{rest}"), &Nothing);
+    let failures = run("d.md", &format!("{document}{rest}"), &NoCapabilities);
     assert_eq!(failures.len(), expected.len(), "{failures:#?}");
     for (failure, part) in failures.iter().zip(expected) {
         assert!(failure.contains(part), "{failure}");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::council_log::stats::Filter;
 
 use super::arguments::{PlaceArguments, since};
@@ -92,7 +92,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let places = arguments.places.places();
     let request = Request { filter, reindex: arguments.reindex };
     let print = |audit: &Audit| -> Result<Exit, ServiceError> {
-        let look = if arguments.output.is_some() { Look::default() } else { terminal.stdout };
+        let look = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
         let text = match arguments.format {
             AuditFormat::Human => render::audit::human(audit, look),
             AuditFormat::Markdown => render::audit::markdown(audit),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::render as diagnostic;
-use quorate_manifest::round::Refs;
-use quorate_manifest::tree::BYTES;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::MAX_BYTES;
 
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
@@ -87,7 +87,7 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
     let format = arguments.format;
     let (stdin, paths): (Vec<_>, Vec<_>) =
         arguments.paths.into_iter().partition(|path| path == Path::new("-"));
-    let stdin = match stdin.first().map(|_| disk::read_stdin(BYTES as u64)).transpose() {
+    let stdin = match stdin.first().map(|_| disk::read_stdin(MAX_BYTES as u64)).transpose() {
         Ok(stdin) => stdin,
         Err(error) => {
             terminal.talk(&format!("cannot read standard input: {error}"));
@@ -137,5 +137,5 @@ fn scan(dir: &Path, format: Shape, environment: &Environment, terminal: &Termina
         .data_in(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
     terminal.hint(&format!("{} scanned, {}", counted(scanned.files, "file"), counted(hits, "reference")));
-    if scanned.report.refused() { Exit::REFUSED } else { Exit::DONE }
+    if scanned.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
 }

@@ -109,8 +109,8 @@ impl From<Shape> for Format {
 }
 
 fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
-    PossibleValuesParser::new(Trigger::ALL.map(Trigger::word)).map(|word| {
-        let found = Trigger::ALL.into_iter().find(|one| one.word() == word);
+    PossibleValuesParser::new(Trigger::ALL.map(Trigger::as_str)).map(|word| {
+        let found = Trigger::ALL.into_iter().find(|one| one.as_str() == word);
         found.expect("only the words of triggers are let through")
     })
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use quorate_manifest::round::Refs;
-use quorate_manifest::tree::BYTES;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::MAX_BYTES;
 
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};
@@ -50,11 +50,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let done = if arguments.check { "not formatted" } else { "formatted" };
     terminal.hint(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
     let unformatted = arguments.check && !outcome.changed.is_empty();
-    if unformatted || outcome.report.refused() { Exit::REFUSED } else { Exit::DONE }
+    if unformatted || outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
 }
 
 fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
-    let bytes = match disk::read_stdin(BYTES as u64) {
+    let bytes = match disk::read_stdin(MAX_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => {
             terminal.talk(&format!("cannot read standard input: {error}"));

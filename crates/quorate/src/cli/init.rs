@@ -60,7 +60,7 @@ struct Named {
 }
 
 fn mode(word: &str) -> Result<Mode, String> {
-    Mode::of(word).ok_or_else(|| format!("the modes are: {}", Mode::ALL.map(Mode::word).join(", ")))
+    Mode::parse(word).ok_or_else(|| format!("the modes are: {}", Mode::ALL.map(Mode::as_str).join(", ")))
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {

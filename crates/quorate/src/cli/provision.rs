@@ -137,7 +137,7 @@ async fn perform(
             standings.iter().for_each(|standing| report.absorb(standing.report()));
             terminal.data(&render::provision::status(&standings, &report, all.format, look));
             talk(&report, all.format, terminal);
-            Ok(if report.refused() { Exit::REFUSED } else { Exit::DONE })
+            Ok(if report.has_refusals() { Exit::REFUSED } else { Exit::DONE })
         }
         Verb::List(_) => {
             let standings = provision::status(&target, None)?;
@@ -150,7 +150,7 @@ async fn perform(
 fn told(outcome: &Outcome, verb: render::provision::Verb, format: Tabular, terminal: &Terminal) -> Exit {
     terminal.data(&render::provision::outcome(outcome, verb, format, terminal.stdout));
     talk(&outcome.report, format, terminal);
-    if outcome.report.refused() { Exit::REFUSED } else { Exit::DONE }
+    if outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
 }
 
 /// Diagnostics for people; a machine has them in its object.

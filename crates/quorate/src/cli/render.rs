@@ -35,7 +35,7 @@ pub(super) mod wording;
 
 use clap::ValueEnum;
 use quorate_diagnostics::Report as Diagnostics;
-use quorate_diagnostics::render::{self as diagnostic, Look};
+use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 
 use crate::service::report::Report;
 
@@ -69,7 +69,7 @@ pub enum Extent {
 }
 
 /// A report in a format. It ends with one line break.
-pub fn report(report: &Report, format: Format, extent: Extent, look: Look) -> String {
+pub fn report(report: &Report, format: Format, extent: Extent, look: TextOptions) -> String {
     match format {
         Format::Human => human(report, extent, look),
         Format::Json => json(report),
@@ -85,7 +85,7 @@ pub fn json(report: &Report) -> String {
 }
 
 /// Diagnostics in a format; empty where there are none and the format has no frame.
-pub fn diagnostics(report: &Diagnostics, format: Format, look: Look) -> String {
+pub fn diagnostics(report: &Diagnostics, format: Format, look: TextOptions) -> String {
     match format {
         Format::Human => diagnostic::full(report, look),
         Format::Json => diagnostic::json(report),

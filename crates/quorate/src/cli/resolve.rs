@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
-use quorate_manifest::round::Refs;
+use quorate_manifest::loader::Refs;
 
 use super::exit::{Exit, stopped};
 use super::render::{self, Format};

@@ -56,7 +56,7 @@ fn text(what: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> 
         (Some(word), None) => match schema(word) {
             Some(schema) => Ok(format!("{schema:#}\n")),
             None => {
-                let doctypes = doctypes().map(Doctype::word);
+                let doctypes = doctypes().map(Doctype::as_str);
                 let words: Vec<&str> =
                     doctypes.chain(Output::ALL.map(Output::word)).chain([ANSWER]).collect();
                 Err(unknown("doctype or output", word, &words))
@@ -78,7 +78,7 @@ fn doctypes() -> impl Iterator<Item = Doctype> {
 fn all() -> String {
     let doctypes = doctypes().map(|one| {
         let id = one.schema_id().or_else(|| one.file_name()).unwrap_or_default();
-        (one.word(), id)
+        (one.as_str(), id)
     });
     let outputs = Output::ALL.map(|one| (one.word(), one.id()));
     let answers = [(ANSWER, "what a member has to answer: `quorate schema answer` lists whose")];
@@ -86,7 +86,7 @@ fn all() -> String {
 }
 
 fn schema(word: &str) -> Option<Json> {
-    let named = |one: &Doctype| [Some(one.word()), one.schema_id(), one.file_name()].contains(&Some(word));
+    let named = |one: &Doctype| [Some(one.as_str()), one.schema_id(), one.file_name()].contains(&Some(word));
     let output = Output::ALL.into_iter().find(|one| [one.word(), one.id()].contains(&word));
     doctypes().find(named).and_then(doctype::schema).or_else(|| output.map(Output::json))
 }

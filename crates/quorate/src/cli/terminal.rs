@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use quorate_diagnostics::render::{Colour, Look};
+use quorate_diagnostics::render::{Colour, TextOptions};
 
 use super::render::Format;
 use super::workflow;
@@ -17,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Both ends.
 pub(super) struct Terminal {
     /// How standard output looks.
-    pub(super) stdout: Look,
+    pub(super) stdout: TextOptions,
     /// How standard error looks.
-    pub(super) stderr: Look,
+    pub(super) stderr: TextOptions,
     /// Whether somebody watches standard error and wants to see what goes on.
     pub(super) watched: bool,
     /// Whether nothing is said that is neither result, warning nor error.
@@ -38,8 +38,8 @@ impl Terminal {
         };
         let width = width();
         Terminal {
-            stdout: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
-            stderr: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
+            stdout: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
+            stderr: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
             watched: !quiet && std::io::stderr().is_terminal(),
             quiet,
             failed: Cell::new(false),

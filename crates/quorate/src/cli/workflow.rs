@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use quorate_diagnostics::unseen;
+use quorate_diagnostics::invisible;
 use serde::de::IgnoredAny;
 
 use crate::service::environment;
@@ -32,13 +32,13 @@ pub(super) fn commands(text: &str) -> Cow<'_, str> {
 /// A text for people without characters that have no look of their own and change that of others.
 pub(super) fn seen(text: &str) -> Cow<'_, str> {
     // What begins a colour is ours.
-    unseen::seen_but(text, |c| c == '\u{1b}')
+    invisible::escape_invisible_except(text, |c| c == '\u{1b}')
 }
 
 /// Data in which every character is seen: JSON of the same values, or a text for people.
 pub(super) fn seen_data(text: &str) -> Cow<'_, str> {
     match seen(text) {
-        Cow::Owned(_) if is_json(text) => unseen::seen_json(text),
+        Cow::Owned(_) if is_json(text) => invisible::escape_invisible_json(text),
         seen => seen,
     }
 }
@@ -80,7 +80,7 @@ fn is_json(text: &str) -> bool {
 
 /// What a runner may pass over before a command, and what it may not show.
 fn is_blank(c: char) -> bool {
-    c.is_whitespace() || unseen::is_unseen(c)
+    c.is_whitespace() || invisible::is_invisible(c)
 }
 
 #[cfg(test)]

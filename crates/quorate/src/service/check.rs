@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::check::{self, Checked, Named, Once};
+use quorate_manifest::check::{self, FileOutcome, Discovery, Deduplicator};
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::host;
-use quorate_manifest::playbook::shelf::FOLDER;
-use quorate_manifest::round::Refs;
-use quorate_manifest::workspace::{Scope, Spot};
+use quorate_manifest::config;
+use quorate_manifest::playbook::catalog::FOLDER;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_protocol::assembly::{addressed, operators};
 
 use super::disk::{self, Disk};
@@ -54,7 +54,7 @@ pub struct Outcome {
 /// A workspace's root, and what is to be checked below it.
 pub(super) struct WorkspaceFiles {
     pub(super) root: PathBuf,
-    pub(super) files: BTreeMap<Spot, Named>,
+    pub(super) files: BTreeMap<WorkspacePath, Discovery>,
 }
 
 /// Checks.
@@ -67,7 +67,7 @@ pub fn check(
     stdin: Option<Vec<u8>>,
 ) -> Result<Outcome, ServiceError> {
     let mut outcome = Outcome::default();
-    let mut said = Once::default();
+    let mut said = Deduplicator::default();
     for work in collect_files(environment, request)? {
         check_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
     }
@@ -85,46 +85,46 @@ fn check_workspace(
     work: &WorkspaceFiles,
     stdin: Option<Vec<u8>>,
     outcome: &mut Outcome,
-    said: &mut Once,
+    said: &mut Deduplicator,
 ) -> Result<(), ServiceError> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
-    said.keep(manifests.report.clone(), &mut outcome.report);
+    said.add(manifests.report.clone(), &mut outcome.report);
     let host = Host::new();
-    let round = manifests.loader(&host);
-    let spots: Vec<Spot> = work.files.keys().cloned().collect();
-    check::plan(&round, &spots);
-    let mut take = |checked: Checked, spot: &Spot| -> Result<(), ServiceError> {
+    let round = manifests.loader(&config);
+    let spots: Vec<WorkspacePath> = work.files.keys().cloned().collect();
+    check::register_planned(&round, &spots);
+    let mut take = |checked: FileOutcome, spot: &WorkspacePath| -> Result<(), ServiceError> {
         match checked {
-            Checked::PassedOver => outcome.skipped += 1,
-            Checked::Missing => return Err(file_not_found(&round.shown(spot))),
-            Checked::Unreadable(report) => {
+            FileOutcome::Skipped => outcome.skipped += 1,
+            FileOutcome::Missing => return Err(file_not_found(&round.display_name(spot))),
+            FileOutcome::Unreadable(report) => {
                 outcome.unreadable += 1;
-                said.keep(report, &mut outcome.report);
+                said.add(report, &mut outcome.report);
             }
-            Checked::Elsewhere(doctype) => {
+            FileOutcome::Standalone(doctype) => {
                 outcome.files += 1;
-                let path = work.root.join(spot.in_workspace());
-                let report = check_standalone(environment, doctype, (&path, &round.shown(spot)), &work.root);
-                said.keep(report, &mut outcome.report);
+                let path = work.root.join(spot.workspace_relative());
+                let report = check_standalone(environment, doctype, (&path, &round.display_name(spot)), &work.root);
+                said.add(report, &mut outcome.report);
             }
-            Checked::Assembly(report, resolved) => {
+            FileOutcome::Assembly(report, resolved) => {
                 outcome.files += 1;
-                said.keep(report, &mut outcome.report);
+                said.add(report, &mut outcome.report);
                 let followed = request.refs == Refs::Followed;
                 if let Some(resolved) = resolved.filter(|one| followed && one.mode == Mode::Advisory) {
                     let advice = addressed(&operators(&resolved));
-                    outcome.notes.push(format!("{}: advice {advice}", round.shown(spot)));
+                    outcome.notes.push(format!("{}: advice {advice}", round.display_name(spot)));
                 }
             }
-            Checked::Said(doctype, report) => {
+            FileOutcome::Checked(doctype, report) => {
                 outcome.files += 1;
-                let runs = doctype == Doctype::Runtime && !report.refused();
-                said.keep(report, &mut outcome.report);
+                let runs = doctype == Doctype::Runtime && !report.has_refusals();
+                said.add(report, &mut outcome.report);
                 if runs && request.refs == Refs::Followed && work.files.contains_key(spot) {
                     // Which kinds there are, and what each reads, is known to the registry alone.
-                    let path = work.root.join(spot.in_workspace());
-                    let report = runtime::inspect(environment, &path, &work.root, &host);
-                    said.keep(report, &mut outcome.report);
+                    let path = work.root.join(spot.workspace_relative());
+                    let report = runtime::inspect(environment, &path, &work.root, &config);
+                    said.add(report, &mut outcome.report);
                 }
             }
         }
@@ -133,32 +133,32 @@ fn check_workspace(
     for (spot, named) in &work.files {
         let checked = check::check(&round, spot, *named);
         // Only assemblies are many views of few parents; whatever else is needed again is read again.
-        if !matches!(checked, Checked::Assembly(..)) {
+        if !matches!(checked, FileOutcome::Assembly(..)) {
             round.forget(spot);
         }
         take(checked, spot)?;
     }
     if let Some(bytes) = stdin {
-        let spot = Spot::new("-").map_err(|_| file_not_found("-"))?;
+        let spot = WorkspacePath::new("-").map_err(|_| file_not_found("-"))?;
         take(check::check_bytes(&round, &spot, bytes), &spot)?;
     }
     if request.refs == Refs::Followed {
         let mut scopes: Vec<&Scope> =
-            work.files.keys().filter(|spot| is_in_playbooks_folder(spot)).map(Spot::scope).collect();
+            work.files.keys().filter(|spot| is_in_playbooks_folder(spot)).map(WorkspacePath::scope).collect();
         scopes.dedup();
         for scope in scopes {
             let root = work.root.join(scope.folder());
-            let library = Library::open(environment, &PathOverrides::default(), Some(&root), &host)?;
-            let asked = |spot: &Spot| work.files.contains_key(spot);
-            said.keep(inspect::findings(environment, &library, &asked), &mut outcome.report);
+            let library = Library::open(environment, &PathOverrides::default(), Some(&root), &config)?;
+            let asked = |spot: &WorkspacePath| work.files.contains_key(spot);
+            said.add(inspect::findings(environment, &library, &asked), &mut outcome.report);
         }
     }
     Ok(())
 }
 
 /// Whether a file lies among the playbooks of its scope.
-fn is_in_playbooks_folder(spot: &Spot) -> bool {
-    let below = spot.in_workspace();
+fn is_in_playbooks_folder(spot: &WorkspacePath) -> bool {
+    let below = spot.workspace_relative();
     let folder = match spot.scope() {
         Scope::Workspace => format!("{FOLDER}/"),
         tenant => format!("{}/{FOLDER}/", tenant.folder()),
@@ -174,8 +174,8 @@ fn check_standalone(
     root: &Path,
 ) -> Report {
     let (mut report, council, configuration) = match doctype {
-        Doctype::Host => {
-            let loaded = host::load(path, shown, &Disk);
+        Doctype::Config => {
+            let loaded = config::load(path, shown, &Disk);
             (loaded.report, None, loaded.value)
         }
         _ => {
@@ -194,16 +194,16 @@ pub(super) fn collect_files(
     environment: &Environment,
     request: &Request,
 ) -> Result<Vec<WorkspaceFiles>, ServiceError> {
-    let mut works: BTreeMap<PathBuf, BTreeMap<Spot, Named>> = BTreeMap::new();
+    let mut works: BTreeMap<PathBuf, BTreeMap<WorkspacePath, Discovery>> = BTreeMap::new();
     for path in &request.paths {
         let named = absolute(&environment.directory, path);
         let (start, files) = match std::fs::metadata(&named) {
             Ok(metadata) if metadata.is_dir() => {
                 let found = disk::walk(&named).map_err(|error| unreadable(path, &error))?;
                 let candidates = found.into_iter().map(|one| one.path).filter(|path| is_candidate(path));
-                (named.clone(), candidates.map(|path| (path, Named::ByDirectory)).collect())
+                (named.clone(), candidates.map(|path| (path, Discovery::Walked)).collect())
             }
-            Ok(_) => (search_start(environment, &named), vec![(named.clone(), Named::Explicitly)]),
+            Ok(_) => (search_start(environment, &named), vec![(named.clone(), Discovery::Explicit)]),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let files = glob(environment, path)?;
                 (search_start(environment, &named), files)
@@ -215,7 +215,7 @@ pub(super) fn collect_files(
         for (file, named) in files {
             let spot = manifests::spot(&root, &file)?;
             let entry = work.entry(spot).or_insert(named);
-            if named == Named::Explicitly {
+            if named == Discovery::Explicit {
                 *entry = named;
             }
         }
@@ -228,7 +228,7 @@ fn is_candidate(path: &Path) -> bool {
 }
 
 /// The files that a glob matches.
-fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named)>, ServiceError> {
+fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Discovery)>, ServiceError> {
     let text = pattern.to_string_lossy();
     let special = |part: &str| part.contains(['*', '?', '[', '{']);
     if !special(&text) {
@@ -252,7 +252,7 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Named
             let below = one.path.strip_prefix(&start).unwrap_or(&one.path);
             matcher.is_match(fixed.join(below)) || matcher.is_match(&one.path)
         })
-        .map(|one| (one.path, Named::Explicitly))
+        .map(|one| (one.path, Discovery::Explicit))
         .collect();
     if files.is_empty() { Err(file_not_found(&text)) } else { Ok(files) }
 }

@@ -10,8 +10,8 @@ use cap_fs_ext::{DirExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use quorate_manifest::Workspace;
-use quorate_manifest::tree::BYTES;
-use quorate_manifest::workspace::{EntryKind, Error, Listed, Scope, Spot};
+use quorate_manifest::tree::MAX_BYTES;
+use quorate_manifest::workspace::{EntryKind, Error, DirEntry, Scope, WorkspacePath};
 
 /// How many tenants' folders are held open at once. A workspace may have more tenants than a process may have files
 /// open.
@@ -92,7 +92,7 @@ impl Confined {
 }
 
 impl Workspace for Confined {
-    fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
+    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
         let file = open(&*self.folder(spot.scope())?, Path::new(path(spot))).map_err(classify_open_error)?;
         // Asked of what was opened, since the path may lead elsewhere by now.
         let metadata = file.metadata().map_err(Error::Unreadable)?;
@@ -102,17 +102,17 @@ impl Workspace for Confined {
         if !metadata.is_file() {
             return Err(Error::Unreadable(io::Error::other("it is not a regular file")));
         }
-        if metadata.len() > BYTES as u64 {
+        if metadata.len() > MAX_BYTES as u64 {
             return Err(Error::TooLarge);
         }
         // One byte more than there is lets the end be found without the buffer growing. The limit holds again, as the
         // file may have grown since.
         let mut bytes = Vec::with_capacity((metadata.len() as usize + 1).max(64));
-        file.take(BYTES as u64 + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
-        if bytes.len() > BYTES { Err(Error::TooLarge) } else { Ok(bytes) }
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
+        if bytes.len() > MAX_BYTES { Err(Error::TooLarge) } else { Ok(bytes) }
     }
 
-    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {
+    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
         let folder = self.folder(spot.scope())?;
         let mut listed = Vec::new();
         for entry in folder.read_dir(path(spot)).map_err(classify_open_error)? {
@@ -127,7 +127,7 @@ impl Workspace for Confined {
             } else {
                 resolved_kind(&folder, &Path::new(path(spot)).join(&name))
             };
-            listed.push(Listed { name, kind });
+            listed.push(DirEntry { name, kind });
         }
         Ok(listed)
     }
@@ -154,8 +154,8 @@ fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
 }
 
 /// The path as a system takes it, which has no empty paths.
-fn path(spot: &Spot) -> &str {
-    if spot.path().is_empty() { "." } else { spot.path() }
+fn path(spot: &WorkspacePath) -> &str {
+    if spot.as_str().is_empty() { "." } else { spot.as_str() }
 }
 
 /// Whether a slug is the name of one entry, and nothing that leads further or elsewhere.

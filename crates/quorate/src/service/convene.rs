@@ -150,7 +150,7 @@ pub fn is_assembly(history: &History) -> bool {
 /// Whether a run that was opened so is an assembly's.
 pub fn is_assembly_opening(opened: &Map<String, Json>) -> bool {
     let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.word()))
+    Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.as_str()))
 }
 
 /// Goes on with a run at an opened desk.
@@ -190,7 +190,7 @@ pub async fn resume(
     let admitted = run_spec.admit(&desk.environment)?;
     let resolved = &called.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
-    if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.keys())).await? {
+    if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.effective_keys())).await? {
         return Err(Error::Moved { run: run.clone() }.into());
     }
     let inputs = desk.load_inputs(&history).await?;

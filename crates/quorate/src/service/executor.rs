@@ -10,7 +10,7 @@ use quorate_kernel::ports::executor::{About, Act, Executor, Refused, Servers, Se
 use quorate_kernel::registry::{Constructor, Registry};
 use quorate_kernel::seat::Seat;
 use quorate_manifest::council::Council;
-use quorate_manifest::host::{Configuration, ExecutorTable};
+use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -141,9 +141,9 @@ pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> V
 /// What the executors of a `quorate.toml` would do: its tables, and what it chooses by name.
 pub fn acts_of_tables(host: &Configuration) -> Vec<Act> {
     let registry = registry();
-    let file = host.file();
+    let file = host.path();
     let tables = host.executors.keys().map(|name| (name, None));
-    let chosen = host.chosen().map(|(name, place)| (name, Some(place)));
+    let chosen = host.named_executors().map(|(name, place)| (name, Some(place)));
     let built = tables
         .chain(chosen)
         .filter_map(|(name, place)| by_name(&registry, host, name, place, SelectedBy::File(&file)).ok());
@@ -179,7 +179,7 @@ pub fn registry() -> Registry {
 pub fn select(workspace: &Workspace, options: &Options) -> Result<SelectedExecutor, ServiceError> {
     let registry = registry();
     let host = &workspace.host;
-    let file = host.file();
+    let file = host.path();
     let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);
     let build = |extra: Map<String, Json>| match (
         &options.executor,
@@ -312,7 +312,7 @@ pub fn by_name_with(
         table.block.json.extend(extra);
         return by_table(registry, &table, name, host);
     }
-    let servers_file = host.file();
+    let servers_file = host.path();
     let (kind, mut block) = match registry.preset_kind(name) {
         Some(kind) => (kind, Map::from_iter([("preset".to_owned(), json!(name))])),
         None => (name, Map::new()),
@@ -361,7 +361,7 @@ fn by_table(
         (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
         (None, None) => {
             let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-            let body = table.block.say(None, format!("`[executors.{name}]` has no `kind`"));
+            let body = table.block.body(None, format!("`[executors.{name}]` has no `kind`"));
             return Err(refuse(codes::HOST_INVALID, body.help(format!("the kinds are {known}")), table));
         }
     };
@@ -372,7 +372,7 @@ fn by_table(
             .help(format!("the kinds are {known}"));
         return Err(refuse(codes::KIND_UNKNOWN, body, table));
     };
-    let file = host.file();
+    let file = host.path();
     let origin = Origin { file: Some(&file), servers: &file };
     build((new, kind), name, table, (&host.dir, servers(host)), origin, codes::EXECUTOR_INVALID)
 }
@@ -384,7 +384,7 @@ fn by_runtime(
     file: &Path,
 ) -> Result<SelectedExecutor, ServiceError> {
     let Some((kind, place)) = &table.kind else {
-        return Err(refuse(codes::COUNCIL_INVALID, table.block.say(None, "`runtime` has no `type`"), table));
+        return Err(refuse(codes::COUNCIL_INVALID, table.block.body(None, "`runtime` has no `type`"), table));
     };
     let Some(new) = registry.runtime(kind) else {
         let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
@@ -417,7 +417,7 @@ fn build(
             None | Some("type") => code,
             Some(_) => codes::EXECUTOR_INVALID,
         };
-        let body = with_help(table.block.say(refused.key.as_deref(), refused.message), refused.help);
+        let body = with_help(table.block.body(refused.key.as_deref(), refused.message), refused.help);
         *refuse(code, body, table).report
     })
 }
@@ -470,7 +470,7 @@ impl Build<'_> {
 
 fn refuse(code: RefusalCode, body: Body, table: &ExecutorTable) -> ServiceError {
     let mut report = Report::new();
-    report.source(table.block.place.file.clone(), table.block.source.clone());
+    report.add_source(table.block.place.file.clone(), table.block.source.clone());
     report.refuse(code, body);
     ServiceError::from_report(ExitClass::Configuration, report)
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_manifest::check::Named;
+use quorate_manifest::check::Discovery;
 use quorate_manifest::doctype::{self, Doctype};
 use quorate_manifest::format::{Order, format, frontmatter, orders};
-use quorate_manifest::layer::Holding;
+use quorate_manifest::document::Syntax;
 use quorate_manifest::tree::{Problem, yaml};
 use quorate_manifest::{decode, frontmatter as parts};
 
@@ -44,7 +44,7 @@ pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<O
     let mut outcome = Outcome::default();
     for work in collect_files(environment, request)? {
         for (spot, named) in &work.files {
-            let path = work.root.join(spot.in_workspace());
+            let path = work.root.join(spot.workspace_relative());
             format_file(environment, (&work.root, &path), *named, mode, &mut outcome)?;
         }
     }
@@ -54,12 +54,12 @@ pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<O
 fn format_file(
     environment: &Environment,
     (root, path): (&Path, &Path),
-    named: Named,
+    named: Discovery,
     mode: Mode,
     outcome: &mut Outcome,
 ) -> Result<(), ServiceError> {
     let file = display_path(environment, path);
-    let limit = quorate_manifest::tree::BYTES as u64;
+    let limit = quorate_manifest::tree::MAX_BYTES as u64;
     let bytes = disk::read_up_to(path, limit).map_err(|error| {
         ServiceError::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}")))
     })?;
@@ -88,7 +88,7 @@ fn format_file(
             }
             outcome.changed.push(file);
         }
-        FormatResult::NotFormattable if named == Named::ByDirectory => {}
+        FormatResult::NotFormattable if named == Discovery::Walked => {}
         FormatResult::NotFormattable => {
             let body = Body::new(format!("{file} is of no doctype that is formatted"));
             outcome
@@ -96,7 +96,7 @@ fn format_file(
                 .refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
         }
         FormatResult::Broken(text, problems) => {
-            outcome.report.source(file.as_str(), text);
+            outcome.report.add_source(file.as_str(), text);
             for problem in problems {
                 let place = Place { file: file.as_str().into(), span: problem.span, path: String::new() };
                 let mut body = Body::new(problem.message).at(place);
@@ -122,7 +122,7 @@ pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
         )),
         FormatResult::Broken(text, problems) => {
             let mut report = Report::new();
-            report.source("-", text);
+            report.add_source("-", text);
             for problem in problems {
                 let place = Place { file: "-".into(), span: problem.span, path: String::new() };
                 report.refuse(codes::SYNTAX, Body::new(problem.message).at(place));
@@ -141,13 +141,13 @@ enum FormatResult {
 
 fn format_bytes(name: &str, bytes: Vec<u8>) -> FormatResult {
     let Ok(text) = decode::decode(bytes) else { return FormatResult::NotFormattable };
-    let mut holding = Holding::of(name);
+    let mut holding = Syntax::from_name(name);
     if name == "-" && parts::split(&text).is_err() {
-        holding = Holding::Plain;
+        holding = Syntax::Yaml;
     }
     let (yaml_text, from) = match holding {
-        Holding::Plain => (text.as_str(), 0),
-        Holding::Frontmatter => match parts::split(&text) {
+        Syntax::Yaml => (text.as_str(), 0),
+        Syntax::Frontmatter => match parts::split(&text) {
             Ok(parts) => (&text[parts.yaml.clone()], parts.yaml.start),
             Err(_) => return FormatResult::NotFormattable,
         },
@@ -165,8 +165,8 @@ fn format_bytes(name: &str, bytes: Vec<u8>) -> FormatResult {
     }
     let Some(order) = key_order(doctype) else { return FormatResult::NotFormattable };
     let done = match holding {
-        Holding::Plain => format(&text, order),
-        Holding::Frontmatter => frontmatter(&text, order),
+        Syntax::Yaml => format(&text, order),
+        Syntax::Frontmatter => frontmatter(&text, order),
     };
     match done {
         Ok(text) => FormatResult::Text(text),
@@ -182,6 +182,6 @@ fn key_order(doctype: Doctype) -> Option<&'static Order> {
         Doctype::Runtime => Some(&orders::RUNTIME),
         Doctype::Operator => Some(&orders::OPERATOR),
         Doctype::Council => Some(&orders::COUNCIL),
-        Doctype::Role | Doctype::Host => None,
+        Doctype::Role | Doctype::Config => None,
     }
 }

@@ -16,7 +16,7 @@ use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{Build, Duplicate, Registry};
 use quorate_ledger::signing::{BadKey, PublicKey};
-use quorate_manifest::known::{NoKey, RuleKind};
+use quorate_manifest::capabilities::{PublicKeyError, RuleKind};
 use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
 use regex::RegexBuilder;
@@ -177,28 +177,28 @@ impl Host {
     }
 }
 
-impl quorate_manifest::Host for Host {
-    fn rule(&self, kind: &str) -> Option<RuleKind> {
+impl quorate_manifest::Capabilities for Host {
+    fn rule_kind(&self, kind: &str) -> Option<RuleKind> {
         self.rules.get(kind).cloned()
     }
 
-    fn rules(&self) -> Vec<&str> {
+    fn rule_kinds(&self) -> Vec<&str> {
         self.rules.names()
     }
 
-    fn gathers(&self, strategy: &str) -> bool {
+    fn has_gather_strategy(&self, strategy: &str) -> bool {
         self.gathers.contains(strategy)
     }
 
-    fn strategies(&self) -> Vec<&str> {
+    fn gather_strategies(&self) -> Vec<&str> {
         self.gathers.iter().map(String::as_str).collect()
     }
 
-    fn gather_params(&self, strategy: &str) -> Option<serde_json::Value> {
+    fn gather_params_schema(&self, strategy: &str) -> Option<serde_json::Value> {
         gather::params(strategy)
     }
 
-    fn pattern(&self, pattern: &str) -> Result<(), String> {
+    fn check_pattern(&self, pattern: &str) -> Result<(), String> {
         let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build();
         built.map(|_| ()).map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
@@ -208,14 +208,14 @@ impl quorate_manifest::Host for Host {
         })
     }
 
-    fn embeds(&self) -> bool {
+    fn has_embedder(&self) -> bool {
         self.hosted.embedder.is_some()
     }
 
-    fn public_key(&self, text: &str) -> Result<(), NoKey> {
+    fn check_public_key(&self, text: &str) -> Result<(), PublicKeyError> {
         PublicKey::from_text(text).map(|_| ()).map_err(|error| match error {
-            BadKey::Prefix { .. } if !text.starts_with("quorate:") => NoKey::Foreign,
-            error => NoKey::Broken(error.to_string()),
+            BadKey::Prefix { .. } if !text.starts_with("quorate:") => PublicKeyError::Foreign,
+            error => PublicKeyError::Malformed(error.to_string()),
         })
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use quorate_adapters::process;
-use quorate_diagnostics::unseen::{first_unseen, is_unseen};
+use quorate_diagnostics::invisible::{first_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 
 use super::environment::Environment;
@@ -39,7 +39,7 @@ pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<Stri
         Some(by)
             if by.chars().count() > MAX_NAME_CHARS
                 || by.chars().any(char::is_control)
-                || first_unseen(by).is_some() =>
+                || first_invisible(by).is_some() =>
         {
             refused(
                 &format!(
@@ -87,7 +87,7 @@ async fn git_identity(directory: &Path) -> Option<String> {
 /// A value of a configuration as one line in which everything is seen; `None` where nothing is left. Angle brackets
 /// delimit the address, and stand in neither part.
 fn sanitize(value: &str) -> Option<String> {
-    let kept: String = value.chars().filter(|c| !is_unseen(*c) && !matches!(c, '<' | '>')).collect();
+    let kept: String = value.chars().filter(|c| !is_invisible(*c) && !matches!(c, '<' | '>')).collect();
     let words: Vec<&str> = kept.split_whitespace().collect();
     let line: String = words.join(" ").chars().take(MAX_NAME_CHARS / 2).collect();
     (!line.is_empty()).then_some(line)

@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::council::prompts;
-use quorate_manifest::doctype::COUNCILS;
+use quorate_manifest::doctype::COUNCIL_FILES;
 
 use super::disk;
 use super::environment::Environment;
@@ -63,7 +63,7 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
     ];
     files
         .extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
-    let councils = COUNCILS.map(|name| dir.join(name));
+    let councils = COUNCIL_FILES.map(|name| dir.join(name));
     let taken = files.iter().map(|(path, _)| path).chain(&councils).find(|path| path.exists());
     if let Some(path) = taken {
         return Err(already_exists(path, "name an empty directory: `quorate init council DIR`"));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::keys::{Directory, Error, Purpose};
 use quorate_ledger::signing::{self, KeyId, Keyring, Outside, PublicKey, SecretKey, Voucher};
-use quorate_manifest::host;
+use quorate_manifest::config;
 use quorate_manifest::keyring::{self, Key};
 use tokio::sync::OnceCell;
 
@@ -29,7 +29,7 @@ const KEYRING: &str = "keyring.toml";
 #[derive(Clone)]
 pub struct Keys {
     environment: Environment,
-    settings: host::Keys,
+    settings: config::Keys,
     /// The workspace's root.
     root: PathBuf,
     /// The ledger's own directory.
@@ -229,17 +229,17 @@ pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
 /// Why a key may not sign, for people.
 pub(super) fn unusable_reason(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
     use quorate_ledger::signing::Uncounted as Why;
-    use quorate_manifest::timestamp::write;
+    use quorate_manifest::timestamp::format;
     Some(match ring.may_sign(id, at_ms).err()? {
         Why::Unknown { .. } => format!("the key {id} is not in the keyring"),
         Why::Revoked { revoked_at_ms, .. } => {
-            format!("the key {id} is revoked since {}", write(revoked_at_ms))
+            format!("the key {id} is revoked since {}", format(revoked_at_ms))
         }
         Why::Early { not_before_ms, .. } => {
-            format!("the key {id} may not sign before {}", write(not_before_ms))
+            format!("the key {id} may not sign before {}", format(not_before_ms))
         }
         Why::Late { not_after_ms, .. } => {
-            format!("the key {id} may not sign after {}", write(not_after_ms))
+            format!("the key {id} may not sign after {}", format(not_after_ms))
         }
         Why::Forged { .. } => format!("the key {id} does not verify"),
     })

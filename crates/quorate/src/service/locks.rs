@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::Host as Known;
+use quorate_manifest::Capabilities as Known;
 use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::assembly::resolved::Resolved;
-use quorate_manifest::round::Refs;
+use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::Node;
 use quorate_playbook::lock as playbook;
 use quorate_protocol::locks::{Hit, Locks, Trait};
@@ -104,7 +104,7 @@ pub fn test(
     let recorded: Vec<Trait> = resolved
         .locked_traits
         .iter()
-        .map(|one| Trait { text: one.text.clone(), declared: one.declared })
+        .map(|one| Trait { text: one.text.clone(), declared: one.declared_match_mode })
         .collect();
     let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
         let body =
@@ -119,7 +119,7 @@ pub fn test(
         }
     };
     let mut traits = trait_declarations(resolved);
-    if !host.embeds() {
+    if !host.has_embedder() {
         locks.by_meaning().into_iter().for_each(|at| traits[at].by_meaning = true);
     }
     let lines = LineIndex::new(&text);
@@ -178,7 +178,7 @@ fn trait_declarations(resolved: &Resolved) -> Vec<TraitHits> {
         .iter()
         .map(|one| TraitHits {
             text: one.text.clone(),
-            declared: one.declared,
+            declared: one.declared_match_mode,
             file: chain.layers[one.layer].shown.to_string(),
             line: line(&one.text, one.layer),
             by_meaning: false,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::host;
-use quorate_manifest::round::{Options, Refs, Round};
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::config;
+use quorate_manifest::loader::{Options, Refs, Loader};
+use quorate_manifest::workspace::WorkspacePath;
 
 use super::confined::Confined;
 use super::disk::Disk;
@@ -62,15 +62,15 @@ impl Manifests {
     }
 
     /// A round on it.
-    pub fn loader<'m>(&'m self, host: &'m dyn quorate_manifest::Host) -> Round<'m> {
-        Round::new(&self.confined, host, self.options.clone())
+    pub fn loader<'m>(&'m self, host: &'m dyn quorate_manifest::Capabilities) -> Loader<'m> {
+        Loader::new(&self.confined, config, self.options.clone())
     }
 
     /// Where a file is in it.
     ///
     /// # Errors
     /// When it is not below the root.
-    pub fn spot(&self, file: &Path) -> Result<Spot, ServiceError> {
+    pub fn spot(&self, file: &Path) -> Result<WorkspacePath, ServiceError> {
         spot(&self.root, file)
     }
 }
@@ -79,8 +79,8 @@ impl Manifests {
 ///
 /// # Errors
 /// When it is not.
-pub fn spot(root: &Path, file: &Path) -> Result<Spot, ServiceError> {
-    let below = |root: &Path, file: &Path| Spot::new(file.strip_prefix(root).ok()?.to_str()?).ok();
+pub fn spot(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError> {
+    let below = |root: &Path, file: &Path| WorkspacePath::new(file.strip_prefix(root).ok()?.to_str()?).ok();
     // The root may be written with `..`, or be reached by a link; the file itself may be a link that is to be seen as one.
     let really = || {
         let folder = file.parent()?.canonicalize().ok()?;
@@ -103,7 +103,7 @@ pub fn file_not_found(path: &str) -> ServiceError {
 /// What the workspace's `quorate.toml` says of its manifests.
 struct WorkspaceSettings {
     strict_chain: bool,
-    governance: Option<Spot>,
+    governance: Option<WorkspacePath>,
     report: Report,
 }
 
@@ -113,12 +113,12 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
     if !entry_exists(&path) {
         return WorkspaceSettings { strict_chain: false, governance: None, report: Report::new() };
     }
-    let loaded = host::load(&path, &display_path(environment, &path), &Disk);
+    let loaded = config::load(&path, &display_path(environment, &path), &Disk);
     let mut report = loaded.report;
     let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
     let written = loaded.value.and_then(|configuration| configuration.governance);
     let governance = written.and_then(|(path, place)| {
-        let spot = Spot::new(&path).ok();
+        let spot = WorkspacePath::new(&path).ok();
         if spot.is_none() {
             let body = Body::new(format!("the governance file `{path}` lies outside of the workspace"));
             let help = "write a path relative to this file, to one below its directory";

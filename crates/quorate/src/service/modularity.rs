@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::frontmatter;
-use quorate_manifest::playbook::shelf::{FOLDER, HISTORY};
+use quorate_manifest::playbook::catalog::{FOLDER, HISTORY_SUFFIX};
 use regex::Regex;
 
 use super::disk;
@@ -59,7 +59,7 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
                 body.at(place).help("move it to whoever routes artifacts to the review"),
             );
         }
-        scanned.report.source(file, text);
+        scanned.report.add_source(file, text);
     }
     Ok(scanned)
 }
@@ -105,5 +105,5 @@ fn is_agent_prompt(relative: &Path) -> bool {
 fn is_playbook(relative: &Path) -> bool {
     let name = relative.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let lies_there = relative.iter().rev().skip(1).any(|part| part == FOLDER);
-    lies_there && name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY)
+    lies_there && name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX)
 }

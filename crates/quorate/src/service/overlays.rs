@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_diagnostics::unseen::unseen;
+use quorate_diagnostics::invisible::find_invisible;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
@@ -142,7 +142,7 @@ fn overlay(
 /// A text as an agent can be told it: nothing in it that is not seen, and line breaks as `\n` alone.
 pub(super) fn sanitize_text(text: &str) -> String {
     let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
-    for (at, c) in unseen(text) {
+    for (at, c) in find_invisible(text) {
         plain.push_str(&text[from..at]);
         from = at + c.len_utf8();
     }

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_manifest::playbook::shelf;
-use quorate_manifest::round::Refs;
+use quorate_manifest::playbook::catalog;
+use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::reader::nearest;
-use quorate_manifest::workspace::{Scope, Spot};
+use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
 use quorate_playbook::gate::likeness::Sketch;
 use quorate_protocol::Json;
@@ -52,7 +52,7 @@ impl Producer {
         let round = manifests.loader(&host);
         let operators = |scope: &Scope| {
             let folder = in_scope(scope, OPERATORS);
-            Spot::new(&folder).map_or_else(|_| Vec::new(), |folder| round.names(&folder))
+            WorkspacePath::new(&folder).map_or_else(|_| Vec::new(), |folder| round.folder_names(&folder))
         };
         let is_here = |scope: &&Scope| operators(scope).contains(&self.operator);
         let Some(scope) = scopes.iter().find(is_here) else {
@@ -70,10 +70,10 @@ impl Producer {
         }
         let operating = weave::load_operator(&round, scope, &format!("ws://operators/{}", self.operator))?;
         let subject = Subject::of(&operating.operator);
-        let shelf = shelf::open(&round, scope);
-        let known: Vec<String> = shelf.books.iter().map(|book| book.playbook.slug.clone()).collect();
+        let shelf = catalog::load_all(&round, scope);
+        let known: Vec<String> = catalog.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
         for slug in &self.trying {
-            let Some(book) = shelf.books.iter().find(|book| book.playbook.slug == *slug) else {
+            let Some(book) = catalog.playbooks.iter().find(|book| book.playbook.slug == *slug) else {
                 let there = "`quorate playbook list` shows those that there are";
                 return Err(unknown(format!("there is no playbook `{slug}`"), slug, &known, there));
             };

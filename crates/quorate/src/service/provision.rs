@@ -273,7 +273,7 @@ fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> 
     match cannot {
         ChangeError::Refused { code, body, text } => {
             if let (Some(text), Some(place)) = (text, &body.place) {
-                report.source(place.file.clone(), text);
+                report.add_source(place.file.clone(), text);
             }
             report.refuse(code, *body);
             Ok(())

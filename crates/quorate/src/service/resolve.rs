@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::assembly::{self, Resolved};
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::layer::Layer;
-use quorate_manifest::round::{Chain, Read, Refs};
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{Chain, ReadResult, Refs};
 use quorate_manifest::tree::{Kind, Node};
-use quorate_manifest::{Host as Known, tree};
+use quorate_manifest::{Capabilities as Known, tree};
 
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
@@ -72,19 +72,19 @@ pub fn resolve(
     let start = search_start(environment, &path);
     let root = find_root(environment, request.root.as_deref(), &start);
     let manifests = Manifests::open(environment, &root, request.refs)?;
-    if manifests.report.refused() {
+    if manifests.report.has_refusals() {
         return Err(ServiceError::from_report(ExitClass::Configuration, manifests.report));
     }
     let round = manifests.loader(host);
     let spot = manifests.spot(&path)?;
     let layer = match round.read(&spot, Doctype::Assembly) {
-        Read::Layer(layer) => layer,
-        Read::Missing => return Err(file_not_found(&round.shown(&spot))),
-        Read::Outside => {
-            return Err(file_not_found(&format!("{} (it leads out of the workspace)", round.shown(&spot))));
+        ReadResult::Document(layer) => layer,
+        ReadResult::Missing => return Err(file_not_found(&round.display_name(&spot))),
+        ReadResult::Outside => {
+            return Err(file_not_found(&format!("{} (it leads out of the workspace)", round.display_name(&spot))));
         }
-        Read::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
+        ReadResult::Unreadable(why) => {
+            let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
             return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
@@ -178,11 +178,11 @@ fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin
                 walk(chain, item, format!("{field}[{id}]"), origins);
             }
         }
-        _ => origins.push(origin(chain.layer_of(node), node, field)),
+        _ => origins.push(origin(chain.document_of(node), node, field)),
     }
 }
 
-fn origin(layer: &Layer, node: &Node, field: String) -> FieldOrigin {
+fn origin(layer: &Document, node: &Node, field: String) -> FieldOrigin {
     let line = layer.text[..node.span.start.min(layer.text.len())].matches('\n').count() + 1;
     FieldOrigin { field, value: node.to_json(), file: layer.shown.to_string(), line, overridden: Vec::new() }
 }
@@ -201,6 +201,6 @@ fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
 }
 
 /// A chain's file, as a path on the disk.
-pub fn disk_path(root: &Path, layer: &Layer) -> PathBuf {
-    root.join(layer.spot.in_workspace())
+pub fn disk_path(root: &Path, layer: &Document) -> PathBuf {
+    root.join(layer.path.workspace_relative())
 }

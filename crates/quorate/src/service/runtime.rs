@@ -28,7 +28,7 @@ use quorate_kernel::turn::{self, Begin, Runner, Swarm};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_ledger::store::lease::{Held, Taken};
-use quorate_manifest::timestamp::write;
+use quorate_manifest::timestamp::format;
 
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
@@ -223,7 +223,7 @@ impl OpenRuntime {
                 let body = Body::new(format!(
                     "another machine runs `{}` over {place}, and has it until {} at least",
                     runtime.id,
-                    write(until_ms)
+                    format(until_ms)
                 ));
                 return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,

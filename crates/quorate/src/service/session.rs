@@ -164,7 +164,7 @@ impl LedgerSession {
             Taken::Here => Body::new(format!("run {run} is being worked on by another process"))
                 .help(format!("see later what it came to with `quorate show {run}`")),
             Taken::Elsewhere { until_ms } => {
-                let until = quorate_manifest::timestamp::write(until_ms);
+                let until = quorate_manifest::timestamp::format(until_ms);
                 Body::new(format!(
                     "run {run} is being worked on by another machine, which has it until {until}"
                 ))

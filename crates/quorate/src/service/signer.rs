@@ -10,7 +10,7 @@ use quorate_ledger::Store;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::assembly::audit::Signing;
-use quorate_manifest::assembly::resolved::Kept;
+use quorate_manifest::assembly::resolved::Retention;
 use quorate_manifest::keyring::Key;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
@@ -79,7 +79,7 @@ impl Signer {
     pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, ServiceError> {
         ensure_no_approvals(resolved)?;
         ensure_supported(resolved)?;
-        Signer::new(keys, resolved.audit.signing, resolved.policies.keys()).await
+        Signer::new(keys, resolved.audit.signing, resolved.policies.effective_keys()).await
     }
 
     /// Has the records of a run signed from here on, if they are to be.
@@ -92,7 +92,7 @@ impl Signer {
     /// What the first record of an assembly's run says of it.
     pub fn assembly_audit(&self, resolved: &Resolved) -> (String, Json) {
         let audit = &resolved.audit;
-        self.audit(audit.retention_days, audit.consultations == Kept::Yes)
+        self.audit(audit.retention_days, audit.consultations == Retention::Full)
     }
 
     /// What the first record of another run says of it; `None` where nothing is signed.
@@ -102,7 +102,7 @@ impl Signer {
 
     fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> (String, Json) {
         let says = json!({
-            "signing": self.signing.word(),
+            "signing": self.signing.as_str(),
             "signer": self.key.as_ref().map(|key| key.public().id().to_string()),
             "keyring": self.keyring,
             "governed": self.governed,
@@ -224,11 +224,11 @@ fn unbounded_key(text: &str) -> Key {
 /// When one does.
 pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
-    let asking = policies.bound.iter().find_map(|one| Some((one, one.says.approvals.clone()?)));
+    let asking = policies.files.iter().find_map(|one| Some((one, one.governance.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
     let body = Body::new(format!("{} asks for approvals, and this version cannot check them", bound.file))
         .at(place)
-        .related(bound.at.clone(), "bound here")
+        .related(bound.bound_at.clone(), "bound here")
         .help("have them checked elsewhere, for example by your forge, and leave `approvals` to that policy");
     Err(error_with_sources(resolved, codes::GOVERNANCE_UNCHECKED, body))
 }
@@ -236,9 +236,9 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
 /// Signatures that are required by keys that are all of another kind can be made by nobody here.
 fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
-    let foreign = policies.bound.iter().rev().find_map(|one| Some((one, one.says.foreign.first()?)));
+    let foreign = policies.files.iter().rev().find_map(|one| Some((one, one.governance.foreign_keys.first()?)));
     let (Signing::Required, Some((bound, place))) = (resolved.audit.signing, foreign) else { return Ok(()) };
-    if policies.keys().is_some_and(|keys| !keys.is_empty()) {
+    if policies.effective_keys().is_some_and(|keys| !keys.is_empty()) {
         return Ok(());
     }
     let body = Body::new(format!(
@@ -246,7 +246,7 @@ fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
         bound.file
     ))
     .at(place.clone())
-    .related(bound.at.clone(), "bound here")
+    .related(bound.bound_at.clone(), "bound here")
     .help("put an Ed25519 key beside it, as `quorate keys export` prints it");
     Err(error_with_sources(resolved, codes::ASSEMBLY_SIGNING_UNSUPPORTED, body))
 }
@@ -256,7 +256,7 @@ fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> Ser
     let mut report = Report::new();
     report.sources.extend(resolved.policies.report.sources.clone());
     for layer in &resolved.chain.layers {
-        report.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     }
     report.refuse(code, body);
     ServiceError::from_report(ExitClass::Configuration, report)

@@ -7,13 +7,13 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::layer::Layer;
+use quorate_manifest::document::Document;
 use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::persona;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::shelf::FOLDER;
-use quorate_manifest::round::{Read, Reference, Refs, Round};
-use quorate_manifest::workspace::{Scope, Spot};
+use quorate_manifest::playbook::catalog::FOLDER;
+use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
+use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::Base;
 use quorate_playbook::bind::{RUNTIME, SKILL};
 use quorate_playbook::compose::{Candidate, Composed, Shadow};
@@ -185,7 +185,7 @@ fn trial_prompt(slug: &str, shadows: &[Shadow]) -> Result<String, ServiceError> 
 type TargetPrompt = (String, Base, Vec<KnownOperator>, Report);
 
 fn target_prompt(
-    round: &Round<'_>,
+    round: &Loader<'_>,
     scope: &Scope,
     request: &Request,
     workspace: &Workspace,
@@ -228,7 +228,7 @@ pub(super) struct LoadedOperator {
 
 /// Loads an operator by its ref.
 pub(super) fn load_operator(
-    round: &Round<'_>,
+    round: &Loader<'_>,
     scope: &Scope,
     reference: &str,
 ) -> Result<LoadedOperator, ServiceError> {
@@ -244,7 +244,7 @@ pub(super) fn load_operator(
         let body =
             body.at(layer.value_place("id")).help("give both the same name: locks and playbooks go by it");
         let mut report = loaded.report;
-        report.source(layer.shown.clone(), layer.text.clone());
+        report.add_source(layer.shown.clone(), layer.text.clone());
         report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
         return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
@@ -262,22 +262,22 @@ pub(super) fn load_operator(
 
 /// The manifest that a ref leads to.
 fn load_document(
-    round: &Round<'_>,
+    round: &Loader<'_>,
     scope: &Scope,
     reference: &str,
     doctype: Doctype,
-) -> Result<Arc<Layer>, ServiceError> {
-    let Some(spot) = Reference::read(reference).and_then(|read| read.spot(scope).ok()) else {
-        let kind = doctype.word();
+) -> Result<Arc<Document>, ServiceError> {
+    let Some(spot) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
+        let kind = doctype.as_str();
         let body = Body::new(format!("`{reference}` is no ref to a manifest of a kind `{kind}`"));
         let help = format!("write its slug, or ws://{kind}s/<slug>");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };
     match round.read(&spot, doctype) {
-        Read::Layer(layer) => Ok(layer),
-        Read::Missing | Read::Outside => Err(file_not_found(&round.shown(&spot))),
-        Read::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
+        ReadResult::Document(layer) => Ok(layer),
+        ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&round.display_name(&spot))),
+        ReadResult::Unreadable(why) => {
+            let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
             Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
         }
     }
@@ -303,7 +303,7 @@ pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> 
     let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
     // A file there lies in the tenant's scope, the folder itself does not.
     let scope =
-        Spot::new(&format!("{below}/PERSONA.md")).map_or(Scope::Workspace, |spot| spot.scope().clone());
+        WorkspacePath::new(&format!("{below}/PERSONA.md")).map_or(Scope::Workspace, |spot| spot.scope().clone());
     match (&scope, said) {
         (Scope::Workspace, Some(_)) => (start, scope),
         _ => (root, scope),
@@ -315,7 +315,7 @@ pub(super) type PersonaPrompt = (Base, Report, Vec<Value>);
 
 /// The persona's own prompt.
 pub(super) fn persona_prompt(
-    round: &Round<'_>,
+    round: &Loader<'_>,
     scope: &Scope,
     reference: &str,
 ) -> Result<PersonaPrompt, ServiceError> {
@@ -324,7 +324,7 @@ pub(super) fn persona_prompt(
     match loaded.value {
         Some(persona) => {
             // Merged, a view could take its parent's away; a lock can only be added.
-            let of = |layer: &Arc<Layer>| {
+            let of = |layer: &Arc<Document>| {
                 let locks = layer.root.key("metadata")?.key("quorate")?.key("locks")?;
                 Some(locks.to_json())
             };
@@ -337,7 +337,7 @@ pub(super) fn persona_prompt(
 
 /// The operators of a scope that are this persona.
 pub(super) fn operators_with_persona(
-    round: &Round<'_>,
+    round: &Loader<'_>,
     scope: &Scope,
     reference: &str,
     workspace: &Workspace,
@@ -347,12 +347,12 @@ pub(super) fn operators_with_persona(
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),
     };
-    let Ok(spot) = Spot::new(&folder) else { return Vec::new() };
+    let Ok(spot) = WorkspacePath::new(&folder) else { return Vec::new() };
     let is_it = |slug: &String| {
         let operating = load_operator(round, scope, &format!("ws://operators/{slug}")).ok()?;
         let persona = operating.operator.persona.as_deref()?;
         (full_ref(persona, "personas") == reference)
             .then(|| KnownOperator::new(operating, &workspace.host, &exceptions))
     };
-    round.names(&spot).iter().filter_map(is_it).collect()
+    round.folder_names(&spot).iter().filter_map(is_it).collect()
 }

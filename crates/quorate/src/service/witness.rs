@@ -14,7 +14,7 @@ use quorate_ledger::kept::Copies;
 use quorate_ledger::note::Cosigner;
 use quorate_ledger::store::Sealed;
 use quorate_ledger::witness;
-use quorate_manifest::host::Configuration;
+use quorate_manifest::config::Configuration;
 
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};

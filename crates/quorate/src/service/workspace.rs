@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::store::address::Address;
 use quorate_manifest::council::{self, Council};
-use quorate_manifest::doctype::COUNCILS;
-use quorate_manifest::host::{self, Configuration};
+use quorate_manifest::doctype::COUNCIL_FILES;
+use quorate_manifest::config::{self, Configuration};
 use quorate_manifest::{Loaded, Source as _};
 
 use super::disk::Disk;
@@ -66,7 +66,7 @@ pub fn load(
     let mut host = Configuration::default();
     if let Some(path) = &host_path {
         trust::owned(environment, path)?;
-        host = accept(host::load(path, &display_path(environment, path), &Disk), &mut report)?;
+        config = accept(config::load(path, &display_path(environment, path), &Disk), &mut report)?;
     }
     let root = host_path.as_deref().and_then(Path::parent);
     let council_path = match &places.config {
@@ -88,22 +88,22 @@ pub fn load(
     }
     let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
     let chosen = places.ledger.clone().or_else(|| environment.ledger.clone());
-    let ledger = ledger(environment, chosen.as_deref(), &host, beside)?;
+    let ledger = ledger(environment, chosen.as_deref(), &config, beside)?;
     let log = match &council.logging.log_path {
         Some(path) => absolute(&council.dir, path),
         None => ledger.dir().join("council_log.jsonl"),
     };
     let bounds = TrustBounds {
         root: root.unwrap_or(beside),
-        host: &host,
+        host: &config,
         council: &council,
         chosen: chosen.is_some(),
     };
     bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
-    let witness = Witness::of(&host)?;
-    let redaction = Redaction::of(&host, &council)?;
+    let witness = Witness::of(&config)?;
+    let redaction = Redaction::of(&config, &council)?;
     environment.redactor.set(redaction.redactor.clone());
-    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
+    Ok(Workspace { config, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
 /// Reads a council of the workspace of a root. Its documents may lie in the working directory, too: below the root, or where
@@ -115,7 +115,7 @@ pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &
     let holds = boundary::is_inside(working, beside);
     let may_be_shown = |path: &Path| is_within(path) || (holds && boundary::is_inside(working, path));
     let surroundings =
-        council::Surroundings { working: Some(working), may_be_shown: &may_be_shown, is_within: &is_within };
+        council::FileAccess { working_dir: Some(working), may_read: &may_be_shown, is_in_workspace: &is_within };
     council::load_in(path, display_path, &Disk, surroundings)
 }
 
@@ -166,7 +166,7 @@ impl TrustBounds<'_> {
         let council = council_path.unwrap_or(self.root).to_owned();
         let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
         let needs = vec![
-            TrustRequest { file: self.host.file(), acts: of_host },
+            TrustRequest { file: self.host.path(), acts: of_host },
             TrustRequest { file: council, acts: of_council },
         ];
         environment.trust.admit(environment, needs)?;
@@ -199,9 +199,9 @@ fn ledger(
     beside: &Path,
 ) -> Result<Address, ServiceError> {
     let dir = beside.join(".quorate");
-    let (base, named) = match (chosen, &host.ledger.path) {
+    let (base, named) = match (chosen, &config.ledger.path) {
         (Some(path), _) => (&environment.directory, path.to_owned()),
-        (None, Some(written)) => (&host.dir, PathBuf::from(written)),
+        (None, Some(written)) => (&config.dir, PathBuf::from(written)),
         (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
     };
     match named.to_str() {
@@ -253,7 +253,7 @@ fn in_database(address: Address) -> Result<Address, ServiceError> {
 fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> {
     report.absorb(loaded.report);
     match loaded.value {
-        Some(value) if !report.refused() => Ok(value),
+        Some(value) if !report.has_refusals() => Ok(value),
         _ => Err(ServiceError::from_report(ExitClass::Configuration, std::mem::take(report))),
     }
 }
@@ -289,7 +289,7 @@ fn find_council(
             break;
         }
         let there: Vec<PathBuf> =
-            COUNCILS.map(|name| dir.join(name)).into_iter().filter(|path| entry_exists(path)).collect();
+            COUNCIL_FILES.map(|name| dir.join(name)).into_iter().filter(|path| entry_exists(path)).collect();
         match there.as_slice() {
             [] => {}
             [one] => return Ok(Some(one.clone())),

@@ -24,7 +24,7 @@ fn council(text: &'static str) -> Council {
     ];
     let files = Files(files.into_iter().map(|(path, text)| (PathBuf::from(path), text)).collect());
     let loaded = load(Path::new("work/council.yaml"), "council.yaml", &files);
-    assert!(!loaded.report.refused(), "{:?}", loaded.report.refusals);
+    assert!(!loaded.report.has_refusals(), "{:?}", loaded.report.refusals);
     loaded.value.expect("nothing was refused")
 }
 

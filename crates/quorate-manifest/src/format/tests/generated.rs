@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Order, check, format, frontmatter, yaml_part};
+use super::super::{Order, check, format, frontmatter, format_yaml};
 use crate::tree::{Kind, Node, yaml};
 
 const ORDER: Order = Order::new(&[
@@ -20,13 +20,13 @@ enum Value {
     Text(String),
     /// Text on a line of its own.
     Below(String),
-    Map(Vec<(Around, &'static str, Value)>),
-    List(Vec<(Around, Value)>),
+    Map(Vec<(Surroundings, &'static str, Value)>),
+    List(Vec<(Surroundings, Value)>),
 }
 
 /// What stands around an entry.
 #[derive(Debug, Clone)]
-struct Around {
+struct Surroundings {
     /// Empty lines, or comments with how deep they stand, above.
     above: Vec<Option<usize>>,
     /// The blanks behind the colon or dash.
@@ -45,13 +45,13 @@ struct Style {
     crlf: bool,
 }
 
-struct Writing {
+struct Writer {
     out: String,
     style: Style,
     comments: usize,
 }
 
-impl Writing {
+impl Writer {
     fn comment(&mut self) {
         self.comments += 1;
         let text = if self.comments.is_multiple_of(5) { "- item" } else { "word" };
@@ -72,7 +72,7 @@ impl Writing {
         self.out.push_str(&" ".repeat(indent));
     }
 
-    fn value(&mut self, value: &Value, around: &Around, indent: usize, dash: bool) {
+    fn value(&mut self, value: &Value, around: &Surroundings, indent: usize, dash: bool) {
         let deeper = indent + self.style.step;
         let text = |text: &str| text.replace('@', &" ".repeat(deeper));
         match value {
@@ -109,7 +109,7 @@ impl Writing {
         }
     }
 
-    fn map(&mut self, entries: &[(Around, &'static str, Value)], indent: usize, on_line: bool) {
+    fn map(&mut self, entries: &[(Surroundings, &'static str, Value)], indent: usize, on_line: bool) {
         for (at, (around, key, value)) in entries.iter().enumerate() {
             if at > 0 || !on_line {
                 self.lines(&around.above);
@@ -131,17 +131,17 @@ impl Writing {
     }
 }
 
-fn written(entries: &[(Around, &'static str, Value)], style: Style) -> String {
-    let mut writing = Writing { out: String::new(), style, comments: 0 };
+fn written(entries: &[(Surroundings, &'static str, Value)], style: Style) -> String {
+    let mut writing = Writer { out: String::new(), style, comments: 0 };
     writing.map(entries, 0, false);
     if style.crlf { writing.out.replace('\n', "\r\n") } else { writing.out }
 }
 
-fn around() -> impl Strategy<Value = Around> {
+fn around() -> impl Strategy<Value = Surroundings> {
     let lines = || prop::collection::vec(prop::option::weighted(0.6, 0..7_usize), 0..3);
     let sparse = || prop_oneof![3 => Just(Vec::new()), 1 => lines()];
     (sparse(), 1..4_usize, prop::bool::weighted(0.2), sparse())
-        .prop_map(|(above, blanks, beside, below)| Around { above, blanks, beside, below })
+        .prop_map(|(above, blanks, beside, below)| Surroundings { above, blanks, beside, below })
 }
 
 fn text() -> impl Strategy<Value = Value> {
@@ -180,7 +180,7 @@ fn text() -> impl Strategy<Value = Value> {
 
 fn entries<S: Strategy<Value = Value> + Clone + 'static>(
     value: S,
-) -> impl Strategy<Value = Vec<(Around, &'static str, Value)>> {
+) -> impl Strategy<Value = Vec<(Surroundings, &'static str, Value)>> {
     let keys = prop::sample::subsequence(vec!["a", "b", "c", "d", "\"e f\"", "g"], 1..5).prop_shuffle();
     keys.prop_flat_map(move |keys| {
         let entries: Vec<_> = keys.into_iter().map(|key| (around(), Just(key), value.clone())).collect();
@@ -241,7 +241,7 @@ proptest! {
             prop_assert!(format(&text, &ORDER).is_err());
             return Ok(());
         };
-        let Ok(Some(formatted)) = yaml_part(&text, &ORDER) else { panic!("it is left alone: {text}") };
+        let Ok(Some(formatted)) = format_yaml(&text, &ORDER) else { panic!("it is left alone: {text}") };
         let again = yaml::parse(&formatted).0.expect("it still is");
 
         prop_assert_eq!(sorted(&root), sorted(&again), "{}", formatted);

@@ -5,26 +5,26 @@
 
 use std::ops::Range;
 
-use super::read::Whole;
+use super::file::FileText;
 use super::{Patch, flow, precedes, write};
 use crate::tree::{Kind, Node};
 
 /// The ways to set a key that is there: as small a change as there is, then the whole entry.
-pub(super) fn set(whole: &Whole, at: usize, value: &Node) -> Vec<Patch> {
-    let lines = Lines::new(whole);
+pub(super) fn set(whole: &FileText, at: usize, value: &Node) -> Vec<Patch> {
+    let lines = BlockLines::new(whole);
     let entry = &whole.root.entries()[at];
     let mut ways: Vec<Patch> =
-        lines.value(at).and_then(|old| old.replaced(&lines, at, value)).into_iter().collect();
+        lines.value(at).and_then(|old| old.replace_with(&lines, at, value)).into_iter().collect();
     let mut new = write::key(&entry.key) + ":";
     write::beside(value, lines.column, &mut new);
-    let whole_entry = lines.line(entry.key_span.start)..lines.end_with_remarks(at, lines.column);
+    let whole_entry = lines.line_start(entry.key_span.start)..lines.end_with_comments(at, lines.column);
     ways.push(vec![(whole_entry, indented(&lines, &new))]);
     ways
 }
 
 /// The ways to add a key: below the one that the schema has before it, above all where there is none.
-pub(super) fn insert(whole: &Whole, key: &str, value: &Node) -> Vec<Patch> {
-    let lines = Lines::new(whole);
+pub(super) fn insert(whole: &FileText, key: &str, value: &Node) -> Vec<Patch> {
+    let lines = BlockLines::new(whole);
     let entries = whole.root.entries();
     let mut new = write::key(key) + ":";
     if matches!(value.kind, Kind::Seq(_)) && value.items().iter().any(write::is_block) {
@@ -41,27 +41,27 @@ pub(super) fn insert(whole: &Whole, key: &str, value: &Node) -> Vec<Patch> {
     let unknown = precedes("metadata", key);
     let anchor = if unknown { entries.len().checked_sub(1) } else { closest };
     let places = match (anchor, entries.first()) {
-        (Some(at), _) => vec![lines.end_with_remarks(at, lines.column), lines.end(at), whole.yaml.end],
-        (None, Some(first)) => vec![whole.yaml.start, lines.line(first.key_span.start), whole.yaml.end],
+        (Some(at), _) => vec![lines.end_with_comments(at, lines.column), lines.entry_end(at), whole.yaml.end],
+        (None, Some(first)) => vec![whole.yaml.start, lines.line_start(first.key_span.start), whole.yaml.end],
         (None, None) => vec![whole.yaml.end, whole.yaml.start],
     };
     places.into_iter().map(|place| vec![(place..place, new.clone())]).collect()
 }
 
 /// The ways to take a key out. Below a text that keeps its last line breaks, the empty lines have to go too.
-pub(super) fn remove(whole: &Whole, at: usize) -> Vec<Patch> {
-    let lines = Lines::new(whole);
-    let start = lines.line(whole.root.entries()[at].key_span.start);
-    let end = lines.end_with_remarks(at, lines.column);
-    let rest = &whole.text[end..lines.bound(at)];
+pub(super) fn remove(whole: &FileText, at: usize) -> Vec<Patch> {
+    let lines = BlockLines::new(whole);
+    let start = lines.line_start(whole.root.entries()[at].key_span.start);
+    let end = lines.end_with_comments(at, lines.column);
+    let rest = &whole.text[end..lines.entry_limit(at)];
     let blank: usize =
         rest.split_inclusive('\n').take_while(|line| line.trim().is_empty()).map(str::len).sum();
     vec![vec![(start..end, String::new())], vec![(start..end + blank, String::new())]]
 }
 
 /// The ways to add an item to the list of a key that has items, but for writing the whole list.
-pub(super) fn push(whole: &Whole, at: usize, item: &Node) -> Vec<Patch> {
-    let lines = Lines::new(whole);
+pub(super) fn push(whole: &FileText, at: usize, item: &Node) -> Vec<Patch> {
+    let lines = BlockLines::new(whole);
     let list = &whole.root.entries()[at].value;
     if whole.text[list.span.start..].starts_with('[') {
         return flow::push(list, item);
@@ -73,12 +73,12 @@ pub(super) fn push(whole: &Whole, at: usize, item: &Node) -> Vec<Patch> {
     let column = lines.column_of(old.start);
     let mut new = String::new();
     write::block(&Node::new(Kind::Seq(vec![item.clone()]), 0..0), column, &mut new);
-    let places = [lines.end_with_remarks(at, column), lines.end(at)];
+    let places = [lines.end_with_comments(at, column), lines.entry_end(at)];
     places.into_iter().map(|place| vec![(place..place, new.clone())]).collect()
 }
 
 /// Text for the lines of the root, which may be indented as a whole.
-fn indented(lines: &Lines<'_>, text: &str) -> String {
+fn indented(lines: &BlockLines<'_>, text: &str) -> String {
     if lines.column == 0 {
         return text.to_owned();
     }
@@ -88,15 +88,15 @@ fn indented(lines: &Lines<'_>, text: &str) -> String {
 }
 
 /// The lines of a text whose root is a block.
-struct Lines<'t> {
-    whole: &'t Whole,
+struct BlockLines<'t> {
+    file: &'t FileText,
     text: &'t str,
     /// The column of the root's keys.
     column: usize,
 }
 
 /// The value of an entry, where it has one.
-struct Old<'t> {
+struct CurrentValue<'t> {
     /// Behind the colon.
     colon: usize,
     /// Its first character: of a block scalar the header's, of a block list the dash.
@@ -104,11 +104,11 @@ struct Old<'t> {
     node: &'t Node,
 }
 
-impl<'t> Lines<'t> {
-    fn new(whole: &'t Whole) -> Lines<'t> {
-        let mut lines = Lines { whole, text: &whole.text, column: 0 };
+impl<'t> BlockLines<'t> {
+    fn new(whole: &'t FileText) -> BlockLines<'t> {
+        let mut lines = BlockLines { file: whole, text: &whole.text, column: 0 };
         lines.column = whole.root.entries().first().map_or(0, |first| {
-            let start = lines.line(first.key_span.start);
+            let start = lines.line_start(first.key_span.start);
             let line = &lines.text[start..];
             line.len() - line.trim_start_matches(' ').len()
         });
@@ -116,7 +116,7 @@ impl<'t> Lines<'t> {
     }
 
     /// The start of the line of a place.
-    fn line(&self, at: usize) -> usize {
+    fn line_start(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |at| at + 1)
     }
 
@@ -126,33 +126,33 @@ impl<'t> Lines<'t> {
     }
 
     fn column_of(&self, at: usize) -> usize {
-        self.text[self.line(at)..at].chars().count()
+        self.text[self.line_start(at)..at].chars().count()
     }
 
     /// Where the next entry begins, or the YAML ends.
-    fn bound(&self, at: usize) -> usize {
-        let next = self.whole.root.entries().get(at + 1);
-        next.map_or(self.whole.yaml.end, |next| self.line(next.key_span.start))
+    fn entry_limit(&self, at: usize) -> usize {
+        let next = self.file.root.entries().get(at + 1);
+        next.map_or(self.file.yaml.end, |next| self.line_start(next.key_span.start))
     }
 
     /// The column of items of a new list: as in the first list that is there.
     fn list_column(&self) -> usize {
-        let entries = self.whole.root.entries();
+        let entries = self.file.root.entries();
         let dashes = (0..entries.len()).filter_map(|at| self.value(at)).map(|old| old.start);
         let mut dashes = dashes.filter(|start| self.text[*start..].starts_with("- "));
-        dashes.next().map_or(self.column + write::STEP, |start| self.column_of(start))
+        dashes.next().map_or(self.column + write::INDENT, |start| self.column_of(start))
     }
 
-    fn value(&self, at: usize) -> Option<Old<'t>> {
-        let entry = &self.whole.root.entries()[at];
-        let colon = self.skip(entry.key_span.end);
+    fn value(&self, at: usize) -> Option<CurrentValue<'t>> {
+        let entry = &self.file.root.entries()[at];
+        let colon = self.skip_trivia(entry.key_span.end);
         self.text[colon..].starts_with(':').then_some(())?;
-        let start = self.skip(colon + 1);
-        Some(Old { colon: colon + 1, start, node: &entry.value })
+        let start = self.skip_trivia(colon + 1);
+        Some(CurrentValue { colon: colon + 1, start, node: &entry.value })
     }
 
     /// The next place that is no blank, line break or comment.
-    fn skip(&self, mut at: usize) -> usize {
+    fn skip_trivia(&self, mut at: usize) -> usize {
         loop {
             at = self.text.len() - self.text[at..].trim_start().len();
             if !self.text[at..].starts_with('#') {
@@ -163,19 +163,19 @@ impl<'t> Lines<'t> {
     }
 
     /// The end of an entry's last line.
-    fn end(&self, at: usize) -> usize {
-        let entry = &self.whole.root.entries()[at];
-        let bound = self.bound(at);
-        let end = self.literal_end(&entry.value);
+    fn entry_end(&self, at: usize) -> usize {
+        let entry = &self.file.root.entries()[at];
+        let bound = self.entry_limit(at);
+        let end = self.block_scalar_end(&entry.value);
         // A lone carriage return, too, ends a line of YAML; then two keys may stand in what is a line here.
         end.unwrap_or_else(|| self.last_line(entry.key_span.end, bound)).min(bound)
     }
 
     /// The end of the last comment below an entry that stands deeper than a column, or that of the entry.
-    fn end_with_remarks(&self, at: usize, column: usize) -> usize {
-        let mut end = self.end(at);
+    fn end_with_comments(&self, at: usize, column: usize) -> usize {
+        let mut end = self.entry_end(at);
         let mut next = end;
-        for line in self.text[end..self.bound(at)].split_inclusive('\n') {
+        for line in self.text[end..self.entry_limit(at)].split_inclusive('\n') {
             next += line.len();
             let bare = line.trim_start_matches(' ');
             if bare.starts_with('#') && line.len() - bare.len() > column {
@@ -189,7 +189,7 @@ impl<'t> Lines<'t> {
 
     /// The end of the last line that is neither empty, a comment nor the end of a document.
     fn last_line(&self, start: usize, bound: usize) -> usize {
-        let mut at = self.line(start);
+        let mut at = self.line_start(start);
         let mut end = self.next_line(start);
         for line in self.text[at..bound].split_inclusive('\n') {
             at += line.len();
@@ -202,10 +202,10 @@ impl<'t> Lines<'t> {
     }
 
     /// The end of the block scalar that a value ends with, in which comments and empty lines are text.
-    fn literal_end(&self, node: &Node) -> Option<usize> {
+    fn block_scalar_end(&self, node: &Node) -> Option<usize> {
         let last = match &node.kind {
-            Kind::Seq(items) => return self.literal_end(items.last()?),
-            Kind::Map(entries) => return self.literal_end(&entries.last()?.value),
+            Kind::Seq(items) => return self.block_scalar_end(items.last()?),
+            Kind::Map(entries) => return self.block_scalar_end(&entries.last()?.value),
             Kind::Str(last) => last,
             _ => return None,
         };
@@ -221,9 +221,9 @@ impl<'t> Lines<'t> {
     }
 }
 
-impl Old<'_> {
+impl CurrentValue<'_> {
     /// The value with another in its place; `None` where only the whole entry can be replaced.
-    fn replaced(&self, lines: &Lines<'_>, at: usize, new: &Node) -> Option<Patch> {
+    fn replace_with(&self, lines: &BlockLines<'_>, at: usize, new: &Node) -> Option<Patch> {
         let text = lines.text;
         let span = self.node.span.clone();
         let first = text[self.start..].chars().next()?;
@@ -237,12 +237,12 @@ impl Old<'_> {
         if is_literal {
             let header = text[self.start..].split([' ', '\t', '\r', '\n']).next()?.len();
             let mut patch = self.beside(lines, self.colon..self.start + header, new);
-            patch.push((lines.next_line(self.start)..lines.end(at), String::new()));
-            return Some(merged(patch));
+            patch.push((lines.next_line(self.start)..lines.entry_end(at), String::new()));
+            return Some(merge_adjacent(patch));
         }
         if is_lines {
             // The comments inside the value go with it.
-            let old = lines.line(self.start)..lines.end_with_remarks(at, lines.column);
+            let old = lines.line_start(self.start)..lines.end_with_comments(at, lines.column);
             if !write::is_block(new) {
                 let value = format!(" {}", write::line(new));
                 return Some(vec![(self.colon..self.colon, value), (old, String::new())]);
@@ -250,7 +250,7 @@ impl Old<'_> {
             let column = lines.column_of(self.start);
             let mapping = matches!(new.kind, Kind::Map(_)) && column == lines.column;
             let mut block = String::new();
-            write::block(new, if mapping { column + write::STEP } else { column }, &mut block);
+            write::block(new, if mapping { column + write::INDENT } else { column }, &mut block);
             return Some(vec![(old, block)]);
         }
         let inside = if is_collection { span.end } else { span.start };
@@ -260,7 +260,7 @@ impl Old<'_> {
             return Some(self.beside(lines, self.colon..span.end, new));
         }
         let value = match &new.kind {
-            Kind::Str(new) if !is_collection => write::like(&text[span.clone()], new),
+            Kind::Str(new) if !is_collection => write::in_style_of(&text[span.clone()], new),
             Kind::Seq(items) if self.node.items().is_empty() && items.len() == 1 && is_collection => {
                 return flow::push(self.node, &items[0]).into_iter().next();
             }
@@ -270,13 +270,13 @@ impl Old<'_> {
     }
 
     /// A value in place of a part of the key's line, or below that line if it takes several.
-    fn beside(&self, lines: &Lines<'_>, old: Range<usize>, new: &Node) -> Patch {
+    fn beside(&self, lines: &BlockLines<'_>, old: Range<usize>, new: &Node) -> Patch {
         if !write::is_block(new) {
             return vec![(old, format!(" {}", write::line(new)))];
         }
         let mut block = String::new();
         let column =
-            if matches!(new.kind, Kind::Seq(_)) { lines.list_column() } else { lines.column + write::STEP };
+            if matches!(new.kind, Kind::Seq(_)) { lines.list_column() } else { lines.column + write::INDENT };
         write::block(new, column, &mut block);
         let below = lines.next_line(old.end);
         vec![(old, String::new()), (below..below, block)]
@@ -284,7 +284,7 @@ impl Old<'_> {
 }
 
 /// Changes that begin in one place as one.
-fn merged(patch: Patch) -> Patch {
+fn merge_adjacent(patch: Patch) -> Patch {
     let mut out: Patch = Vec::new();
     for (part, new) in patch {
         match out.last_mut() {

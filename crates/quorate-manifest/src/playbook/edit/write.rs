@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::Unusable;
+use super::Error;
 use crate::tree::{Entry, Float, Kind, Node, yaml};
 
 /// How much deeper what belongs to a key stands.
-pub(super) const STEP: usize = 2;
+pub(super) const INDENT: usize = 2;
 
 /// How long a list of words may get on one line.
-const WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// A JSON value as a tree. Keys without a value count as absent (M3) and are left out.
-pub(super) fn node(value: &Value) -> Result<Node, Unusable> {
+pub(super) fn node(value: &Value) -> Result<Node, Error> {
     let kind = match value {
         Value::Null => Kind::Null,
         Value::Bool(value) => Kind::Bool(*value),
@@ -24,7 +24,7 @@ pub(super) fn node(value: &Value) -> Result<Node, Unusable> {
             (None, Some(value)) if number.is_f64() => {
                 Kind::Float(Float { value, text: number.to_string().into() })
             }
-            _ => return Err(Unusable::new(format!("{number} is too large a number"))),
+            _ => return Err(Error::new(format!("{number} is too large a number"))),
         },
         Value::String(text) => Kind::Str(text.clone()),
         Value::Array(items) => Kind::Seq(items.iter().map(node).collect::<Result<_, _>>()?),
@@ -33,7 +33,7 @@ pub(super) fn node(value: &Value) -> Result<Node, Unusable> {
             let entry = |(key, value): (&String, &Value)| {
                 Ok(Entry { key: key.clone(), key_span: 0..0, value: node(value)? })
             };
-            Kind::Map(present.map(entry).collect::<Result<_, Unusable>>()?)
+            Kind::Map(present.map(entry).collect::<Result<_, Error>>()?)
         }
     };
     Ok(Node::new(kind, 0..0))
@@ -65,7 +65,7 @@ pub(super) fn block(node: &Node, column: usize, out: &mut String) {
                 out.push('-');
                 if is_block(item) {
                     let start = out.len();
-                    block(item, column + STEP, out);
+                    block(item, column + INDENT, out);
                     // The first key stands beside the dash.
                     out.replace_range(start..start + column + 1, "");
                 } else {
@@ -80,10 +80,10 @@ pub(super) fn block(node: &Node, column: usize, out: &mut String) {
 /// What follows a key's colon or a dash in this column, to the end of its last line.
 pub(super) fn beside(node: &Node, column: usize, out: &mut String) {
     match &node.kind {
-        Kind::Str(text) if fits_literal(text) => return literal(text, column + STEP, out),
+        Kind::Str(text) if fits_literal(text) => return literal(text, column + INDENT, out),
         _ if is_block(node) && !is_short(node, column) => {
             out.push('\n');
-            return block(node, column + STEP, out);
+            return block(node, column + INDENT, out);
         }
         _ => {}
     }
@@ -131,8 +131,8 @@ pub(super) fn scalar(text: &str) -> String {
 }
 
 /// A text in place of another, in the quotes that the other has. A date that its author left plain stays plain.
-pub(super) fn like(old: &str, text: &str) -> String {
-    let apostrophes = text.chars().all(|c| !c.is_control() && !is_odd(c));
+pub(super) fn in_style_of(old: &str, text: &str) -> String {
+    let apostrophes = text.chars().all(|c| !c.is_control() && !is_unsafe_char(c));
     match old.chars().next() {
         Some('"') => quoted(text),
         Some('\'') if apostrophes => format!("'{}'", text.replace('\'', "''")),
@@ -148,7 +148,7 @@ pub(super) fn key(text: &str) -> String {
 fn is_short(node: &Node, column: usize) -> bool {
     let Kind::Seq(items) = &node.kind else { return false };
     let words = items.iter().all(|item| !matches!(item.kind, Kind::Map(_) | Kind::Seq(_)));
-    words && flow(node).len() + column <= WIDTH
+    words && flow(node).len() + column <= MAX_WIDTH
 }
 
 /// Whether a text of several lines can stand as a literal: it ends in one line break, and no blank at its beginning would
@@ -158,7 +158,7 @@ fn fits_literal(text: &str) -> bool {
     lines.contains('\n')
         && text.len() == lines.len() + 1
         && !text.starts_with([' ', '\n'])
-        && text.chars().all(|c| c == '\n' || (!c.is_control() && !is_odd(c)))
+        && text.chars().all(|c| c == '\n' || (!c.is_control() && !is_unsafe_char(c)))
 }
 
 fn literal(text: &str, column: usize, out: &mut String) {
@@ -177,8 +177,8 @@ fn is_plain(text: &str) -> bool {
         && !text.ends_with([' ', ':'])
         && !text.contains(": ")
         && !text.contains(" #")
-        && !text.contains(|c: char| c.is_control() || is_odd(c))
-        && !is_other(text)
+        && !text.contains(|c: char| c.is_control() || is_unsafe_char(c))
+        && !is_yaml11_special(text)
         && reads_back(text)
 }
 
@@ -192,7 +192,7 @@ fn reads_back(text: &str) -> bool {
 }
 
 /// What a reader of YAML 1.1 takes for a boolean, a number or a date.
-fn is_other(text: &str) -> bool {
+fn is_yaml11_special(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let word = matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null");
     let digits =
@@ -210,7 +210,7 @@ fn is_time(text: &str) -> bool {
 }
 
 /// What no text may hold as it is, or what an editor would change.
-fn is_odd(c: char) -> bool {
+fn is_unsafe_char(c: char) -> bool {
     matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
@@ -223,7 +223,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() || is_odd(c) => {
+            c if c.is_control() || is_unsafe_char(c) => {
                 let _ = write!(out, "\\u{:04X}", u32::from(c));
             }
             c => out.push(c),

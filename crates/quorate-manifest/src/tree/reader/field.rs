@@ -7,14 +7,14 @@ use quorate_diagnostics::codes::{self, RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place};
 use serde_json::Value;
 
-use super::{Document, Fields, head, join};
+use super::{SourceFile, Fields, label_span, join_path};
 use crate::duration;
 use crate::tree::{Kind, Node};
 
 /// A value that is there, with its path.
 #[derive(Debug, Clone)]
 pub struct Field<'d> {
-    document: &'d Document,
+    source_file: &'d SourceFile,
     node: &'d Node,
     key: Option<Range<usize>>,
     path: String,
@@ -22,12 +22,12 @@ pub struct Field<'d> {
 
 impl<'d> Field<'d> {
     pub(super) fn new(
-        document: &'d Document,
+        document: &'d SourceFile,
         node: &'d Node,
         key: Option<Range<usize>>,
         path: String,
     ) -> Self {
-        Field { document, node, key, path }
+        Field { source_file: document, node, key, path }
     }
 
     /// What the value is.
@@ -44,39 +44,39 @@ impl<'d> Field<'d> {
     pub fn place(&self) -> Place {
         let span = match (&self.node.kind, &self.key) {
             (Kind::Map(_) | Kind::Seq(_), Some(key)) => key.clone(),
-            _ => head(self.node),
+            _ => label_span(self.node),
         };
-        self.document.place(span, &self.path)
+        self.source_file.place(span, &self.path)
     }
 
     /// Where the value's key stands; for an item of a list, the item.
     pub fn key_place(&self) -> Place {
-        self.document.place(self.key.clone().unwrap_or_else(|| head(self.node)), &self.path)
+        self.source_file.place(self.key.clone().unwrap_or_else(|| label_span(self.node)), &self.path)
     }
 
     /// Refuses the value with the schema's code.
     pub fn invalid(&self, message: impl Into<String>) {
-        self.refuse(self.document.invalid, Body::new(message));
+        self.refuse(self.source_file.invalid, Body::new(message));
     }
 
     /// Refuses the value with the schema's code and says what to do.
     pub fn invalid_with(&self, message: impl Into<String>, help: impl Into<String>) {
-        self.refuse(self.document.invalid, Body::new(message).help(help));
+        self.refuse(self.source_file.invalid, Body::new(message).help(help));
     }
 
     /// Refuses the value with the schema's code.
     pub fn refuse_as_invalid(&self, body: Body) {
-        self.refuse(self.document.invalid, body);
+        self.refuse(self.source_file.invalid, body);
     }
 
     /// Refuses the value with a code of its own.
     pub fn refuse(&self, code: RefusalCode, body: Body) {
-        self.document.refuse(code, body.at(self.place()));
+        self.source_file.refuse(code, body.at(self.place()));
     }
 
     /// Warns about the value; the key is shown.
     pub fn warn(&self, code: WarningCode, body: Body) {
-        self.document.warn(code, body.at(self.key_place()));
+        self.source_file.warn(code, body.at(self.key_place()));
     }
 
     /// The value as text.
@@ -84,15 +84,15 @@ impl<'d> Field<'d> {
         match &self.node.kind {
             Kind::Str(text) => Some(text),
             Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
-                let written = &self.document.text[self.node.span.clone()];
-                self.unfit("text", Some(format!("put it in quotes: \"{written}\"")))
+                let written = &self.source_file.text[self.node.span.clone()];
+                self.wrong_type("text", Some(format!("put it in quotes: \"{written}\"")))
             }
-            _ => self.unfit("text", None),
+            _ => self.wrong_type("text", None),
         }
     }
 
     /// The value as text that is not blank.
-    pub fn some_text(&self) -> Option<&'d str> {
+    pub fn non_blank_text(&self) -> Option<&'d str> {
         let text = self.text()?;
         if text.trim().is_empty() {
             self.invalid(format!("`{}` is empty", self.path));
@@ -111,20 +111,20 @@ impl<'d> Field<'d> {
                     "false" | "no" | "off" | "n" => Some("write false, without quotes".to_owned()),
                     _ => None,
                 };
-                self.unfit("true or false", help)
+                self.wrong_type("true or false", help)
             }
-            _ => self.unfit("true or false", None),
+            _ => self.wrong_type("true or false", None),
         }
     }
 
     /// The value as a whole number between two bounds, both included.
-    pub fn whole(&self, least: i64, most: i64) -> Option<i64> {
+    pub fn integer(&self, least: i64, most: i64) -> Option<i64> {
         let value = match &self.node.kind {
             Kind::Int(value) => Some(*value),
-            Kind::Float(float) => float.whole(),
+            Kind::Float(float) => float.to_integer(),
             _ => None,
         };
-        let Some(value) = value else { return self.unfit("a whole number", None) };
+        let Some(value) = value else { return self.wrong_type("a whole number", None) };
         if (least..=most).contains(&value) {
             return Some(value);
         }
@@ -143,7 +143,7 @@ impl<'d> Field<'d> {
             #[expect(clippy::cast_precision_loss, reason = "whoever needs more reads the source text")]
             Kind::Int(value) => Some(*value as f64),
             Kind::Float(float) => Some(float.value),
-            _ => self.unfit("a number", None),
+            _ => self.wrong_type("a number", None),
         }
     }
 
@@ -171,10 +171,10 @@ impl<'d> Field<'d> {
     /// The value as a list.
     pub fn list(&self) -> Option<Vec<Field<'d>>> {
         let Kind::Seq(items) = &self.node.kind else {
-            return self.unfit("a list", None);
+            return self.wrong_type("a list", None);
         };
         let item = |(index, node): (usize, &'d Node)| {
-            Field::new(self.document, node, None, format!("{}[{index}]", self.path))
+            Field::new(self.source_file, node, None, format!("{}[{index}]", self.path))
         };
         Some(items.iter().enumerate().map(item).collect())
     }
@@ -182,21 +182,21 @@ impl<'d> Field<'d> {
     /// The value as a mapping with known keys.
     pub fn fields(&self) -> Option<Fields<'d>> {
         let Kind::Map(entries) = &self.node.kind else {
-            return self.unfit("a mapping", None);
+            return self.wrong_type("a mapping", None);
         };
         let span = self.place().span;
-        Some(Fields { document: self.document, entries, span, path: self.path.clone(), asked: Vec::new() })
+        Some(Fields { source_file: self.source_file, entries, span, path: self.path.clone(), requested: Vec::new() })
     }
 
     /// The value as a mapping with keys of the author's choice; keys without a value are left out.
     pub fn entries(&self) -> Option<Vec<(&'d str, Field<'d>)>> {
         let Kind::Map(entries) = &self.node.kind else {
-            return self.unfit("a mapping", None);
+            return self.wrong_type("a mapping", None);
         };
         let present = entries.iter().filter(|entry| entry.value.kind != Kind::Null);
         let field = |entry: &'d crate::tree::Entry| {
-            let path = join(&self.path, &entry.key);
-            let field = Field::new(self.document, &entry.value, Some(entry.key_span.clone()), path);
+            let path = join_path(&self.path, &entry.key);
+            let field = Field::new(self.source_file, &entry.value, Some(entry.key_span.clone()), path);
             (entry.key.as_str(), field)
         };
         Some(present.map(field).collect())
@@ -207,11 +207,11 @@ impl<'d> Field<'d> {
         self.node.to_json()
     }
 
-    fn unfit<T>(&self, wanted: &str, help: Option<String>) -> Option<T> {
+    fn wrong_type<T>(&self, wanted: &str, help: Option<String>) -> Option<T> {
         let is = self.node.kind.name();
         let mut body = Body::new(format!("`{}` has to be {wanted}, not {is}", self.path));
         body.help = help;
-        self.refuse(self.document.invalid, body);
+        self.refuse(self.source_file.invalid, body);
         None
     }
 }

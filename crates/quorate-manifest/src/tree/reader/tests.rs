@@ -7,7 +7,7 @@ use crate::tree::yaml;
 
 /// Reads a mapping and gives each refusal as `path: message (help)`.
 fn refusals(text: &str, read: impl FnOnce(&mut Fields<'_>)) -> Vec<String> {
-    let document = Document::new("council.yaml", text.into(), COUNCIL_INVALID);
+    let document = SourceFile::new("council.yaml", text.into(), COUNCIL_INVALID);
     let root = yaml::parse(text).0.expect("a tree");
     let Kind::Map(entries) = &root.kind else { panic!("a mapping") };
     let mut fields = document.root(entries);
@@ -27,7 +27,7 @@ fn everything_is_said_at_once() {
     let said = refusals(text, |fields| {
         assert_eq!(fields.optional("title").and_then(|f| f.text().map(str::to_owned)), None);
         assert_eq!(fields.optional("live").and_then(|f| f.boolean()), None);
-        assert_eq!(fields.optional("count").and_then(|f| f.whole(1, 2)), None);
+        assert_eq!(fields.optional("count").and_then(|f| f.integer(1, 2)), None);
         assert_eq!(fields.optional("wait").and_then(|f| f.duration()), None);
         assert!(fields.optional("items").and_then(|f| f.list()).is_none());
     });
@@ -59,8 +59,8 @@ fn a_key_that_nobody_asked_for_is_refused_with_a_suggestion() {
 fn thousands_of_refusals_are_counted_and_not_kept() {
     let text: String = (0..5_000).map(|n| format!("k{n}: 1\n")).collect();
     let said = refusals(&text, |_| {});
-    assert_eq!(said.len(), MOST + 1);
-    assert_eq!(said[MOST], ": 4800 more refusals of council.yaml are not shown ()");
+    assert_eq!(said.len(), MAX_DIAGNOSTICS + 1);
+    assert_eq!(said[MAX_DIAGNOSTICS], ": 4800 more refusals of council.yaml are not shown ()");
 }
 
 // M3

@@ -110,13 +110,13 @@ fn broken_text_is_refused_with_a_place() {
 #[test]
 fn abuse_ends_at_once() {
     let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
-    assert!(parse(&nested(DEPTH)).0.is_some());
-    refuses(&nested(DEPTH + 1), &[("[", "deeper")]);
+    assert!(parse(&nested(MAX_DEPTH)).0.is_some());
+    refuses(&nested(MAX_DEPTH + 1), &[("[", "deeper")]);
     for text in ["[".repeat(100_000), "{a: ".repeat(100_000), "- ".repeat(100_000), "a: [".repeat(50_000)] {
         assert_eq!(parse(&text).1.len(), 1);
     }
     let block: String = (0..40).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
     assert_eq!(parse(&block).1.len(), 1);
-    refuses(&format!("[{}]", "1,".repeat(NODES)), &[("1", "more than 20000")]);
-    assert_eq!(parse(&"a: &a 1\n".repeat(5_000)).1.len(), PROBLEMS);
+    refuses(&format!("[{}]", "1,".repeat(MAX_NODES)), &[("1", "more than 20000")]);
+    assert_eq!(parse(&"a: &a 1\n".repeat(5_000)).1.len(), MAX_PROBLEMS);
 }

@@ -1,12 +1,12 @@
 //! Text that is nearly a manifest: whatever is in a file, checking it comes to an end and panics nowhere.
 
 use proptest::prelude::*;
-use quorate_manifest::check::{self, Named};
-use quorate_manifest::round::{Options, Round};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::check::{self, Discovery};
+use quorate_manifest::loader::{Options, Loader};
+use quorate_manifest::workspace::{Memory, WorkspacePath};
 
 use crate::chains::config;
-use crate::chains::everything::Everything;
+use crate::chains::capabilities::AllCapabilities;
 
 const KEYS: &str = "schema name title description version extends appliesTo mode members id persona role weight parent \
     synthesis rules riskLevels range params lockedTraits matchMode audit overlays enabled defaultTtl metadata targets \
@@ -95,8 +95,8 @@ proptest! {
     fn nothing_panics_on_text_that_is_nearly_yaml(choices in prop::collection::vec(any::<u16>(), 0..48)) {
         let (name, text) = file(choices);
         let memory = Memory::new().with(name, text);
-        let round = Round::new(&memory, &Everything, Options::default());
-        let spot = Spot::new(name).expect("a path in the workspace");
-        let _ = check::check(&round, &spot, Named::Explicitly);
+        let round = Loader::new(&memory, &AllCapabilities, Options::default());
+        let spot = WorkspacePath::new(name).expect("a path in the workspace");
+        let _ = check::check(&round, &spot, Discovery::Explicit);
     }
 }

@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::select;
 use quorate_diagnostics::{Body, Report};
-use quorate_manifest::check::{self, Checked, Named, Once};
-use quorate_manifest::round::{Opened, Options, Round};
+use quorate_manifest::check::{self, FileOutcome, Discovery, Deduplicator};
+use quorate_manifest::loader::{OpenResult, Options, Loader};
 use quorate_manifest::tree::emit;
-use quorate_manifest::workspace::{Error, Listed, Memory, Spot};
+use quorate_manifest::workspace::{Error, DirEntry, Memory, WorkspacePath};
 use quorate_manifest::{Workspace, assembly};
 use serde_json::json;
 
 use crate::chains::config;
-use crate::chains::everything::Everything;
-use crate::chains::written::bytes;
+use crate::chains::capabilities::AllCapabilities;
+use crate::chains::generated::bytes;
 
 /// A workspace that lists its folders backwards.
-struct Backwards(Memory);
+struct ReversedListing(Memory);
 
-impl Workspace for Backwards {
-    fn read(&self, spot: &Spot) -> Result<Vec<u8>, Error> {
+impl Workspace for ReversedListing {
+    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
         self.0.read(spot)
     }
 
-    fn list(&self, spot: &Spot) -> Result<Vec<Listed>, Error> {
+    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
         let mut listed = self.0.list(spot)?;
         listed.reverse();
         Ok(listed)
@@ -35,7 +35,7 @@ impl Workspace for Backwards {
 const SCOPES: [&str; 4] = ["", "", "tenants/t1/", "tenants/t2/"];
 const SLUGS: [&str; 3] = ["ada", "bea", "cea"];
 /// From a manifest's folder to a parent's: mostly a neighbour, sometimes the workspace's, or a neighbour tenant's.
-const WAYS: [&str; 6] = [
+const EXTENDS_PATHS: [&str; 6] = [
     "../ada/",
     "../ada/",
     "../bea/",
@@ -47,7 +47,7 @@ const WAYS: [&str; 6] = [
 /// Files that refer to each other, to what is not there, and in circles.
 fn trees() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
     let (scope, slug) = (select(&SCOPES[..]), select(&SLUGS[..]));
-    let way = prop::option::of(select(&WAYS[..]));
+    let way = prop::option::of(select(&EXTENDS_PATHS[..]));
     let some = (scope, slug.clone(), way, slug, 0..12_u8);
     let file = some.prop_map(|(scope, slug, way, other, which)| match which {
         0..=4 => assembly(scope, slug, way, other),
@@ -110,23 +110,23 @@ fn playbook(scope: &str, slug: &str, target: &str) -> (String, Vec<u8>) {
 
 /// Everything that is said, sorted, and the bytes of everything that is resolved.
 fn outcome(workspace: &dyn Workspace, paths: &[String]) -> (Vec<String>, BTreeMap<String, String>) {
-    let round = Round::new(workspace, &Everything, Options::default());
-    let spots: Vec<Spot> =
-        paths.iter().map(|path| Spot::new(path).expect("a path in the workspace")).collect();
-    check::plan(&round, &spots);
-    let (mut once, mut report) = (Once::default(), Report::new());
+    let round = Loader::new(workspace, &AllCapabilities, Options::default());
+    let spots: Vec<WorkspacePath> =
+        paths.iter().map(|path| WorkspacePath::new(path).expect("a path in the workspace")).collect();
+    check::register_planned(&round, &spots);
+    let (mut once, mut report) = (Deduplicator::default(), Report::new());
     for spot in &spots {
-        match check::check(&round, spot, Named::ByDirectory) {
-            Checked::Said(_, said) | Checked::Assembly(said, _) => once.keep(said, &mut report),
+        match check::check(&round, spot, Discovery::Walked) {
+            FileOutcome::Checked(_, said) | FileOutcome::Assembly(said, _) => once.add(said, &mut report),
             other => panic!("{spot}: {other:?}"),
         }
     }
     let mut bytes = BTreeMap::new();
     for spot in spots.iter().filter(|spot| spot.name() == "ASSEMBLY.md") {
-        if let Opened::Layer(layer) = round.open(spot)
+        if let OpenResult::Document(layer) = round.open(spot)
             && let Some(resolved) = assembly::load(&round, &layer).value
         {
-            bytes.insert(spot.in_workspace(), emit(&resolved.chain.merged));
+            bytes.insert(spot.workspace_relative(), emit(&resolved.chain.merged));
         }
     }
     let line = |severity: &str, code: &str, body: &Body| format!("{severity} {code} {body:?}");
@@ -151,6 +151,6 @@ proptest! {
         let paths: Vec<String> = files.keys().cloned().collect();
         let sorted = outcome(&memory, &paths);
         prop_assert_eq!(&sorted, &outcome(&memory, &shuffled));
-        prop_assert_eq!(&sorted, &outcome(&Backwards(memory), &shuffled));
+        prop_assert_eq!(&sorted, &outcome(&ReversedListing(memory), &shuffled));
     }
 }

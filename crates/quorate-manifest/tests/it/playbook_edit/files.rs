@@ -29,11 +29,11 @@ impl Change {
 
     pub(super) fn make(&self, edit: &mut Edit) {
         match self {
-            Change::Scalar(key, value) => edit.scalar(key, value),
-            Change::Number(key, value) => edit.number(key, *value),
-            Change::Json(key, value) => edit.json(key, value),
+            Change::Scalar(key, value) => edit.set_string(key, value),
+            Change::Number(key, value) => edit.set_integer(key, *value),
+            Change::Json(key, value) => edit.set_json(key, value),
             Change::Remove(key) => edit.remove(key),
-            Change::Push(key, value) => edit.push(key, &item(value)),
+            Change::Push(key, value) => edit.push_item(key, &item(value)),
         }
     }
 

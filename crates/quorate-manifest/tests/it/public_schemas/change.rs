@@ -1,11 +1,11 @@
 //! Changes to a document: each place of it dropped, renamed, doubled, emptied, turned into another kind of value, and
 //! moved to and past its bounds.
 
-use quorate_manifest::form::Step;
+use quorate_manifest::json_schema::PathStep;
 use serde_json::{Value, json};
 
-use super::chance::Chance;
-use super::part::{edges, kind, referred, ways};
+use super::rng::Rng;
+use super::subschema::{edges, kind, referred, ways};
 
 /// What is done at a place.
 #[derive(Debug, Clone)]
@@ -25,14 +25,14 @@ pub(crate) enum Change {
 }
 
 /// Every place of a document, the root first.
-pub(crate) fn places(document: &Value) -> Vec<Vec<Step>> {
-    fn below(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+pub(crate) fn places(document: &Value) -> Vec<Vec<PathStep>> {
+    fn below(value: &Value, at: &mut Vec<PathStep>, found: &mut Vec<Vec<PathStep>>) {
         found.push(at.clone());
-        let steps: Vec<(Step, &Value)> = match value {
+        let steps: Vec<(PathStep, &Value)> = match value {
             Value::Object(entries) => {
-                entries.iter().map(|(key, one)| (Step::Key(key.clone()), one)).collect()
+                entries.iter().map(|(key, one)| (PathStep::Key(key.clone()), one)).collect()
             }
-            Value::Array(items) => items.iter().enumerate().map(|(at, one)| (Step::Item(at), one)).collect(),
+            Value::Array(items) => items.iter().enumerate().map(|(at, one)| (PathStep::Item(at), one)).collect(),
             _ => Vec::new(),
         };
         for (step, one) in steps {
@@ -47,33 +47,33 @@ pub(crate) fn places(document: &Value) -> Vec<Vec<Step>> {
 }
 
 /// What stands at a place.
-pub(crate) fn find<'d>(document: &'d Value, path: &[Step]) -> &'d Value {
+pub(crate) fn find<'d>(document: &'d Value, path: &[PathStep]) -> &'d Value {
     path.iter().fold(document, |value, step| match step {
-        Step::Key(key) => &value[key],
-        Step::Item(at) => &value[at],
+        PathStep::Key(key) => &value[key],
+        PathStep::Item(at) => &value[at],
     })
 }
 
 /// What stands at a place, to be changed.
-fn find_mut<'d>(document: &'d mut Value, path: &[Step]) -> &'d mut Value {
+fn find_mut<'d>(document: &'d mut Value, path: &[PathStep]) -> &'d mut Value {
     path.iter().fold(document, |value, step| match step {
-        Step::Key(key) => &mut value[key],
-        Step::Item(at) => &mut value[at],
+        PathStep::Key(key) => &mut value[key],
+        PathStep::Item(at) => &mut value[at],
     })
 }
 
 /// The part of a schema that a place is held against.
-fn part<'s>(root: &'s Value, document: &Value, path: &[Step]) -> Option<&'s Value> {
+fn part<'s>(root: &'s Value, document: &Value, path: &[PathStep]) -> Option<&'s Value> {
     let mut part = root;
     for (at, step) in path.iter().enumerate() {
         let value = find(document, &path[..at]);
         part = choose(root, part, value);
         part = match step {
-            Step::Key(key) => part
+            PathStep::Key(key) => part
                 .get("properties")
                 .and_then(|known| known.get(key))
                 .or_else(|| part.get("additionalProperties"))?,
-            Step::Item(_) => part.get("items")?,
+            PathStep::Item(_) => part.get("items")?,
         };
     }
     Some(choose(root, part, find(document, path)))
@@ -96,7 +96,7 @@ fn choose<'s>(root: &'s Value, part: &'s Value, value: &Value) -> &'s Value {
 }
 
 /// Everything that can be done at a place.
-pub(crate) fn changes(schema: &Value, document: &Value, path: &[Step], chance: &mut Chance) -> Vec<Change> {
+pub(crate) fn changes(schema: &Value, document: &Value, path: &[PathStep], chance: &mut Rng) -> Vec<Change> {
     let value = find(document, path);
     let kinds = [
         json!(null),
@@ -115,7 +115,7 @@ pub(crate) fn changes(schema: &Value, document: &Value, path: &[Step], chance: &
     ];
     let mut found: Vec<Change> = Vec::new();
     match path.last() {
-        Some(Step::Key(key)) => {
+        Some(PathStep::Key(key)) => {
             found.push(Change::Drop);
             let other_case: String = key
                 .chars()
@@ -125,7 +125,7 @@ pub(crate) fn changes(schema: &Value, document: &Value, path: &[Step], chance: &
                 [format!("{key}s"), format!(" {key}"), other_case, key.replace('_', "-")].map(Change::Rename),
             );
         }
-        Some(Step::Item(_)) => found.extend([Change::Drop, Change::Twice]),
+        Some(PathStep::Item(_)) => found.extend([Change::Drop, Change::Twice]),
         None => {}
     }
     if !path.is_empty() {
@@ -240,7 +240,7 @@ fn paths() -> Vec<String> {
 }
 
 /// The document with a change made.
-pub(crate) fn changed(document: &Value, path: &[Step], change: &Change) -> Value {
+pub(crate) fn changed(document: &Value, path: &[PathStep], change: &Change) -> Value {
     let mut made = document.clone();
     match change {
         Change::Set(value) => *find_mut(&mut made, path) = value.clone(),
@@ -257,14 +257,14 @@ pub(crate) fn changed(document: &Value, path: &[Step], change: &Change) -> Value
         Change::Drop | Change::Rename(_) | Change::Twice => {
             let Some((last, above)) = path.split_last() else { return made };
             match (find_mut(&mut made, above), last, change) {
-                (Value::Object(entries), Step::Key(key), Change::Rename(to)) => {
+                (Value::Object(entries), PathStep::Key(key), Change::Rename(to)) => {
                     if let Some(value) = entries.remove(key) {
                         entries.insert(to.clone(), value);
                     }
                 }
-                (Value::Object(entries), Step::Key(key), _) => drop(entries.remove(key)),
-                (Value::Array(items), Step::Item(at), Change::Twice) => items.push(items[*at].clone()),
-                (Value::Array(items), Step::Item(at), _) => drop(items.remove(*at)),
+                (Value::Object(entries), PathStep::Key(key), _) => drop(entries.remove(key)),
+                (Value::Array(items), PathStep::Item(at), Change::Twice) => items.push(items[*at].clone()),
+                (Value::Array(items), PathStep::Item(at), _) => drop(items.remove(*at)),
                 _ => {}
             }
         }

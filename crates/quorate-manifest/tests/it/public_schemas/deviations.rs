@@ -2,12 +2,12 @@
 //! exactly where it is one: what then is left has to be judged alike.
 
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::form::Step;
+use quorate_manifest::json_schema::PathStep;
 use serde_json::{Value, json};
 
-use super::chance::Chance;
+use super::rng::Rng;
 use super::change::{Change, changed, find, places};
-use super::patterns::Hop;
+use super::patterns::SchemaStep;
 
 /// One way in which a document deviates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Deviation {
         Deviation::NullIsAbsent,
     ];
 
-    pub(crate) fn says(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Deviation::ViewWithoutMode => "a view without mode",
             Deviation::FurtherSegments => "ws:// with further segments",
@@ -46,7 +46,7 @@ impl Deviation {
 }
 
 /// A document, in which no key is without a value, with its deviations undone, and which they were.
-pub(crate) fn undone(doctype: Doctype, bare: &Value) -> (Value, Vec<Deviation>) {
+pub(crate) fn reverted(doctype: Doctype, bare: &Value) -> (Value, Vec<Deviation>) {
     let mut levelled = bare.clone();
     let mut found = Vec::new();
     if doctype != Doctype::Assembly {
@@ -85,11 +85,11 @@ fn segments(root: &mut Value) -> bool {
 }
 
 /// A text that stands at a place of a manifest, with its deviations undone.
-pub(crate) fn undone_text(doctype: Doctype, at: &[Hop], text: &str) -> Value {
+pub(crate) fn reverted_text(doctype: Doctype, at: &[SchemaStep], text: &str) -> Value {
     let mut value = json!(text);
     if doctype == Doctype::Assembly {
         joined(&mut value, &["identities", "workspaces", "operators", "companies", "skills", "personas"]);
-        if at == [Hop::Key("extends".to_owned())] && text == "../ASSEMBLY.md" {
+        if at == [SchemaStep::Key("extends".to_owned())] && text == "../ASSEMBLY.md" {
             value = json!("../x/ASSEMBLY.md");
         }
     }
@@ -111,10 +111,10 @@ fn joined(reference: &mut Value, collections: &[&str]) -> bool {
 }
 
 /// The document with something in it in which it deviates, or nearly so.
-pub(crate) fn deviating(doctype: Doctype, document: &Value, chance: &mut Chance) -> Value {
+pub(crate) fn deviating(doctype: Doctype, document: &Value, chance: &mut Rng) -> Value {
     let places = places(document);
-    let set = |path: &[Step], value: Value| changed(document, path, &Change::Set(value));
-    let refs: Vec<(&Vec<Step>, &str)> = places
+    let set = |path: &[PathStep], value: Value| changed(document, path, &Change::Set(value));
+    let refs: Vec<(&Vec<PathStep>, &str)> = places
         .iter()
         .filter_map(|path| {
             Some((path, find(document, path).as_str().filter(|text| text.starts_with("ws://"))?))
@@ -128,9 +128,9 @@ pub(crate) fn deviating(doctype: Doctype, document: &Value, chance: &mut Chance)
         2 => changed(document, &[], &Change::Insert("extends", json!("../ASSEMBLY.md"))),
         3 => {
             let view = changed(document, &[], &Change::Insert("extends", json!("../x/ASSEMBLY.md")));
-            changed(&view, &[Step::Key("mode".to_owned())], &Change::Drop)
+            changed(&view, &[PathStep::Key("mode".to_owned())], &Change::Drop)
         }
-        4 => changed(document, &[Step::Key("mode".to_owned())], &Change::Drop),
+        4 => changed(document, &[PathStep::Key("mode".to_owned())], &Change::Drop),
         _ => match chance.pick(&places) {
             path if path.is_empty() => changed(document, path, &Change::Insert("unexpected", Value::Null)),
             path => set(path, Value::Null),

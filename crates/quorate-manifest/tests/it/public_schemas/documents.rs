@@ -1,15 +1,15 @@
 //! The documents that are judged.
 
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::form::Step;
+use quorate_manifest::json_schema::PathStep;
 use serde_json::{Value, json};
 
-use super::chance::Chance;
+use super::rng::Rng;
 use super::change::{changed, changes, places};
 use super::deviations::deviating;
 use super::judge::validator;
 use super::text::without_nulls;
-use super::walk::Walk;
+use super::generator::Generator;
 
 /// Where chance begins.
 const SEED: u64 = 24;
@@ -20,7 +20,7 @@ const TRIES: usize = 2_000;
 /// is required stands beside what is changed, so that there is less to read.
 pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     let whole = validator(schema);
-    let mut walk = Walk { root: schema, present: 0, items: 1, chance: Chance::new(SEED) };
+    let mut walk = Generator { root: schema, present: 0, items: 1, chance: Rng::new(SEED) };
     let mut fitting = |present: &[usize]| {
         let found = present.iter().find_map(|present| {
             walk.present = *present;
@@ -29,7 +29,7 @@ pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
         found.expect("one of so many documents fits")
     };
     let (bare, full) = (fitting(&[0, 15]), fitting(&[100]));
-    let mut chance = Chance::new(SEED + 1);
+    let mut chance = Rng::new(SEED + 1);
     let mut found = vec![json!(null), json!([]), json!("word"), json!({})];
     for path in places(&bare) {
         found.extend(
@@ -38,7 +38,7 @@ pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     }
     for path in places(&full) {
         let mut small = bare.clone();
-        if let (Some(Step::Key(key)), Some(small)) = (path.first(), small.as_object_mut()) {
+        if let (Some(PathStep::Key(key)), Some(small)) = (path.first(), small.as_object_mut()) {
             small.insert(key.clone(), full[key].clone());
         }
         let small = if path.is_empty() || !whole.is_valid(&small) { &full } else { &small };
@@ -52,8 +52,8 @@ pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
 
 /// So many documents as chance gives them, with up to three changes.
 pub(crate) fn by_chance(schema: &Value, doctype: Doctype, count: usize) -> Vec<Value> {
-    let mut walk = Walk { root: schema, present: 0, items: 1, chance: Chance::new(SEED + 2) };
-    let mut chance = Chance::new(SEED + 3);
+    let mut walk = Generator { root: schema, present: 0, items: 1, chance: Rng::new(SEED + 2) };
+    let mut chance = Rng::new(SEED + 3);
     let mut document = || {
         walk.present = *chance.pick(&[5, 20, 50, 80]);
         walk.items = *chance.pick(&[1, 2, 3, 5]);

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::known::Nothing;
-use quorate_manifest::round::{Opened, Options, Round};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::capabilities::NoCapabilities;
+use quorate_manifest::loader::{OpenResult, Options, Loader};
+use quorate_manifest::workspace::{Memory, WorkspacePath};
 use serde_json::Value;
 
 /// A file.
@@ -41,8 +41,8 @@ impl Example {
     /// What the manifest says, read as a user's file: it is of the doctype, and nothing is said against it.
     pub(crate) fn manifest(&self, doctype: Doctype) -> Value {
         let workspace = Memory::new().with(&self.name, self.text.clone());
-        let round = Round::new(&workspace, &Nothing, Options::default());
-        let Opened::Layer(layer) = round.open(&Spot::new(&self.name).expect("a path")) else {
+        let round = Loader::new(&workspace, &NoCapabilities, Options::default());
+        let OpenResult::Document(layer) = round.open(&WorkspacePath::new(&self.name).expect("a path")) else {
             panic!("{}: nobody knows what it is", self.name);
         };
         assert_eq!(layer.doctype, doctype, "{}", self.name);

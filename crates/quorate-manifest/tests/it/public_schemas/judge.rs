@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, HashSet};
 use jsonschema::Validator;
 use quorate_diagnostics::{Refusal, codes};
 use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::form::{Fault, Form, Misfit};
-use quorate_manifest::known::Nothing;
-use quorate_manifest::round::{Options, Read, Round};
+use quorate_manifest::json_schema::{ErrorKind, CompiledSchema, SchemaError};
+use quorate_manifest::capabilities::NoCapabilities;
+use quorate_manifest::loader::{Options, ReadResult, Loader};
 use quorate_manifest::tree::{Kind, Node};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::workspace::{Memory, WorkspacePath};
 use serde_json::Value;
 
 use super::change::shrunk;
-use super::deviations::{Deviation, undone};
+use super::deviations::{Deviation, reverted};
 use super::text::{Style, read, without_nulls};
 use super::typed::fills_its_type;
 
@@ -24,7 +24,7 @@ const SHOWN: usize = 6;
 /// Judges documents of one doctype, and keeps count.
 pub(crate) struct Judge {
     doctype: Doctype,
-    form: &'static Form,
+    form: &'static CompiledSchema,
     ours: Validator,
     public: Option<Validator>,
     /// How many documents we accepted.
@@ -50,7 +50,7 @@ struct Count {
 
 /// What two judges can differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Between {
+enum Validators {
     /// Our reader, and the public schema where the deviations are undone.
     UsAndPublic,
     /// Our reader, and the validator on the schema that we publish.
@@ -72,7 +72,7 @@ struct Case<'d> {
 impl Case<'_> {
     fn new(doctype: Doctype, document: &Value) -> Case<'_> {
         let bare = without_nulls(document);
-        let (undone, mut deviations) = undone(doctype, &bare);
+        let (undone, mut deviations) = reverted(doctype, &bare);
         if bare != *document {
             deviations.push(Deviation::NullIsAbsent);
         }
@@ -86,7 +86,7 @@ impl Judge {
         let ours = doctype::schema(doctype).expect("a doctype with a schema");
         Judge {
             doctype,
-            form: doctype::form(doctype).expect("a doctype with a schema"),
+            form: doctype::compiled_schema(doctype).expect("a doctype with a schema"),
             ours: validator(&ours),
             public: public.map(|schema| validator(&with_plain_digits(schema))),
             accepted: 0,
@@ -107,21 +107,21 @@ impl Judge {
         let style = if self.judged().is_multiple_of(3) { Style::Json } else { Style::Emitted };
         let case = Case::new(self.doctype, document);
         let (text, root) = read(document, &case.bare, style);
-        let misfits = self.form.misfits(&root);
+        let misfits = self.form.errors(&root);
         let accepted = misfits.is_empty();
         if accepted {
             self.accepted += 1;
             fills_its_type(self.doctype, &root);
         } else {
             self.refused += 1;
-            self.told(&text, &root, &misfits);
+            self.check_messages(&text, &root, &misfits);
         }
         self.count(&case, accepted);
-        for between in [Between::UsAndPublic, Between::UsAndOurSchema, Between::FormAndValidator] {
+        for between in [Validators::UsAndPublic, Validators::UsAndOurSchema, Validators::FormAndValidator] {
             if self.differences.len() < SHOWN && self.differ(between, &case, accepted) {
                 let again = |smaller: &Value| {
                     let case = Case::new(self.doctype, smaller);
-                    let accepted = self.form.fits(&read(smaller, &case.bare, Style::Json).1);
+                    let accepted = self.form.is_valid(&read(smaller, &case.bare, Style::Json).1);
                     self.differ(between, &case, accepted)
                 };
                 let told = self.difference(between, &shrunk(document, again));
@@ -136,7 +136,7 @@ impl Judge {
         let Some(public) = self.public.as_ref().filter(|_| !case.deviations.is_empty()) else { return };
         let decided = accepted && !public.is_valid(case.document);
         for deviation in &case.deviations {
-            let count = self.deviations.entry(deviation.says()).or_default();
+            let count = self.deviations.entry(deviation.description()).or_default();
             count.met += 1;
             count.decided += usize::from(decided);
             count.alone += usize::from(decided && case.deviations.len() == 1);
@@ -144,36 +144,36 @@ impl Judge {
     }
 
     /// Whether two differ on a document that our reader has `accepted` or not.
-    fn differ(&self, between: Between, case: &Case<'_>, accepted: bool) -> bool {
+    fn differ(&self, between: Validators, case: &Case<'_>, accepted: bool) -> bool {
         match between {
-            Between::UsAndPublic => {
+            Validators::UsAndPublic => {
                 self.public.as_ref().is_some_and(|public| public.is_valid(&case.undone) != accepted)
             }
-            Between::UsAndOurSchema => self.ours.is_valid(&case.bare) != accepted,
-            Between::FormAndValidator => self.form.fits(case.document) != self.ours.is_valid(case.document),
+            Validators::UsAndOurSchema => self.ours.is_valid(&case.bare) != accepted,
+            Validators::FormAndValidator => self.form.is_valid(case.document) != self.ours.is_valid(case.document),
         }
     }
 
-    fn difference(&self, between: Between, document: &Value) -> String {
+    fn difference(&self, between: Validators, document: &Value) -> String {
         let case = Case::new(self.doctype, document);
         let ours = match between {
-            Between::FormAndValidator => self.form.misfits(document),
-            _ => self.form.misfits(&read(document, &case.bare, Style::Json).1),
+            Validators::FormAndValidator => self.form.errors(document),
+            _ => self.form.errors(&read(document, &case.bare, Style::Json).1),
         };
         let (validator, judged) = match (between, &self.public) {
-            (Between::UsAndPublic, Some(public)) => (public, &case.undone),
-            (Between::FormAndValidator, _) => (&self.ours, document),
+            (Validators::UsAndPublic, Some(public)) => (public, &case.undone),
+            (Validators::FormAndValidator, _) => (&self.ours, document),
             _ => (&self.ours, &case.bare),
         };
         let ours: Vec<String> =
-            ours.iter().map(|misfit| format!("{} {:?}", misfit.pointer(), misfit.fault)).collect();
+            ours.iter().map(|misfit| format!("{} {:?}", misfit.pointer(), misfit.kind)).collect();
         let theirs: Vec<String> =
             validator.iter_errors(judged).map(|error| format!("{} {error}", error.instance_path())).collect();
         format!("{between:?} differ on {document}\n  we:        {ours:?}\n  validator: {theirs:?}")
     }
 
     /// Whatever is refused is refused of the file that holds it, in words and with a place.
-    fn told(&mut self, text: &str, root: &Node, misfits: &[Misfit]) {
+    fn check_messages(&mut self, text: &str, root: &Node, misfits: &[SchemaError]) {
         // The same words are not looked at twice.
         if !misfits.iter().any(|misfit| self.said.insert(format!("{misfit:?}"))) {
             return;
@@ -182,15 +182,15 @@ impl Judge {
         let name = self.doctype.file_name().filter(|name| !name.ends_with(".toml")).unwrap_or("it.md");
         let file = if name.ends_with(".yaml") { text.to_owned() } else { format!("---\n{text}\n---\n") };
         let workspace = Memory::new().with(name, file);
-        let round = Round::new(&workspace, &Nothing, Options::default());
-        let Read::Layer(layer) = round.read(&Spot::new(name).expect("a name"), self.doctype) else {
+        let round = Loader::new(&workspace, &NoCapabilities, Options::default());
+        let ReadResult::Document(layer) = round.read(&WorkspacePath::new(name).expect("a name"), self.doctype) else {
             panic!("the file is there");
         };
         let refusals = &layer.report.refusals;
         assert_eq!(refusals.len(), misfits.len(), "each misfit is one refusal\n{text}");
         // Only what concerns the manifest as a whole has no path.
-        let whole = |misfit: &&Misfit| {
-            misfit.path.is_empty() && !matches!(misfit.fault, Fault::Missing(_) | Fault::Unknown { .. })
+        let whole = |misfit: &&SchemaError| {
+            misfit.path.is_empty() && !matches!(misfit.kind, ErrorKind::MissingKey(_) | ErrorKind::UnknownKey { .. })
         };
         let unpathed =
             refusals.iter().filter(|one| one.body.place.as_ref().is_none_or(|place| place.path.is_empty()));
@@ -200,7 +200,7 @@ impl Judge {
         for Refusal { code, body } in refusals {
             let place = body.place.as_ref().expect("a place");
             let placed = layer.text.get(place.span.clone()).is_some();
-            let coded = *code == if manifest { self.doctype.invalid() } else { codes::SYNTAX };
+            let coded = *code == if manifest { self.doctype.invalid_code() } else { codes::SYNTAX };
             let said = [Some(&body.message), body.help.as_ref()];
             let well_said = said.into_iter().flatten().all(|sentence| is_sentence(sentence));
             if !(placed && coded && well_said) && self.differences.len() < SHOWN {
@@ -211,7 +211,7 @@ impl Judge {
 
     /// Shows what was counted, and fails where anybody differed.
     pub(crate) fn agree(&self) {
-        let name = self.doctype.word();
+        let name = self.doctype.as_str();
         println!("{name}: {} documents, {} accepted, {} refused", self.judged(), self.accepted, self.refused);
         for (says, Count { met, decided, alone }) in &self.deviations {
             println!("  {says:<28} met {met:>5}, decided {decided:>5}, alone {alone:>5}");
@@ -222,11 +222,11 @@ impl Judge {
     /// As [`Judge::agree`]; fails also where the documents showed too little.
     pub(crate) fn conclude(&self) {
         self.agree();
-        let name = self.doctype.word();
+        let name = self.doctype.as_str();
         for deviation in
             Deviation::ALL.into_iter().filter(|one| self.public.is_some() && one.concerns(self.doctype))
         {
-            let count = self.deviations.get(deviation.says()).copied().unwrap_or_default();
+            let count = self.deviations.get(deviation.description()).copied().unwrap_or_default();
             assert!(count.alone > 0, "{name}: nothing shows what {deviation:?} does");
         }
         let share = |part: usize| part * 100 / self.judged();

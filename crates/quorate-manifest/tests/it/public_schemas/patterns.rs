@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::chance::Chance;
-use super::part::{kind, referred, ways};
-use super::spelling::{Longer, spell};
+use super::rng::Rng;
+use super::subschema::{kind, referred, ways};
+use super::spelling::{Repetition, spell};
 
 /// What is put into texts: of everything that patterns tell apart something.
 const LETTERS: [char; 18] = [
@@ -18,7 +18,7 @@ const BEGUN: usize = 20;
 
 /// One hop through a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hop {
+pub(crate) enum SchemaStep {
     /// To what a key has to be.
     Key(String),
     /// To what every other key has to be.
@@ -30,25 +30,25 @@ pub(crate) enum Hop {
 }
 
 /// Every part of a schema that has a pattern, and the way to it.
-pub(crate) fn patterned(root: &Value) -> Vec<(Vec<Hop>, &Value)> {
+pub(crate) fn patterned(root: &Value) -> Vec<(Vec<SchemaStep>, &Value)> {
     let mut found = Vec::new();
     below(root, root, &mut Vec::new(), &mut found);
     found
 }
 
-fn below<'s>(root: &'s Value, part: &'s Value, at: &mut Vec<Hop>, found: &mut Vec<(Vec<Hop>, &'s Value)>) {
+fn below<'s>(root: &'s Value, part: &'s Value, at: &mut Vec<SchemaStep>, found: &mut Vec<(Vec<SchemaStep>, &'s Value)>) {
     let part = referred(root, part);
     if part.get("pattern").is_some() {
         found.push((at.clone(), part));
     }
-    let mut hops: Vec<(Hop, &Value)> = Vec::new();
+    let mut hops: Vec<(SchemaStep, &Value)> = Vec::new();
     for (key, one) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        hops.push((Hop::Key(key.clone()), one));
+        hops.push((SchemaStep::Key(key.clone()), one));
     }
-    hops.extend(part.get("additionalProperties").filter(|one| one.is_object()).map(|one| (Hop::Others, one)));
-    hops.extend(part.get("items").map(|one| (Hop::Items, one)));
+    hops.extend(part.get("additionalProperties").filter(|one| one.is_object()).map(|one| (SchemaStep::Others, one)));
+    hops.extend(part.get("items").map(|one| (SchemaStep::Items, one)));
     for way in ways(root, part) {
-        hops.extend(kind(way).map(|kind| (Hop::Way(kind.to_owned()), way)));
+        hops.extend(kind(way).map(|kind| (SchemaStep::Way(kind.to_owned()), way)));
     }
     for (hop, one) in hops {
         at.push(hop);
@@ -58,13 +58,13 @@ fn below<'s>(root: &'s Value, part: &'s Value, at: &mut Vec<Hop>, found: &mut Ve
 }
 
 /// What the same way leads to in another schema.
-pub(crate) fn follow<'s>(root: &'s Value, hops: &[Hop]) -> Option<&'s Value> {
+pub(crate) fn follow<'s>(root: &'s Value, hops: &[SchemaStep]) -> Option<&'s Value> {
     hops.iter().try_fold(only(root, root), |part, hop| {
         let next = match hop {
-            Hop::Key(key) => part.get("properties")?.get(key)?,
-            Hop::Others => part.get("additionalProperties")?,
-            Hop::Items => part.get("items")?,
-            Hop::Way(wanted) => ways(root, part).into_iter().find(|way| kind(way) == Some(wanted))?,
+            SchemaStep::Key(key) => part.get("properties")?.get(key)?,
+            SchemaStep::Others => part.get("additionalProperties")?,
+            SchemaStep::Items => part.get("items")?,
+            SchemaStep::Way(wanted) => ways(root, part).into_iter().find(|way| kind(way) == Some(wanted))?,
         };
         Some(only(root, next))
     })
@@ -81,10 +81,10 @@ fn only<'s>(root: &'s Value, part: &'s Value) -> &'s Value {
 
 /// Texts that match a pattern, and each of them with one character put in, replaced or taken out, or with a few
 /// characters doubled, everywhere.
-pub(crate) fn around(pattern: &str, chance: &mut Chance) -> BTreeSet<String> {
+pub(crate) fn around(pattern: &str, chance: &mut Rng) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for begun in 0..BEGUN {
-        let text: Vec<char> = spell(pattern, Longer::Each(begun % 4), chance).chars().collect();
+        let text: Vec<char> = spell(pattern, Repetition::Each(begun % 4), chance).chars().collect();
         let mut put = |start: usize, letter: Option<char>, end: usize| {
             found.insert(
                 text[..start].iter().copied().chain(letter).chain(text[end..].iter().copied()).collect(),

@@ -1,26 +1,26 @@
 //! Spelling texts that a regular expression of ECMA-262 accepts: what the public schemas use of its syntax, and no
 //! more. Anything else panics, so that a schema that comes to use more is noticed.
 
-use super::chance::Chance;
+use super::rng::Rng;
 
 /// What stands for "anything but white space": among it what other languages count as white space.
 const DARK: [char; 14] =
     ['a', 'Z', '7', '-', '_', '/', '.', ':', 'é', '漢', '😀', '\u{85}', '\u{200B}', '\u{180E}'];
 
-enum Piece {
+enum Term {
     /// One character of these ranges.
     Char(Vec<(char, char)>),
     /// One character that is no white space.
     Dark,
     /// One of several ways.
-    Ways(Vec<Way>),
+    Ways(Vec<Alternative>),
 }
 
-type Way = Vec<(Piece, usize, Option<usize>)>;
+type Alternative = Vec<(Term, usize, Option<usize>)>;
 
 /// How often what may be repeated without an end is repeated, beyond what it has to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Longer {
+pub(crate) enum Repetition {
     /// The first such repetition so often, the others not at all.
     First(usize),
     /// Each up to so often, as chance has it.
@@ -28,7 +28,7 @@ pub(crate) enum Longer {
 }
 
 /// A text that the pattern accepts.
-pub(crate) fn spell(pattern: &str, mut longer: Longer, chance: &mut Chance) -> String {
+pub(crate) fn spell(pattern: &str, mut longer: Repetition, chance: &mut Rng) -> String {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut at = 0;
     let ways = ways(&pattern, &mut at);
@@ -39,36 +39,36 @@ pub(crate) fn spell(pattern: &str, mut longer: Longer, chance: &mut Chance) -> S
 }
 
 /// A text that the pattern accepts and that has so many characters, where the pattern can have such a text.
-pub(crate) fn spell_to(pattern: &str, length: usize, chance: &mut Chance) -> String {
-    let short = spell(pattern, Longer::First(0), &mut chance.clone());
+pub(crate) fn spell_to(pattern: &str, length: usize, chance: &mut Rng) -> String {
+    let short = spell(pattern, Repetition::First(0), &mut chance.clone());
     let longer = length.saturating_sub(short.chars().count());
-    spell(pattern, Longer::First(longer), chance)
+    spell(pattern, Repetition::First(longer), chance)
 }
 
-fn write(ways: &[Way], longer: &mut Longer, chance: &mut Chance, out: &mut String) {
+fn write(ways: &[Alternative], longer: &mut Repetition, chance: &mut Rng, out: &mut String) {
     for (piece, least, most) in chance.pick(ways) {
         let times = match (most, &mut *longer) {
             (Some(most), _) => least + chance.below(most - least + 1),
-            (None, Longer::First(more)) => least + std::mem::take(more),
-            (None, Longer::Each(more)) => least + chance.below(*more + 1),
+            (None, Repetition::First(more)) => least + std::mem::take(more),
+            (None, Repetition::Each(more)) => least + chance.below(*more + 1),
         };
         let mut own = chance.fork();
         for _ in 0..times {
             match piece {
-                Piece::Char(ranges) => {
+                Term::Char(ranges) => {
                     let (from, to) = *own.pick(ranges);
                     let among: Vec<char> = (from..=to).collect();
                     out.push(*own.pick(&among));
                 }
-                Piece::Dark => out.push(*own.pick(&DARK)),
-                Piece::Ways(inner) => write(inner, longer, &mut own, out),
+                Term::Dark => out.push(*own.pick(&DARK)),
+                Term::Ways(inner) => write(inner, longer, &mut own, out),
             }
         }
     }
 }
 
-fn ways(pattern: &[char], at: &mut usize) -> Vec<Way> {
-    let mut ways = vec![Way::new()];
+fn ways(pattern: &[char], at: &mut usize) -> Vec<Alternative> {
+    let mut ways = vec![Alternative::new()];
     while let Some(&c) = pattern.get(*at) {
         *at += 1;
         let piece = match c {
@@ -77,7 +77,7 @@ fn ways(pattern: &[char], at: &mut usize) -> Vec<Way> {
                 break;
             }
             '|' => {
-                ways.push(Way::new());
+                ways.push(Alternative::new());
                 continue;
             }
             '^' | '$' => continue,
@@ -92,15 +92,15 @@ fn ways(pattern: &[char], at: &mut usize) -> Vec<Way> {
                 let inner = self::ways(pattern, at);
                 assert_eq!(pattern.get(*at), Some(&')'), "a group that does not end");
                 *at += 1;
-                Piece::Ways(inner)
+                Term::Ways(inner)
             }
             '[' => class(pattern, at),
             '\\' => {
                 *at += 1;
-                Piece::Char(vec![escape(pattern[*at - 1])])
+                Term::Char(vec![escape(pattern[*at - 1])])
             }
             '.' | '?' | '*' | '+' | '{' | '}' | ']' => panic!("{c} is not spelt here"),
-            c => Piece::Char(vec![(c, c)]),
+            c => Term::Char(vec![(c, c)]),
         };
         let (least, most) = times(pattern, at);
         ways.last_mut().expect("there is a way from the start").push((piece, least, most));
@@ -116,17 +116,17 @@ fn escape(c: char) -> (char, char) {
     }
 }
 
-fn class(pattern: &[char], at: &mut usize) -> Piece {
+fn class(pattern: &[char], at: &mut usize) -> Term {
     if pattern[*at..].starts_with(&['^', '\\', 's', ']']) {
         *at += 4;
-        return Piece::Dark;
+        return Term::Dark;
     }
     let mut ranges = Vec::new();
     loop {
         let c = pattern[*at];
         *at += 1;
         match (c, pattern.get(*at), pattern.get(*at + 1)) {
-            (']', _, _) => return Piece::Char(ranges),
+            (']', _, _) => return Term::Char(ranges),
             ('^', _, _) => panic!("a class of what is not in it is not spelt here"),
             ('\\', Some(&escaped), _) => {
                 *at += 1;

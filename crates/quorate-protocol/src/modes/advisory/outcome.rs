@@ -2,7 +2,7 @@
 //! what a rule of the host's own is shown.
 
 use quorate_manifest::assembly::synthesis::RiskLabel;
-use quorate_manifest::duration::Iso;
+use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::timestamp;
 use serde_json::{Map, json};
 
@@ -23,14 +23,14 @@ pub(super) fn fragment(case: &Case, book: &mut Book, fragment: &Fragment) -> Jso
         "severity": fragment.severity,
         "priority": fragment.priority,
         "rule": &*rule.id,
-        "expires": timestamp::write(expires_ms(case, book, rule)),
+        "expires": timestamp::format(expires_ms(case, book, rule)),
     })
 }
 
 /// A5: when a fragment of a rule stops to hold.
 fn expires_ms(case: &Case, book: &mut Book, rule: &Rule) -> i64 {
-    let iso = |text: &str| text.parse::<Iso>().ok();
-    let by_iso = |iso: Iso| timestamp::after(case.now_ms, iso).saturating_sub(case.now_ms);
+    let iso = |text: &str| text.parse::<IsoDuration>().ok();
+    let by_iso = |iso: IsoDuration| timestamp::add_duration(case.now_ms, iso).saturating_sub(case.now_ms);
     let own_ms = rule.whole("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
     let default = || iso(&case.setup.overlays.default_ttl).map_or(TTL_MS.0, by_iso);
     let asked_ms = own_ms.or_else(|| rule.text("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
@@ -71,7 +71,7 @@ pub(crate) fn risk_of(case: &Case, book: &mut Book, severity: Option<u8>, lackin
         level = Some(RiskLabel::Watch);
         book.note("the risk is not reported as ok, since not everybody has been heard");
     }
-    let risk = json!({"severity": severity, "level": level.map(RiskLabel::word)});
+    let risk = json!({"severity": severity, "level": level.map(RiskLabel::as_str)});
     (risk, level == Some(RiskLabel::Escalate))
 }
 

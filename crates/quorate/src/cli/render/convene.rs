@@ -11,7 +11,7 @@ mod rules;
 mod thread;
 mod words;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 
 use super::Format;
 use super::layout::ascii;
@@ -20,7 +20,7 @@ use crate::service::convene::plan::Plan;
 use crate::service::convene::report::Report;
 
 /// A report in a format, ending with one line break; `None` where the format has no words for an assembly.
-pub(in crate::cli) fn report(report: &Report, format: Format, look: Look) -> Option<String> {
+pub(in crate::cli) fn report(report: &Report, format: Format, look: TextOptions) -> Option<String> {
     match format {
         Format::Human => Some(shown(human::human(report, look))),
         Format::Json => Some(format!("{:#}\n", report.json())),
@@ -30,7 +30,7 @@ pub(in crate::cli) fn report(report: &Report, format: Format, look: Look) -> Opt
 }
 
 /// A plan in a format.
-pub(in crate::cli) fn plan(plan: &Plan, format: Format, look: Look) -> String {
+pub(in crate::cli) fn plan(plan: &Plan, format: Format, look: TextOptions) -> String {
     match format {
         Format::Human => shown(plan::human(plan, look)),
         Format::Markdown => plan::markdown(plan),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anstyle::{AnsiColor, Style};
-use quorate_diagnostics::render::{Colour, Look};
+use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::ledger::{Kind, Record};
@@ -147,7 +147,7 @@ impl Went {
 }
 
 /// One turn.
-pub fn turn(turn: &Turn, look: Look) -> String {
+pub fn turn(turn: &Turn, look: TextOptions) -> String {
     let name = line(&turn.participant);
     let (name, rest) = match look.colour {
         Colour::Off => (name, format!("{}  {}", turn.timestamp, turn.id)),

@@ -1,13 +1,13 @@
 //! What the doctor saw, a line for each thing.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 
 use super::layout::table;
 use super::paint::{Paint, finish, line};
 use crate::service::doctor::{Check, Status};
 
 /// For people.
-pub fn human(checks: &[Check], look: Look) -> String {
+pub fn human(checks: &[Check], look: TextOptions) -> String {
     let rows =
         checks.iter().map(|check| vec![word(check.status), line(&check.name), line(&check.detail)]).collect();
     let bad = checks.iter().filter(|check| check.status == Status::Failed).count();
@@ -43,7 +43,7 @@ mod tests {
             check("log", Status::Warning, "council_log.jsonl: 2 lines cannot be read"),
             check("executor claude", Status::Failed, "no answer within 60 s"),
         ];
-        insta::assert_snapshot!(human(&checks, Look::default()), @"
+        insta::assert_snapshot!(human(&checks, TextOptions::default()), @"
               what             how it is
         ────────────────────────────────────────────────────────────────
         ok    ledger           .quorate/ledger.db can be written

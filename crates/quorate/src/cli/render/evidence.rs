@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
 use quorate_ledger::export::Written;
 use quorate_ledger::import::Imported;
@@ -14,7 +14,7 @@ use super::paint::{Paint, finish, line};
 use crate::service::ledger::check_export::ExportCheck;
 
 /// What is proven, for people.
-pub fn proven(proven: &Proven, look: Look) -> String {
+pub fn proven(proven: &Proven, look: TextOptions) -> String {
     let Proven { origin, tree, vouched, keys, records } = proven;
     let mut text = match vouched {
         Some(key) => format!("{} against the key {}\n\n", Paint::Good.on("Holds"), line(&key.to_string())),

@@ -3,7 +3,7 @@
 mod brief;
 mod screen;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_protocol::policy::Verdict;
 
 use super::Extent;
@@ -14,7 +14,7 @@ use super::wording::{amount, cost, duration, minute};
 use crate::service::report::Report;
 
 /// The report. It ends with one line break.
-pub fn human(report: &Report, extent: Extent, look: Look) -> String {
+pub fn human(report: &Report, extent: Extent, look: TextOptions) -> String {
     let sections = if extent == Extent::Screen && report.verdict == Some(Verdict::Ship) {
         screen::sections(report, look.width)
     } else {
@@ -25,7 +25,7 @@ pub fn human(report: &Report, extent: Extent, look: Look) -> String {
     finish(&sections.join("\n\n"), look)
 }
 
-fn whole(report: &Report, look: Look) -> Vec<String> {
+fn whole(report: &Report, look: TextOptions) -> Vec<String> {
     vec![
         head(report, look.width),
         deliberators(report, look.width),

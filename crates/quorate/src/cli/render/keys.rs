@@ -1,6 +1,6 @@
 //! What `quorate keys` prints: names and public halves alone.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::signing::KeyId;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::service::keys::list::{KeyEntry, KeyList, State};
 const SHORT: usize = 12;
 
 /// All keys: a table, or `{"keys": […], "unsigned", "keyring"}`.
-pub(in crate::cli) fn list(all: &KeyList, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(all: &KeyList, format: Tabular, look: TextOptions) -> String {
     if format == Tabular::Json {
         let keys: Vec<Value> = all.keys.iter().map(object).collect();
         let object = json!({"keys": keys, "keyring": all.keyring, "unsigned": all.unsigned});

@@ -1,6 +1,6 @@
 //! What the ledger holds, and its checkpoints.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
 use quorate_ledger::store::STREAM;
 use quorate_ledger::store::Sealed;
@@ -68,7 +68,7 @@ pub fn accepted_json(accepted: &AcceptedRollback) -> String {
 }
 
 /// For people.
-pub fn stats(counted: &LedgerStats, look: Look) -> String {
+pub fn stats(counted: &LedgerStats, look: TextOptions) -> String {
     let LedgerStats { ledger, file_bytes, stats } = counted;
     let sealed = match &stats.sealed {
         None => Paint::Absent.on("none yet"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use quorate_playbook::lock::Trait;
 use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::service::locks::{HitPosition, LockTest, TraitHits};
 const SHOWN: usize = 20;
 
 /// The hits for people: by trait, then those that do not hit.
-pub fn human(tested: &LockTest, look: Look) -> String {
+pub fn human(tested: &LockTest, look: TextOptions) -> String {
     let (hit, silent): (Vec<&TraitHits>, Vec<&TraitHits>) =
         tested.traits.iter().partition(|one| !one.hits.is_empty());
     let mut out = match (tested.traits.len(), hit.len()) {
@@ -77,7 +77,7 @@ fn hits(count: usize) -> &'static str {
 
 /// Where a trait comes from.
 fn declared(one: &TraitHits) -> String {
-    Paint::Faint.on(&format!("({}, {}:{})", one.declared.word(), line(&one.file), one.line))
+    Paint::Faint.on(&format!("({}, {}:{})", one.declared.as_str(), line(&one.file), one.line))
 }
 
 fn uncompared(tested: &LockTest) -> bool {
@@ -102,7 +102,7 @@ pub fn json(tested: &LockTest) -> String {
     let locked = |one: &TraitHits| {
         json!({
             "trait": one.text,
-            "declared": one.declared.word(),
+            "declared": one.declared.as_str(),
             "file": one.file,
             "line": one.line,
             "meaning_compared": if one.by_meaning { Value::Bool(false) } else { Value::Null },
@@ -111,7 +111,7 @@ pub fn json(tested: &LockTest) -> String {
     };
     let value = json!({
         "assembly": tested.assembly,
-        "matchMode": tested.match_mode.word(),
+        "matchMode": tested.match_mode.as_str(),
         "meaning_compared": if uncompared(tested) { Value::Bool(false) } else { Value::Null },
         "traits": tested.traits.iter().map(locked).collect::<Vec<_>>(),
         "warnings": diagnostics::diagnostics(&tested.report),
@@ -120,7 +120,7 @@ pub fn json(tested: &LockTest) -> String {
 }
 
 /// The traits that are locked in an operator.
-pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: Tabular, look: TextOptions) -> String {
     if format == Tabular::Json {
         let one = |one: &Trait| json!({"id": one.id, "description": one.description, "words": one.words, "phrases": one.phrases});
         let all: Vec<Value> = traits.iter().map(one).collect();

@@ -1,6 +1,6 @@
 //! What `quorate overlays` prints.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::clock::rfc3339;
 use quorate_protocol::Json;
 use quorate_protocol::overlay::{Evicted, Overlay};
@@ -30,7 +30,7 @@ fn operator(overlay: &Overlay) -> String {
 }
 
 /// All of them.
-pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: Tabular, look: TextOptions) -> String {
     if format == Tabular::Json {
         return format!("{:#}\n", json!({"overlays": all.iter().map(object).collect::<Vec<_>>()}));
     }
@@ -80,7 +80,7 @@ fn left(overlay: &Overlay, now_ms: i64) -> String {
 }
 
 /// One of them.
-pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: Tabular, look: TextOptions) -> String {
     if format == Tabular::Json {
         return format!("{:#}\n", object(one));
     }
@@ -151,11 +151,11 @@ mod tests {
             listed("o7k2m9q4xa1bc", 100, "support", "Name one\nargument \u{1b}[31magainst.", true),
             listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), false),
         ];
-        insta::assert_snapshot!(list(&all, 1_772_600_700_007, Tabular::Human, Look::default()), @r#"
+        insta::assert_snapshot!(list(&all, 1_772_600_700_007, Tabular::Human, TextOptions::default()), @r#"
     o7k2m9q4xa1bc  100  14 d     mentors  support         Name one argument [U+001B][31magainst.
     ozzzzzz4xa1bc   49  expired  mentors  (nobody named)  word word word word word word word word word word word word…
     "#);
-        insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, Tabular::Human, Look::default()), @r#"
+        insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, Tabular::Human, TextOptions::default()), @r#"
     o7k2m9q4xa1bc
 
       Name one argument [U+001B][31magainst.

@@ -2,8 +2,8 @@
 //! [`finish`] turns the marks into colours or drops them. Foreign text is [`clean`]ed of them first.
 
 use anstyle::{AnsiColor, Style};
-use quorate_diagnostics::render::{Colour, Look};
-use quorate_diagnostics::unseen::seen;
+use quorate_diagnostics::render::{Colour, TextOptions};
+use quorate_diagnostics::invisible::escape_invisible;
 use quorate_protocol::policy::Verdict;
 
 /// What a word means, where colour can say it too.
@@ -74,7 +74,7 @@ impl Paint {
 }
 
 /// Turns marks into what the look asks for and takes spaces from the ends of lines. The text ends with one line break.
-pub(super) fn finish(text: &str, look: Look) -> String {
+pub(super) fn finish(text: &str, look: TextOptions) -> String {
     let mut out = String::with_capacity(text.len() + 1);
     for line in text.trim_end().split('\n') {
         colour(line.trim_end(), look.colour, &mut out);
@@ -108,7 +108,7 @@ fn is_mark(c: char) -> bool {
 /// Foreign text as it can be shown: every character of it is seen, and none is a mark of ours. Line breaks stay and tabs
 /// become spaces.
 pub(super) fn clean(text: &str) -> String {
-    seen(text).replace('\r', "").replace('\t', " ")
+    escape_invisible(text).replace('\r', "").replace('\t', " ")
 }
 
 /// Foreign text on one line, runs of white space as one space.
@@ -120,12 +120,12 @@ pub(crate) fn line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const COLOURED: Look = Look { colour: Colour::On, width: 80 };
+    const COLOURED: TextOptions = TextOptions { colour: Colour::On, width: 80 };
 
     #[test]
     fn marks_become_colours_or_nothing() {
         let text = format!("a {} b  ", Paint::Bad.on("HOLD"));
-        assert_eq!(finish(&text, Look::default()), "a HOLD b\n");
+        assert_eq!(finish(&text, TextOptions::default()), "a HOLD b\n");
         assert_eq!(finish(&text, COLOURED), "a \u{1b}[1m\u{1b}[31mHOLD\u{1b}[0m b\n");
         assert_eq!(finish("", COLOURED), "\n");
     }

@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use quorate_diagnostics::render::{self as diagnostic, Look};
+use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::Record as Recorded;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::index::priority;
 use quorate_protocol::Json;
 use serde_json::json;
@@ -25,19 +25,19 @@ use crate::service::playbook::rollback::{RollbackResult, status_word};
 use crate::service::playbook::versions::VersionedFile;
 use crate::service::workspace::display_path;
 
-fn object(library: &Library, book: &Book, now_ms: i64) -> Json {
+fn object(library: &Library, book: &PlaybookFile, now_ms: i64) -> Json {
     let playbook = &book.playbook;
     let operators: Vec<&str> =
         library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
     json!({
         "slug": playbook.slug, "title": playbook.title, "status": status_word(playbook.status),
         "priority": priority(playbook), "operators": operators, "lock_check": playbook.lock_check,
-        "expired": has_expired(book, now_ms) && playbook.status != Status::Archived, "file": book.spot.in_workspace(),
+        "expired": has_expired(book, now_ms) && playbook.status != Status::Archived, "file": book.path.workspace_relative(),
     })
 }
 
 /// All of them.
-pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look: TextOptions) -> String {
     let books = &library.catalogue.books;
     if format == Tabular::Json {
         let all: Vec<Json> = books.iter().map(|book| object(library, book, now_ms)).collect();
@@ -46,7 +46,7 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
     if books.is_empty() {
         return "no playbooks\n".to_owned();
     }
-    let row = |book: &Book| {
+    let row = |book: &PlaybookFile| {
         let playbook = &book.playbook;
         let status = match has_expired(book, now_ms) && playbook.status != Status::Archived {
             true => Paint::Absent.on("expired"),
@@ -62,7 +62,7 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
             line(&playbook.title),
         ]
     };
-    let mut books: Vec<&Book> = books.iter().collect();
+    let mut books: Vec<&PlaybookFile> = books.iter().collect();
     // Those that are woven first, and as they are.
     books.sort_by_key(|book| {
         let rank = match book.playbook.status {
@@ -79,11 +79,11 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
 /// One of them.
 pub(in crate::cli) fn show(
     library: &Library,
-    book: &Book,
+    book: &PlaybookFile,
     record: &VersionedFile,
     now_ms: i64,
     format: Tabular,
-    look: Look,
+    look: TextOptions,
 ) -> String {
     let mut json = object(library, book, now_ms);
     let version = record.last().map(|last| last.n);
@@ -113,7 +113,7 @@ pub(in crate::cli) fn show(
         format!("{}\n\n{}\n", Paint::Strong.on(&line(&playbook.title)), prose(book.text(), 2, look.width));
     for (name, value) in [
         ("slug", line(&playbook.slug)),
-        ("file", line(&book.spot.in_workspace())),
+        ("file", line(&book.path.workspace_relative())),
         ("status", status),
         ("version", version.map_or("none yet".to_owned(), |n| n.to_string())),
         ("priority", priority(playbook).to_string()),
@@ -140,7 +140,7 @@ pub(in crate::cli) fn show(
 }
 
 /// What was done to one.
-pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: TextOptions) -> String {
     if format == Tabular::Json {
         let version = |one: &quorate_playbook::history::Version| {
             json!({
@@ -175,7 +175,7 @@ pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: Loo
 }
 
 /// What the ledger has.
-pub(in crate::cli) fn log(records: &[Recorded], format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn log(records: &[Recorded], format: Tabular, look: TextOptions) -> String {
     let text = |one: &Recorded, key: &str| {
         let value = one.data.as_ref().and_then(|data| data.get(key)?.as_str());
         value.unwrap_or_default().to_owned()

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use quorate_diagnostics::Report;
-use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use serde_json::{Value, json};
 
 use super::paint::{Paint, clean, finish, line};
@@ -24,7 +24,7 @@ pub enum Verb {
 }
 
 /// What came of an install or an uninstall.
-pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, look: TextOptions) -> String {
     match format {
         Tabular::Human => finish(&outcome_human(outcome, verb), look),
         Tabular::Json => outcome_json(outcome),
@@ -33,7 +33,7 @@ pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, lo
 
 fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     let mut out = String::new();
-    let refused = outcome.report.refused();
+    let refused = outcome.report.has_refusals();
     if outcome.resumed && !refused && outcome.run == WriteMode::Apply {
         out.push_str("What had been interrupted was completed.\n");
     }
@@ -111,7 +111,7 @@ fn outcome_json(outcome: &Outcome) -> String {
         "previous": outcome.previous,
         "target": outcome.target,
         "dry_run": outcome.run == WriteMode::DryRun,
-        "written": outcome.run == WriteMode::Apply && !outcome.report.refused() && !outcome.idle,
+        "written": outcome.run == WriteMode::Apply && !outcome.report.has_refusals() && !outcome.idle,
         "resumed": outcome.resumed,
         "files": outcome.files.iter().map(told).collect::<Vec<_>>(),
         "diagnostics": diagnostics::diagnostics(&outcome.report),
@@ -124,7 +124,7 @@ pub(in crate::cli) fn status(
     standings: &[ProfileStatus],
     report: &Report,
     format: Tabular,
-    look: Look,
+    look: TextOptions,
 ) -> String {
     match format {
         Tabular::Json => {
@@ -157,7 +157,7 @@ pub(in crate::cli) fn status(
 }
 
 /// What is installed.
-pub(in crate::cli) fn list(standings: &[ProfileStatus], format: Tabular, look: Look) -> String {
+pub(in crate::cli) fn list(standings: &[ProfileStatus], format: Tabular, look: TextOptions) -> String {
     match format {
         Tabular::Json => {
             let value = json!({"profiles": standings.iter().map(standing_json).collect::<Vec<_>>()});

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use quorate_diagnostics::render::{Look, json as diagnostics};
+use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use quorate_manifest::assembly::display::Grouping;
 use quorate_manifest::assembly::members::Trigger;
-use quorate_manifest::assembly::resolved::{Kept, Member, Resolved, Seat};
+use quorate_manifest::assembly::resolved::{Retention, Member, Resolved, ModeSettings};
 use quorate_manifest::assembly::{MatchMode, Mode};
-use quorate_manifest::layer::Layer;
+use quorate_manifest::document::Document;
 use quorate_manifest::tree::{Node, emit};
 use serde_json::{Map, Value, json};
 
@@ -19,14 +19,14 @@ use crate::service::resolve::{FieldOrigin, FlatManifest, Resolution, disk_path};
 const LABEL: usize = 14;
 
 /// The assembly for people.
-pub fn human(view: &Resolution, look: Look) -> String {
+pub fn human(view: &Resolution, look: TextOptions) -> String {
     let resolved = &view.resolved;
     let mut out = format!(
         "{}  {} {}  {}\n\n",
         Paint::Strong.on(&line(&resolved.title)),
         line(&resolved.name),
         line(&resolved.version),
-        Paint::Strong.on(resolved.mode.word())
+        Paint::Strong.on(resolved.mode.as_str())
     );
     out.push_str(&prose(&resolved.description, 2, look.width));
     out.push('\n');
@@ -41,10 +41,10 @@ pub fn human(view: &Resolution, look: Look) -> String {
     finish(&out, look)
 }
 
-fn chain(resolved: &Resolved, look: Look) -> String {
-    let of = |layer: &Layer, key| line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
+fn chain(resolved: &Resolved, look: TextOptions) -> String {
+    let of = |layer: &Document, key| line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
     let layers = &resolved.chain.layers;
-    let row = |(at, layer): (usize, &std::sync::Arc<Layer>)| {
+    let row = |(at, layer): (usize, &std::sync::Arc<Document>)| {
         vec![at.to_string(), line(&layer.shown), of(layer, "name"), of(layer, "version")]
     };
     let heading = if layers.len() == 1 { "manifest" } else { "chain, root first" };
@@ -61,7 +61,7 @@ fn from_heading(resolved: &Resolved) -> Option<&'static str> {
     (resolved.chain.layers.len() > 1).then_some("from")
 }
 
-fn members(resolved: &Resolved, look: Look) -> String {
+fn members(resolved: &Resolved, look: TextOptions) -> String {
     if resolved.members.is_empty() {
         return "  No members.\n".to_owned();
     }
@@ -95,14 +95,14 @@ fn members(resolved: &Resolved, look: Look) -> String {
 /// The members in the order in which they are shown, each with its branch: a hierarchy as a tree, an advisory assembly
 /// by phase, and where `display.defaultGrouping` says so everybody by role (A7).
 fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
-    let parent = |member: &Member| match &member.seat {
-        Seat::Hierarchy { parent } => parent.clone(),
+    let parent = |member: &Member| match &member.mode_settings {
+        ModeSettings::Hierarchy { parent } => parent.clone(),
         _ => None,
     };
     let mut members: Vec<&Member> = resolved.members.iter().collect();
     if resolved.mode != Mode::Hierarchy {
-        let phase = |member: &&Member| match &member.seat {
-            Seat::Advisory { phase: Some(phase), .. } => {
+        let phase = |member: &&Member| match &member.mode_settings {
+            ModeSettings::Advisory { phase: Some(phase), .. } => {
                 members_phase(resolved).iter().position(|one| *one == phase).unwrap_or(usize::MAX)
             }
             _ => usize::MAX,
@@ -137,7 +137,7 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
 fn members_phase(resolved: &Resolved) -> Vec<&String> {
     let mut phases = Vec::new();
     for member in &resolved.members {
-        if let Seat::Advisory { phase: Some(phase), .. } = &member.seat
+        if let ModeSettings::Advisory { phase: Some(phase), .. } = &member.mode_settings
             && !phases.contains(&phase)
         {
             phases.push(phase);
@@ -148,10 +148,10 @@ fn members_phase(resolved: &Resolved) -> Vec<&String> {
 
 /// What a member's seat says, in the columns of its mode.
 fn cells(member: &Member) -> Vec<String> {
-    match &member.seat {
-        Seat::Advisory { phase, triggers } => advisory(phase.as_deref(), triggers.as_deref()),
-        Seat::Voting { weight, classes } => voting(&weight.to_string(), classes.as_deref()),
-        Seat::Peer | Seat::Hierarchy { .. } => Vec::new(),
+    match &member.mode_settings {
+        ModeSettings::Advisory { phase, triggers } => advisory(phase.as_deref(), triggers.as_deref()),
+        ModeSettings::Voting { weight, classes } => voting(&weight.to_string(), classes.as_deref()),
+        ModeSettings::Peer | ModeSettings::Hierarchy { .. } => Vec::new(),
     }
 }
 
@@ -191,7 +191,7 @@ fn seconds(timeout_ms: u32) -> String {
     }
 }
 
-fn rules(resolved: &Resolved, look: Look) -> String {
+fn rules(resolved: &Resolved, look: TextOptions) -> String {
     if resolved.rules.is_empty() {
         return "  No synthesis rules.\n\n".to_owned();
     }
@@ -226,7 +226,7 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
         .map(|one| {
             let from = from(resolved, one.layer).map(|layer| format!("from {layer}"));
             let declared =
-                (resolved.match_mode != MatchMode::default()).then(|| one.declared.word().to_owned());
+                (resolved.match_mode != MatchMode::default()).then(|| one.declared_match_mode.as_str().to_owned());
             let more: Vec<String> = declared.into_iter().chain(from).collect();
             if more.is_empty() {
                 line(&one.text)
@@ -237,10 +237,10 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
         .collect();
     facts.push(("locked traits", if traits.is_empty() { "none".to_owned() } else { traits.join("; ") }));
     if resolved.match_mode != MatchMode::default() {
-        facts.push(("match mode", resolved.match_mode.word().to_owned()));
+        facts.push(("match mode", resolved.match_mode.as_str().to_owned()));
     }
     let audit = &resolved.audit;
-    let kept = |kept| if kept == Kept::Yes { "kept" } else { "hashes only" };
+    let kept = |kept| if kept == Retention::Full { "kept" } else { "hashes only" };
     let days = audit.retention_days.map_or_else(|| "for ever".to_owned(), |days| format!("for {days} days"));
     facts.push((
         "audit",
@@ -320,24 +320,24 @@ pub fn json(view: &Resolution) -> String {
                 "persona".to_owned(),
                 json!({
                     "ref": member.persona.reference,
-                    "path": member.persona.spot.as_ref().map(|spot| view.root.join(spot.in_workspace()).display().to_string()),
+                    "path": member.persona.path.as_ref().map(|spot| view.root.join(spot.workspace_relative()).display().to_string()),
                     "title": member.persona.title,
                 }),
             );
-            match &member.seat {
-                Seat::Advisory { phase, triggers } => {
+            match &member.mode_settings {
+                ModeSettings::Advisory { phase, triggers } => {
                     object.insert("phase".to_owned(), json!(phase));
                     let words = triggers.as_ref().map(|all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>());
                     object.insert("triggers".to_owned(), json!(words));
                 }
-                Seat::Voting { weight, classes } => {
+                ModeSettings::Voting { weight, classes } => {
                     object.insert("weight".to_owned(), json!(weight.to_string()));
                     object.insert("voteClass".to_owned(), json!(classes));
                 }
-                Seat::Hierarchy { parent } => {
+                ModeSettings::Hierarchy { parent } => {
                     object.insert("parent".to_owned(), json!(parent.as_deref()));
                 }
-                Seat::Peer => {}
+                ModeSettings::Peer => {}
             }
             object.insert("timeout_ms".to_owned(), json!(member.timeout_ms));
             object.insert("gatherInput".to_owned(), json!({"strategy": member.gather.strategy, "params": member.gather.params}));
@@ -352,7 +352,7 @@ pub fn json(view: &Resolution) -> String {
         .collect();
     let value = json!({
         "assembly": resolved.name,
-        "mode": resolved.mode.word(),
+        "mode": resolved.mode.as_str(),
         "chain": chain,
         "effective": resolved.chain.merged.to_json(),
         "members": members,
@@ -363,7 +363,7 @@ pub fn json(view: &Resolution) -> String {
 }
 
 /// Fields with where they come from, for people.
-pub fn explain(origins: &[FieldOrigin], look: Look) -> String {
+pub fn explain(origins: &[FieldOrigin], look: TextOptions) -> String {
     let mut out = String::new();
     for origin in origins {
         let _ =

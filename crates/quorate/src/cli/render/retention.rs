@@ -1,6 +1,6 @@
 //! What was erased, and what nothing is erased of.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::retention::{Due, Held, Keep};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::service::ledger::hold::HoldChange;
 const SHOWN: usize = 20;
 
 /// For people.
-pub fn collected(collected: &GcResult, look: Look) -> String {
+pub fn collected(collected: &GcResult, look: TextOptions) -> String {
     let GcResult { dry_run, due, held, open, .. } = collected;
     let mut out = String::new();
     if due.is_empty() {
@@ -124,7 +124,7 @@ pub fn changed_json(changed: &HoldChange) -> String {
 }
 
 /// The runs on hold, for people.
-pub fn holds(holds: &[Held], look: Look) -> String {
+pub fn holds(holds: &[Held], look: TextOptions) -> String {
     if holds.is_empty() {
         return "no run is on hold\n".to_owned();
     }

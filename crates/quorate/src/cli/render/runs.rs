@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::runs::Run;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const SHORT: usize = 7;
 const LONG: usize = 13;
 
 /// The table, in the order given.
-pub fn human(runs: &[Run], look: Look) -> String {
+pub fn human(runs: &[Run], look: TextOptions) -> String {
     if runs.is_empty() {
         return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_row_for_each_run() {
-        insta::assert_snapshot!(human(&runs(), Look::default()), @"
+        insta::assert_snapshot!(human(&runs(), TextOptions::default()), @"
         run       opened (UTC)      verdict  override  type       artifact
         ──────────────────────────────────────────────────────────────────────────
         r7k2m9q4  2026-03-04 05:05  REVISE   SHIP      blog_post  drafts/launch.md
@@ -102,7 +102,7 @@ mod tests {
         rzzzzzz4  2026-03-04 05:05  HOLD               blog_post  -
         ryyyyyy4  2026-03-04 05:05  PASS               blog_post  p.md (imported)
         ");
-        assert!(human(&[], Look::default()).starts_with("No runs yet"));
+        assert!(human(&[], TextOptions::default()).starts_with("No runs yet"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a sweep did: a table of what was reviewed or could not be, and how many files were passed over, and why.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::service::sweep::{Outcome, SweptFile};
 const FIRST: usize = 5;
 
 /// For people. Files that were passed over are counted, not listed.
-pub fn human(all: &[SweptFile], look: Look) -> String {
+pub fn human(all: &[SweptFile], look: TextOptions) -> String {
     let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
     let mut out = String::new();
     if !rows.is_empty() {
@@ -125,7 +125,7 @@ mod tests {
             swept("c.md", Outcome::TierSkipped),
             swept("d.md", Outcome::AlreadyJudged),
         ];
-        insta::assert_snapshot!(human(&all, Look::default()), @"
+        insta::assert_snapshot!(human(&all, TextOptions::default()), @"
         verdict  artifact  type  tier  run
         ────────────────────────────────────────────
         SHIP     a.md      post  1     r7k2m9q4xa1bc
@@ -139,7 +139,7 @@ mod tests {
           - HOLD ab.md: line 9: Say for how long.
           - REVISE aa.md: line 3: Name the source.
         ");
-        insta::assert_snapshot!(human(&[], Look::default()), @"0 files.");
+        insta::assert_snapshot!(human(&[], TextOptions::default()), @"0 files.");
         let object: Value = serde_json::from_str(&json(&all)).unwrap();
         assert_eq!(object["files"][0]["verdict"], "SHIP");
         assert_eq!(object["files"][2]["fix_first"], "line 9: Say for how long.");

@@ -11,7 +11,7 @@ use super::*;
 fn lines_fit_and_end_without_spaces() {
     for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
         for width in [40, 60, 80, 100, 120] {
-            let shown = human(&report, Extent::Full, Look { width, ..Look::default() });
+            let shown = human(&report, Extent::Full, TextOptions { width, ..TextOptions::default() });
             for line in shown.lines() {
                 assert_eq!(line, line.trim_end(), "{shown}");
                 if line.contains(" | ") && width < 60 {
@@ -27,12 +27,12 @@ fn lines_fit_and_end_without_spaces() {
 #[test]
 fn colours_add_nothing_but_colours() {
     for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
-        let coloured = human(&report, Extent::Full, Look { colour: Colour::On, ..Look::default() });
+        let coloured = human(&report, Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
         let plain = anstream::adapter::strip_str(&coloured).to_string();
         let plain: String = plain.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        assert_eq!(plain, human(&report, Extent::Full, Look::default()));
+        assert_eq!(plain, human(&report, Extent::Full, TextOptions::default()));
     }
-    let coloured = human(&hold(), Extent::Full, Look { colour: Colour::On, ..Look::default() });
+    let coloured = human(&hold(), Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
     assert!(coloured.starts_with("\u{1b}[1m\u{1b}[31mHOLD\u{1b}[0m  "), "{coloured:?}");
 }
 
@@ -46,7 +46,7 @@ fn odd_lines_are_quoted() {
         found(text, "skeptic", "best", "control\u{1b}[0m", None),
         found(text, "evidence", "all\r\nthree", "two lines", Some("one\nline")),
     ];
-    let shown = human(&report, Extent::Full, Look::default());
+    let shown = human(&report, Extent::Full, TextOptions::default());
     let brief = shown.split("Brief: ").nth(1).and_then(|rest| rest.split("Revision brief").next()).unwrap();
     insta::assert_snapshot!(brief, @r#"
     3 findings
@@ -84,7 +84,7 @@ fn many_findings_are_cut() {
     report.text = Some(text.as_str().into());
     report.findings =
         (0..50).map(|number| found(&text, "skeptic", &format!("word{number:02}"), "No.", None)).collect();
-    let shown = human(&report, Extent::Full, Look::default());
+    let shown = human(&report, Extent::Full, TextOptions::default());
     assert!(
         shown.contains("  … and 30 more findings beyond the first 20 places: `quorate show r7k2m9q4xa1bc"),
         "{shown}"
@@ -229,9 +229,9 @@ fn json_is_the_object_of_the_report() {
 #[test]
 fn diagnostics_in_every_format() {
     let mut said = Diagnostics::new();
-    assert_eq!(diagnostics(&said, Format::Markdown, Look::default()), "");
+    assert_eq!(diagnostics(&said, Format::Markdown, TextOptions::default()), "");
     said.refuse(codes::USAGE, Body::new("no `file` was named"));
-    let shown = |format| diagnostics(&said, format, Look::default());
+    let shown = |format| diagnostics(&said, format, TextOptions::default());
     assert_eq!(shown(Format::Human), "refusal[quorate:usage]: no `file` was named\n\n");
     assert_eq!(shown(Format::Markdown), "```text\nrefusal[quorate:usage] no `file` was named\n```\n");
     assert!(shown(Format::Json).starts_with("{\"diagnostics\":["));

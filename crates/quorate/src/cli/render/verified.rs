@@ -1,6 +1,6 @@
 //! What came of verifying the ledger: what holds, against what, and what differs.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{Cosigned, Divergence, Report, Rollback};
@@ -12,7 +12,7 @@ use super::wording::instant;
 use crate::service::ledger::verify::Verification;
 
 /// For people.
-pub fn human(verified: &Verification, look: Look) -> String {
+pub fn human(verified: &Verification, look: TextOptions) -> String {
     let Verification { ledger, report, .. } = verified;
     let mut text = match report.found {
         0 => format!("{} {}\n\n", line(ledger), Paint::Good.on("holds")),

@@ -97,8 +97,8 @@ impl TryFrom<String> for Trigger {
     type Error = String;
 
     fn try_from(word: String) -> Result<Trigger, String> {
-        let found = members::Trigger::ALL.into_iter().find(|one| one.word() == word);
-        let words = || members::Trigger::ALL.map(members::Trigger::word).join(", ");
+        let found = members::Trigger::ALL.into_iter().find(|one| one.as_str() == word);
+        let words = || members::Trigger::ALL.map(members::Trigger::as_str).join(", ");
         found.map(Trigger).ok_or_else(|| format!("`{word}` is none of {}", words()))
     }
 }
@@ -109,7 +109,7 @@ impl JsonSchema for Trigger {
     }
 
     fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "enum": members::Trigger::ALL.map(members::Trigger::word)})
+        schemars::json_schema!({"type": "string", "enum": members::Trigger::ALL.map(members::Trigger::as_str)})
     }
 }
 

@@ -59,20 +59,20 @@ impl Place {
 }
 
 /// A path's spot; that of a tenant's own folder is in the tenant.
-fn at(path: &str) -> Spot {
+fn at(path: &str) -> WorkspacePath {
     match path.trim_end_matches('/').strip_prefix("tenants/") {
-        Some(slug) if !slug.contains('/') => Spot::within(&Scope::Tenant(slug.into()), "").unwrap(),
-        _ => Spot::new(path).unwrap(),
+        Some(slug) if !slug.contains('/') => WorkspacePath::in_scope(&Scope::Tenant(slug.into()), "").unwrap(),
+        _ => WorkspacePath::new(path).unwrap(),
     }
 }
 
 /// A path as no text can give it: [`Spot`] takes out what leads out, and this tests what holds without that.
-fn raw(scope: &Scope, path: &str) -> Spot {
-    Spot::within(scope, "").unwrap().child(path)
+fn raw(scope: &Scope, path: &str) -> WorkspacePath {
+    WorkspacePath::in_scope(scope, "").unwrap().child(path)
 }
 
 #[track_caller]
-fn leads_out(workspace: &Confined, spot: &Spot) {
+fn leads_out(workspace: &Confined, spot: &WorkspacePath) {
     let read = workspace.read(spot);
     assert!(matches!(read, Err(Error::Outside)), "reading {spot}: {read:?}");
     let listed = workspace.list(spot);
@@ -278,11 +278,11 @@ fn a_refusal_of_the_system_does_not_lead_out() {
 #[test]
 fn what_is_longer_than_the_limit_is_not_read() {
     let place = Place::new();
-    place.file("ws/full", vec![b'a'; BYTES]);
-    place.file("ws/over", vec![b'a'; BYTES + 1]);
+    place.file("ws/full", vec![b'a'; MAX_BYTES]);
+    place.file("ws/over", vec![b'a'; MAX_BYTES + 1]);
     std::fs::File::create(place.path("ws/huge")).unwrap().set_len(1 << 40).unwrap();
     let workspace = place.open();
-    assert_eq!(workspace.read(&at("full")).unwrap().len(), BYTES);
+    assert_eq!(workspace.read(&at("full")).unwrap().len(), MAX_BYTES);
     assert!(matches!(workspace.read(&at("over")), Err(Error::TooLarge)));
     assert!(matches!(workspace.read(&at("huge")), Err(Error::TooLarge)));
 }
@@ -367,7 +367,7 @@ fn a_listing_of_a_directory_that_is_swapped_shows_nothing_outside() {
     let (one, two) = (place.path("ws/folder"), place.path("ws/spare"));
     race(&one, &two, || {
         let listed = workspace.list(&at("folder")).ok()?;
-        Some(listed == [Listed { name: "note.md".into(), kind: EntryKind::File }])
+        Some(listed == [DirEntry { name: "note.md".into(), kind: EntryKind::File }])
     });
 }
 

@@ -58,13 +58,13 @@ impl Inputs {
         let needed = flags_of(mode);
         if let Some((flag, other, _)) = said.iter().find(|(_, for_mode, given)| *given && *for_mode != mode) {
             let message =
-                format!("`{flag}` is for {} mode, and this assembly is {}", other.word(), mode.word());
+                format!("`{flag}` is for {} mode, and this assembly is {}", other.as_str(), mode.as_str());
             return Err(usage(message, format!("it takes {needed}")));
         }
         let (file, request) = match mode {
             Mode::Advisory => {
                 let phase = self.phase.clone().unwrap_or_else(|| DEFAULT_PHASE.to_owned());
-                let trigger = self.trigger.unwrap_or(Trigger::Manual).word().to_owned();
+                let trigger = self.trigger.unwrap_or(Trigger::Manual).as_str().to_owned();
                 let sentinel_first = self.sentinel_first;
                 (&self.conversation, Request::Advisory { phase, trigger, sentinel_first })
             }
@@ -73,7 +73,7 @@ impl Inputs {
             Mode::Hierarchy => (&self.request, Request::Hierarchy),
         };
         let Some(file) = file else {
-            let message = format!("this assembly is {}: say what it is convened on", mode.word());
+            let message = format!("this assembly is {}: say what it is convened on", mode.as_str());
             return Err(usage(message, format!("it takes {needed}")));
         };
         let subject = match file.as_os_str() == "-" {

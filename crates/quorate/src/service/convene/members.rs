@@ -10,9 +10,9 @@ use quorate_kernel::registry::Registry;
 use quorate_kernel::seat::Seat;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::host::Configuration;
-use quorate_manifest::layer::Layer;
-use quorate_manifest::round::{Read, Reference, Refs, Round};
+use quorate_manifest::config::Configuration;
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
 use quorate_manifest::workspace::Scope;
 use quorate_manifest::{operator, persona};
 use quorate_playbook::base::Base;
@@ -113,12 +113,12 @@ pub fn seat(
     let mut seated = Vec::with_capacity(resolved.members.len());
     for member in &resolved.members {
         let reference = &member.persona.reference;
-        let spot = member.persona.spot.as_ref();
-        let key = spot.map_or_else(|| reference.clone(), |spot| spot.in_workspace());
+        let spot = member.persona.path.as_ref();
+        let key = spot.map_or_else(|| reference.clone(), |spot| spot.workspace_relative());
         if !personas.contains_key(&key) {
             let layer = spot.and_then(|spot| match round.read(spot, Doctype::Persona) {
-                Read::Layer(layer) => Some(layer),
-                Read::Missing | Read::Outside | Read::Unreadable(_) => None,
+                ReadResult::Document(layer) => Some(layer),
+                ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
             });
             let Some(persona) = layer.and_then(|layer| persona::load::load(&round, &layer).value) else {
                 let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
@@ -182,7 +182,7 @@ fn executor_choice(
     let by_host = |(name, place): &(String, Place)| ExecutorChoice {
         name: name.clone(),
         place: Some(place.clone()),
-        file: Some(configuration.file()),
+        file: Some(configuration.path()),
     };
     let resolved = &view.resolved;
     let table = configuration.assemblies.get(&resolved.name);
@@ -209,7 +209,7 @@ fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, Stri
 }
 
 /// The executors that an assembly or an operator names, as its file is written.
-pub fn executor_names(round: &Round<'_>, layer: &Arc<Layer>) -> Vec<String> {
+pub fn executor_names(round: &Loader<'_>, layer: &Arc<Document>) -> Vec<String> {
     if layer.doctype == Doctype::Operator {
         return operator::load::load(round, layer)
             .value
@@ -224,15 +224,15 @@ pub fn executor_names(round: &Round<'_>, layer: &Arc<Layer>) -> Vec<String> {
 }
 
 /// The runtime of the operator that executes the assembly.
-fn operator_runtime(round: &Round<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
-    let reference = Reference::read(resolved.refs.get("executor")?)?;
+fn operator_runtime(round: &Loader<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
+    let reference = Reference::parse(resolved.refs.get("executor")?)?;
     let node = resolved.chain.merged.key("executor")?;
-    let spot = reference.spot(resolved.chain.layer_of(node).spot.scope()).ok()?;
+    let spot = reference.path(resolved.chain.document_of(node).path.scope()).ok()?;
     match round.read(&spot, Doctype::Operator) {
-        Read::Layer(layer) => {
-            Some((operator::load::load(round, &layer).value?.runtime?, root.join(spot.in_workspace())))
+        ReadResult::Document(layer) => {
+            Some((operator::load::load(round, &layer).value?.runtime?, root.join(spot.workspace_relative())))
         }
-        Read::Missing | Read::Outside | Read::Unreadable(_) => None,
+        ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
     }
 }
 

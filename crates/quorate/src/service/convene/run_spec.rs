@@ -13,7 +13,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::hosted::Hosted;
 use quorate_kernel::observe::Observer;
 use quorate_kernel::redact::Redactor;
-use quorate_manifest::Host as _;
+use quorate_manifest::Capabilities as _;
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::assembly::{Around, Setup, subject};
 use quorate_protocol::modes::assembly::{Assembly, version};
@@ -68,7 +68,7 @@ impl RunSpec {
         host: &Host,
     ) -> Result<RunSpec, ServiceError> {
         let configuration = &workspace.host;
-        let around = Around { embeds: host.embeds(), early_decision: configuration.early_decision };
+        let around = Around { embeds: host.has_embedder(), early_decision: configuration.early_decision };
         let redaction = workspace.redaction.clone();
         let mut report = Report::new();
         let (setup, in_setup) = redact_setup(
@@ -76,7 +76,7 @@ impl RunSpec {
             &redaction,
         )?;
         if let Some(producer) = &options.producer {
-            let leaf = called.resolution.resolved.chain.leaf().spot.scope().clone();
+            let leaf = called.resolution.resolved.chain.leaf().path.scope().clone();
             producer.check(environment, &called.resolution.root, &[leaf, Scope::Workspace])?;
         }
         let members = members::seat(environment, workspace, called, options, host, &mut report)?;

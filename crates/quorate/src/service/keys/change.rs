@@ -244,7 +244,7 @@ fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, Pub
         let body = Body::new(format!(
             "{} is revoked from {} on already, and a revocation is not moved to a later time",
             public.id(),
-            timestamp::write(before_ms)
+            timestamp::format(before_ms)
         ));
         let help = "what it signed in between would count again; who means that edits the keyring, where others see it";
         return Err(ServiceError::configuration(codes::KEY_REVOKED, body.help(help)));
@@ -261,7 +261,7 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
     let mut report = Report::new();
     if at_ms < now_ms {
         let body =
-            Body::new(format!("what {id} signed since {} does not count any more", timestamp::write(at_ms)));
+            Body::new(format!("what {id} signed since {} does not count any more", timestamp::format(at_ms)));
         let help = "where it signed records since then, `quorate ledger verify` exits with 1 from now on: keep its report, and \
                     a checkpoint from before, as evidence of what these records are";
         report.warn(codes::REVOKED_BEFORE, body.help(help));
@@ -327,7 +327,7 @@ fn add_key(
     from_ms: i64,
     voucher: Option<&Voucher>,
 ) -> Result<String, ServiceError> {
-    let from = timestamp::write(from_ms);
+    let from = timestamp::format(from_ms);
     let voucher = voucher.map(Voucher::written);
     edit::add(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
         .ok_or_else(|| manual_edit_error(keys, &format!("add `public = \"{key}\"`")))
@@ -340,7 +340,7 @@ fn set_timestamp(
     what: Stamp,
     at_ms: i64,
 ) -> Result<String, ServiceError> {
-    let at = timestamp::write(at_ms);
+    let at = timestamp::format(at_ms);
     let line = match what {
         Stamp::NotAfter => "not_after",
         Stamp::RevokedAt => "revoked_at",

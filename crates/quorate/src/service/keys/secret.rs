@@ -8,7 +8,7 @@ use quorate_adapters::process;
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::keys::{self, Purpose};
 use quorate_ledger::signing::SecretKey;
-use quorate_manifest::host::KeySource;
+use quorate_manifest::config::KeySource;
 use zeroize::Zeroizing;
 
 use super::{Keys, SigningKey};

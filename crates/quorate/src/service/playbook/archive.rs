@@ -3,11 +3,11 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::duration::Iso;
+use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::timestamp;
 use serde_json::json;
 
@@ -67,8 +67,8 @@ pub async fn shadow(
 /// When something cannot be read or written.
 pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
     let now_ms = keeping.session.environment.clock.now_ms();
-    let over = |book: &&Book| book.playbook.status != Status::Archived && has_expired(book, now_ms);
-    let books: Vec<Book> = keeping.library.catalogue.books.iter().filter(over).cloned().collect();
+    let over = |book: &&PlaybookFile| book.playbook.status != Status::Archived && has_expired(book, now_ms);
+    let books: Vec<PlaybookFile> = keeping.library.catalogue.books.iter().filter(over).cloned().collect();
     let mut swept = Vec::new();
     for book in books {
         // Each by itself, so that one that was changed by hand keeps no other back.
@@ -81,16 +81,16 @@ pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result
 }
 
 /// Whether a playbook's time is over (B11).
-pub fn has_expired(book: &Book, now_ms: i64) -> bool {
+pub fn has_expired(book: &PlaybookFile, now_ms: i64) -> bool {
     let written = written_at(&book.playbook).and_then(timestamp::read);
-    let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<Iso>().ok());
-    written.zip(ttl).is_some_and(|(at, ttl)| timestamp::after(at, ttl) <= now_ms)
+    let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
+    written.zip(ttl).is_some_and(|(at, ttl)| timestamp::add_duration(at, ttl) <= now_ms)
 }
 
 /// Gives a playbook another status, below what is woven.
 fn change_status(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     status: Status,
     why: &str,
     by: &str,
@@ -99,15 +99,15 @@ fn change_status(
     let environment = &keeping.session.environment;
     let record = keeping.library.record(book)?;
     record.ensure_intact(environment)?;
-    let at = timestamp::write(change.at_ms);
+    let at = timestamp::format(change.at_ms);
     let (kind, event) = match status {
         Status::Archived => (EntryKind::Archived, PlaybookEvent::Archived),
         _ => (EntryKind::Delta, PlaybookEvent::Shadowed),
     };
     let step = NewVersion { kind, summary: why, by, gate: None, at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
-        edit.scalar("status", status_word(status));
-        edit.scalar("updated_at", &at);
+        edit.set_string("status", status_word(status));
+        edit.set_string("updated_at", &at);
     })?;
     change.files.extend(files);
     let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});

@@ -7,8 +7,8 @@ use std::path::Path;
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::shelf::{self, Book, Shelf};
-use quorate_manifest::round::Round;
+use quorate_manifest::playbook::catalog::{self, PlaybookFile, Catalog};
+use quorate_manifest::loader::Loader;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Bindings, Bound};
 
@@ -23,7 +23,7 @@ use crate::service::error::ServiceError;
 #[derive(Debug, Default)]
 pub struct Catalogue {
     /// Those that can be used, by the path of their file.
-    pub books: Vec<Book>,
+    pub books: Vec<PlaybookFile>,
     /// What is wrong with the others, and warnings.
     pub report: Report,
     bindings: Bindings,
@@ -32,12 +32,12 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// Loads the playbooks of a scope. What is active among them is held against what the ledger remembers.
-    pub fn open(round: &Round<'_>, scope: &Scope, ledger: &Address) -> Self {
+    pub fn open(round: &Loader<'_>, scope: &Scope, ledger: &Address) -> Self {
         // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
-        if shelf::is_there(round, scope) {
+        if catalog::exists(round, scope) {
             traits::precompile();
         }
-        let catalogue = Catalogue::from(shelf::open(round, scope));
+        let catalogue = Catalogue::from(catalog::load_all(round, scope));
         match catalogue.books.iter().any(|book| book.playbook.status == Status::Active) {
             true => Catalogue { recalled: RecordedVersions::load_blocking(ledger, scope), ..catalogue },
             false => catalogue,
@@ -52,7 +52,7 @@ impl Catalogue {
         &self,
         environment: &Environment,
         root: &Path,
-        book: &Book,
+        book: &PlaybookFile,
     ) -> Result<VersionedFile, ServiceError> {
         let mut record = VersionedFile::read(environment, root, book)?;
         if book.playbook.status == Status::Active {
@@ -62,12 +62,12 @@ impl Catalogue {
     }
 
     /// A playbook by its slug.
-    pub fn book(&self, slug: &str) -> Option<&Book> {
+    pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
         self.books.iter().find(|book| book.playbook.slug == slug)
     }
 
     /// The playbooks that are for any of these, in the order of their files, each with those whom it is for.
-    pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&Book, Vec<(&'k KnownOperator, Bound)>)> {
+    pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, Bound)>)> {
         let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, Bound)>> = BTreeMap::new();
         for one in known {
             for (at, how) in self.bindings.bound(&one.subject) {
@@ -78,8 +78,8 @@ impl Catalogue {
     }
 }
 
-impl From<Shelf> for Catalogue {
-    fn from(Shelf { books, report }: Shelf) -> Self {
+impl From<Catalog> for Catalogue {
+    fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
         let bindings = Bindings::of(books.iter().map(|book| &book.playbook));
         Catalogue { bindings, books, report, recalled: RecordedVersions::default() }
     }

@@ -16,7 +16,7 @@ use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledge
 use quorate_ledger::Store;
 use quorate_ledger::export::wire;
 use quorate_ledger::store::hold::Hold;
-use quorate_manifest::playbook::shelf::FOLDER;
+use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::index;
 use quorate_protocol::{Json, Name};

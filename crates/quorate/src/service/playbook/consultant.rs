@@ -34,7 +34,7 @@ impl Consultant {
         place: Option<&Place>,
     ) -> Result<Self, ServiceError> {
         let (registry, workspace) = (executor::registry(), &keeping.library.workspace);
-        let file = workspace.host.file();
+        let file = workspace.host.path();
         // Only a file has a place to point at.
         let by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
         let chosen = match named {

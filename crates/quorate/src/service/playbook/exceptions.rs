@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use quorate_diagnostics::unseen::first_unseen;
+use quorate_diagnostics::invisible::first_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent, Record};
@@ -142,7 +142,7 @@ impl ExceptionRequest<'_> {
             );
             return None;
         }
-        if self.reason.trim().is_empty() || first_unseen(self.reason).is_some() {
+        if self.reason.trim().is_empty() || first_invisible(self.reason).is_some() {
             refuse(
                 "the reason of an exception says nothing, or has a character that is not seen".to_owned(),
                 "say in `--reason` why the text does the trait no harm".to_owned(),

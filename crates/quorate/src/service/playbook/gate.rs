@@ -6,7 +6,7 @@ pub mod human;
 pub mod scorer;
 
 use quorate_manifest::playbook::history::Gate;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::gate::Terms;
 
 use super::change::LibraryWriter;
@@ -66,7 +66,7 @@ pub struct Answer {
 /// When something cannot be read or asked at all.
 pub async fn attempt(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     gate: Gate,
     asked: &mut dyn Approver,
     host: &Host,

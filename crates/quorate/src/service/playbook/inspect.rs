@@ -6,12 +6,12 @@ use std::path::Path;
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::layer::Layer;
+use quorate_manifest::document::Document;
 use quorate_manifest::playbook::history::{EntryKind, Gate};
-use quorate_manifest::playbook::shelf::{Book, HISTORY};
+use quorate_manifest::playbook::catalog::{PlaybookFile, HISTORY_SUFFIX};
 use quorate_manifest::playbook::{Playbook, Status, load};
-use quorate_manifest::round::{Opened, Refs};
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::loader::{OpenResult, Refs};
+use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::{Objection, curate};
 use quorate_playbook::gate::GOVERNED;
@@ -44,10 +44,10 @@ pub(super) fn parse_playbook(
     let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
     let round = manifests.loader(host);
     let unusable = |report: Report| ServiceError::from_report(ExitClass::Configuration, report);
-    let spot = Spot::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
+    let spot = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
     let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
-        Opened::Layer(layer) if layer.doctype == Doctype::Playbook => layer,
-        Opened::Unknown(report) => return Err(unusable(report)),
+        OpenResult::Document(layer) if layer.doctype == Doctype::Playbook => layer,
+        OpenResult::UnknownDoctype(report) => return Err(unusable(report)),
         _ => {
             let body = Body::new("a version is no playbook any more");
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body));
@@ -60,10 +60,10 @@ pub(super) fn parse_playbook(
 }
 
 /// What is wrong with the playbooks of a scope beside what each says for itself; of those that `asked` names.
-pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Spot) -> bool) -> Report {
+pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Report {
     let mut report = Report::new();
     let folder = library.folder();
-    let books: Vec<&Book> = library.catalogue.books.iter().filter(|book| asked(&book.spot)).collect();
+    let books: Vec<&PlaybookFile> = library.catalogue.books.iter().filter(|book| asked(&book.path)).collect();
     if books.is_empty() && !folder.is_dir() {
         return report;
     }
@@ -76,7 +76,7 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
     let orphans = orphaned_histories(library, &folder);
     let mut kept = !orphans.is_empty();
     for book in books {
-        report.source(book.layer.shown.clone(), book.layer.text.clone());
+        report.add_source(book.document.shown.clone(), book.document.text.clone());
         let has_history = check_history(environment, library, book, &mut report);
         kept |= has_history;
         let trial = match has_history && book.playbook.status == Status::Shadow {
@@ -87,7 +87,7 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
         check_gates(book, &mut report);
         if book.playbook.status != Status::Archived {
             for body in supersedes::ineffective_claims(&library.catalogue, &book.playbook) {
-                let body = body.at(book.layer.value_place("supersedes"));
+                let body = body.at(book.document.value_place("supersedes"));
                 report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
             }
         }
@@ -117,12 +117,12 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Sp
 }
 
 /// Whether a file still is what its history says; gives whether it has one.
-fn check_history(environment: &Environment, library: &Library, book: &Book, report: &mut Report) -> bool {
+fn check_history(environment: &Environment, library: &Library, book: &PlaybookFile, report: &mut Report) -> bool {
     match library.record(book) {
         Ok(record) => {
             if record.has_drifted() || record.lacks_versions() {
-                let span = book.layer.root.span.clone();
-                let place = book.layer.place(span.start..span.start, "");
+                let span = book.document.root.span.clone();
+                let place = book.document.place(span.start..span.start, "");
                 report.refuse(codes::HISTORY_MUTATION, record.mutation_body(environment).at(place));
             }
             !record.versions.is_empty()
@@ -146,7 +146,7 @@ enum Trial {
 /// What it does, or would do, to prompts.
 fn check_prompts(
     library: &Library,
-    book: &Book,
+    book: &PlaybookFile,
     trial: Trial,
     standing: &[(String, Vec<Candidate>)],
     now_ms: i64,
@@ -160,9 +160,9 @@ fn check_prompts(
             // It takes nothing away yet, and what is active beside it may have changed since it was accepted: its gate
             // holds it against that.
             Objection::Collapse { .. } if trial == Trial::Accepted => continue,
-            Objection::Locked { touch, .. } => excerpt_place(&book.layer, &touch.excerpt),
-            Objection::NoBlock { .. } => book.layer.value_place("block"),
-            Objection::Collapse { .. } => book.layer.value_place("kind"),
+            Objection::Locked { touch, .. } => excerpt_place(&book.document, &touch.excerpt),
+            Objection::NoBlock { .. } => book.document.value_place("block"),
+            Objection::Collapse { .. } => book.document.value_place("kind"),
             // What somebody has written by hand is theirs to say at length, or twice.
             Objection::Rewrite { .. } | Objection::Blank | Objection::Repeats { .. } => continue,
         };
@@ -172,7 +172,7 @@ fn check_prompts(
 }
 
 /// Where the words stand in a manifest's body that touch a trait; the whole body where they are not found as they are.
-pub(super) fn excerpt_place(layer: &Layer, excerpt: &str) -> Place {
+pub(super) fn excerpt_place(layer: &Document, excerpt: &str) -> Place {
     let body = &layer.text[layer.body.clone()];
     let lowered: Vec<String> = excerpt.trim_matches('…').split_whitespace().map(str::to_lowercase).collect();
     let mut pieces: Vec<(usize, &str)> = Vec::new();
@@ -195,7 +195,7 @@ pub(super) fn excerpt_place(layer: &Layer, excerpt: &str) -> Place {
 }
 
 /// Whether it passed the gate that its priority asks for.
-fn check_gates(book: &Book, report: &mut Report) {
+fn check_gates(book: &PlaybookFile, report: &mut Report) {
     let playbook = &book.playbook;
     let promoted = playbook.history.iter().flatten().rfind(|entry| entry.kind == EntryKind::Promoted);
     let Some(promoted) = promoted else { return };
@@ -205,7 +205,7 @@ fn check_gates(book: &Book, report: &mut Report) {
             "it is active at priority {}, and was not promoted by governance",
             priority(playbook)
         ));
-        let body = body.at(book.layer.value_place("priority"));
+        let body = body.at(book.document.value_place("priority"));
         report.refuse(
             codes::PROMOTION_DENIED,
             body.help(format!("lower it below {GOVERNED}, or promote it anew")),
@@ -235,13 +235,13 @@ pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::p
         .books
         .iter()
         .map(|book| {
-            super::versions::history_path(&library.root.join(book.spot.in_workspace()), &book.playbook.slug)
+            super::versions::history_path(&library.root.join(book.path.workspace_relative()), &book.playbook.slug)
         })
         .collect();
     let found = disk::walk(folder).unwrap_or_default().into_iter().map(|one| one.path);
     let is_history = |path: &std::path::PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let beside = name.strip_suffix(HISTORY).map(|slug| path.with_file_name(format!("{slug}.md")));
+        let beside = name.strip_suffix(HISTORY_SUFFIX).map(|slug| path.with_file_name(format!("{slug}.md")));
         // One that lies beside a file that is refused belongs to that file; one that is cut off is passed over as none.
         beside.is_some_and(|playbook| !playbook.exists() || lacks_frontmatter(&playbook))
             && !known.contains(path)

@@ -3,7 +3,7 @@
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::dispatcher::Question;
-use quorate_manifest::layer::Layer;
+use quorate_manifest::document::Document;
 use quorate_manifest::playbook::Playbook;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::reflection::{Judgement, Ruling};
@@ -44,7 +44,7 @@ impl Judge {
         keeping: &LibraryWriter,
         playbook: &Playbook,
         text: &str,
-        layer: Option<&Layer>,
+        layer: Option<&Document>,
         operators: &[String],
         report: &mut Report,
     ) -> Result<(), ServiceError> {
@@ -79,7 +79,7 @@ impl Judge {
             let mut body = Body::new(message).help(help);
             // A judge names no words: it is the text as a whole.
             if let Some(layer) = layer {
-                report.source(layer.shown.clone(), layer.text.clone());
+                report.add_source(layer.shown.clone(), layer.text.clone());
                 body = body.at(excerpt_place(layer, ""));
             }
             report.refuse(codes::LOCK_VIOLATED, body);

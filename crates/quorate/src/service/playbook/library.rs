@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::Report;
-use quorate_manifest::duration::Iso;
-use quorate_manifest::host::Configuration;
+use quorate_manifest::duration::IsoDuration;
+use quorate_manifest::config::Configuration;
 use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::shelf::{Book, FOLDER};
+use quorate_manifest::playbook::catalog::{PlaybookFile, FOLDER};
 use quorate_manifest::playbook::{Playbook, Status, Weaving};
-use quorate_manifest::round::{Refs, Round};
+use quorate_manifest::loader::{Refs, Loader};
 use quorate_manifest::timestamp;
-use quorate_manifest::workspace::{Scope, Spot};
+use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::Base;
 use quorate_playbook::bind::{Binding, Bound, RUNTIME, Subject};
 use quorate_playbook::compose::Candidate;
@@ -103,7 +103,7 @@ impl Library {
     }
 
     /// A playbook by its slug.
-    pub fn book(&self, slug: &str) -> Option<&Book> {
+    pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
         self.catalogue.book(slug)
     }
 
@@ -111,7 +111,7 @@ impl Library {
     ///
     /// # Errors
     /// As [`Record::read`].
-    pub fn record(&self, book: &Book) -> Result<VersionedFile, ServiceError> {
+    pub fn record(&self, book: &PlaybookFile) -> Result<VersionedFile, ServiceError> {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
@@ -124,7 +124,7 @@ impl Library {
     /// What is for an operator, held against its locks. What says that it is active and is not what its history says is
     /// told to nobody, and does not count.
     pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
-        let counts = |book: &Book| {
+        let counts = |book: &PlaybookFile| {
             book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_intact())
         };
         let bound = self.catalogue.matching(&[known]).into_iter().filter(|(book, _)| counts(book));
@@ -197,7 +197,7 @@ impl KnownOperator {
 /// A playbook as an overlay.
 fn overlay(playbook: &Playbook, text: &str) -> Overlay {
     let written_ms = written_at(playbook).and_then(timestamp::read);
-    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<Iso>().ok());
+    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
     Overlay {
         id: playbook.slug.clone(),
         origin: Origin::Playbook,
@@ -208,13 +208,13 @@ fn overlay(playbook: &Playbook, text: &str) -> Overlay {
         },
         priority: priority(playbook),
         written_ms,
-        expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::after(at, ttl)),
+        expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::add_duration(at, ttl)),
     }
 }
 
 /// The operators of a scope; one that is refused is left out and named.
 fn operators(
-    round: &Round<'_>,
+    round: &Loader<'_>,
     scope: &Scope,
     workspace: &Workspace,
     exceptions: &Exceptions,
@@ -224,8 +224,8 @@ fn operators(
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),
     };
-    let Ok(spot) = Spot::new(&folder) else { return (Vec::new(), report) };
-    let mut slugs = round.names(&spot);
+    let Ok(spot) = WorkspacePath::new(&folder) else { return (Vec::new(), report) };
+    let mut slugs = round.folder_names(&spot);
     slugs.sort();
     let mut known = Vec::new();
     for slug in slugs {

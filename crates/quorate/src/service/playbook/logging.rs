@@ -25,7 +25,7 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
         Text::Present(text) => text,
         Text::Missing => String::new(),
     };
-    let at = timestamp::write(at_ms);
+    let at = timestamp::format(at_ms);
     let lines = events
         .iter()
         .map(|one| Line { at: &at, event: &one.event, slug: &one.slug, words: &one.words }.to_string());
@@ -50,7 +50,7 @@ pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(St
     let line = |record: &Record| {
         let data = record.data.as_ref()?;
         let text = |key: &str| data.get(key).and_then(Json::as_str);
-        let at = timestamp::write(record.at_ms);
+        let at = timestamp::format(record.at_ms);
         let line = Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? };
         Some(line.to_string())
     };

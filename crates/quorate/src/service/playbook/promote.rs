@@ -4,7 +4,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::history::{EntryKind, Gate};
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::compose::Candidate;
@@ -57,7 +57,7 @@ pub async fn promote(
     check_preconditions(keeping, &book, gate, now_ms, &mut report);
     let mut said = None;
     let mut passed = None;
-    if !report.refused() {
+    if !report.has_refusals() {
         match super::gate::attempt(keeping, &book, gate, asked, host).await? {
             Ok(through) => {
                 said = Some(through.note.clone());
@@ -95,7 +95,7 @@ pub async fn promote(
 ///
 /// # Errors
 /// When there is none.
-pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k Book, ServiceError> {
+pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k PlaybookFile, ServiceError> {
     keeping.library.book(slug).ok_or_else(|| unknown_playbook(slug))
 }
 
@@ -109,7 +109,7 @@ pub fn unknown_playbook(slug: &str) -> ServiceError {
 }
 
 /// What has to hold whatever the gate says.
-fn check_preconditions(keeping: &LibraryWriter, book: &Book, gate: Gate, now_ms: i64, report: &mut Report) {
+fn check_preconditions(keeping: &LibraryWriter, book: &PlaybookFile, gate: Gate, now_ms: i64, report: &mut Report) {
     let playbook = &book.playbook;
     let slug = &playbook.slug;
     let mut deny = |message: String, help: String| {
@@ -234,15 +234,15 @@ fn record_promotion(
     change: &mut Change,
 ) -> Result<(u32, Vec<String>), ServiceError> {
     let environment = &keeping.session.environment;
-    let at = timestamp::write(now_ms);
+    let at = timestamp::format(now_ms);
     let slug = &playbook.slug;
     let summary = format!("passed the gate {}: {}", gate_word(gate), passed.note);
     let step =
         NewVersion { kind: EntryKind::Promoted, summary: &truncate(&summary), by, gate: Some(gate), at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
-        edit.scalar("status", "active");
-        edit.scalar("updated_at", &at);
-        edit.push("evidence", &evidence_entry(passed));
+        edit.set_string("status", "active");
+        edit.set_string("updated_at", &at);
+        edit.push_item("evidence", &evidence_entry(passed));
     })?;
     let promoted = files;
     let mut archived = Vec::new();
@@ -259,8 +259,8 @@ fn record_promotion(
         let step =
             NewVersion { kind: EntryKind::Superseded, summary: &summary, by: &who, gate: None, at: &at };
         let (files, gone) = record.next_version(&step, None, |edit| {
-            edit.scalar("status", "archived");
-            edit.scalar("updated_at", &at);
+            edit.set_string("status", "archived");
+            edit.set_string("updated_at", &at);
         })?;
         change.files.extend(files);
         let data =

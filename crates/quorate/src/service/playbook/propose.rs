@@ -7,7 +7,7 @@ mod draft;
 
 use std::path::PathBuf;
 
-use quorate_diagnostics::unseen::first_unseen;
+use quorate_diagnostics::invisible::first_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
@@ -187,7 +187,7 @@ async fn propose_one(
 ) -> Result<Outcome, ServiceError> {
     let at_ms = keeping.session.environment.clock.now_ms();
     let mut draft =
-        DraftBuilder { at: timestamp::write(at_ms), slug: String::new(), report: Report::new(), layer: None };
+        DraftBuilder { at: timestamp::format(at_ms), slug: String::new(), report: Report::new(), layer: None };
     let drafted = match proposal {
         Proposal::Manifest { text, shown } => draft.from_manifest(keeping, text, shown, host),
         Proposal::Delta(delta) => match &**proposal_from_json {
@@ -206,11 +206,11 @@ async fn propose_one(
     let accepted = match drafted {
         Some(drafted) => {
             let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
-            if let (false, Some(judge)) = (report.refused(), judge) {
+            if let (false, Some(judge)) = (report.has_refusals(), judge) {
                 let Draft { playbook, text, layer, .. } = &drafted;
                 judge.judge(keeping, playbook, text, layer.as_deref(), &affected, &mut report).await?;
             }
-            match report.refused() {
+            match report.has_refusals() {
                 true => None,
                 false => {
                     change.events.extend(allowed);
@@ -243,7 +243,7 @@ impl Draft {
             ("evidence", &evidence),
         ];
         for (what, text) in texts {
-            if let Some(place) = first_unseen(text) {
+            if let Some(place) = first_invisible(text) {
                 let body = Body::new(format!("its {what} has a character that is not seen: {place}"));
                 report.refuse(codes::DELTA_INVALID, body.help("write it without, in plain text"));
             }
@@ -270,13 +270,13 @@ impl Draft {
         let (files, version) =
             self.record.next_version(&step, self.manifest.as_deref(), |edit: &mut Edit| {
                 if created {
-                    edit.scalar("created_at", at);
+                    edit.set_string("created_at", at);
                 }
-                edit.scalar("updated_at", at);
+                edit.set_string("updated_at", at);
                 if !is_new {
-                    edit.body(&format!("{text}\n"));
+                    edit.set_body(&format!("{text}\n"));
                 }
-                self.evidence.iter().for_each(|one| edit.push("evidence", one));
+                self.evidence.iter().for_each(|one| edit.push_item("evidence", one));
             })?;
         change.files.extend(files);
         let slug = &self.playbook.slug;
@@ -331,7 +331,7 @@ async fn examine(
     let mut objections = curate(&library.affected(playbook, &drafted.text, &standing), now_ms);
     // Nobody is asked about what is refused anyway.
     let allowed = match excepting {
-        Some(excepting) if !report.refused() => {
+        Some(excepting) if !report.has_refusals() => {
             excepting.allow(&playbook.slug, &drafted.text, &mut objections, report)
         }
         _ => None,
@@ -339,7 +339,7 @@ async fn examine(
     for objection in objections {
         let mut body = Body::new(objection.to_string()).help(objection.help());
         if let (Objection::Locked { touch, .. }, Some(layer)) = (&objection, &drafted.layer) {
-            report.source(layer.shown.clone(), layer.text.clone());
+            report.add_source(layer.shown.clone(), layer.text.clone());
             body = body.at(excerpt_place(layer, &touch.excerpt));
         }
         report.refuse(objection.code(), body);

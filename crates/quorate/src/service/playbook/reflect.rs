@@ -199,7 +199,7 @@ fn review_summary(run: &Run, history: &History) -> Json {
         .map(|one| json!({"by": one.by, "issue": one.issue, "fix": one.fix, "quote": one.quote}))
         .collect();
     json!({
-        "run": &*run.run, "at": timestamp::write(run.opened_ms), "artifact_type": run.artifact_type,
+        "run": &*run.run, "at": timestamp::format(run.opened_ms), "artifact_type": run.artifact_type,
         "subject": run.subject, "verdict": run.overridden.as_ref().or(run.verdict.as_ref()),
         "findings": findings, "brief": report.revision_brief,
     })
@@ -217,7 +217,7 @@ fn advice_summary(run: &Run, history: &History) -> Json {
         .collect();
     let severity = outcome.as_ref().and_then(|outcome| outcome.get("risk")?.get("severity").cloned());
     json!({
-        "run": &*run.run, "at": timestamp::write(run.opened_ms), "artifact_type": run.artifact_type,
+        "run": &*run.run, "at": timestamp::format(run.opened_ms), "artifact_type": run.artifact_type,
         "subject": run.subject, "verdict": run.verdict, "severity": severity, "findings": findings,
     })
 }

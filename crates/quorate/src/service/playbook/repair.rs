@@ -11,7 +11,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::history::EntryKind;
-use quorate_manifest::playbook::shelf::{Book, HISTORY};
+use quorate_manifest::playbook::catalog::{PlaybookFile, HISTORY_SUFFIX};
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::history;
@@ -85,7 +85,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
                 body.help("put it back from a copy, or remove it"),
             )
         })?;
-        let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY), versions.last()) else { continue };
+        let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
         let mut change = Change::new_at(environment.clock.now_ms());
         let file = path.with_file_name(format!("{slug}.md"));
         let there = match disk::read_text(&file) {
@@ -132,7 +132,7 @@ fn is_playbook_file(folder: &Path, path: &Path) -> bool {
 /// Takes what somebody has changed by hand into the history.
 async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     by: &str,
     host: &Host,
 ) -> Result<Option<String>, ServiceError> {
@@ -143,20 +143,20 @@ async fn adopt_manual_edit(
     let is_same = agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
     let steps_back = book.playbook.status == Status::Active && !is_same;
     let now_ms = environment.clock.now_ms();
-    let at = timestamp::write(now_ms);
+    let at = timestamp::format(now_ms);
     let summary = if steps_back { "changed by hand, and back in shadow" } else { "changed by hand" };
     let step = NewVersion { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
         // Entries are only ever added, also by hand.
         match &entries {
-            Some(entries) => edit.json("history", entries),
+            Some(entries) => edit.set_json("history", entries),
             None => edit.remove("history"),
         }
         if steps_back {
-            edit.scalar("status", "shadow");
+            edit.set_string("status", "shadow");
         }
         if !is_same {
-            edit.scalar("updated_at", &at);
+            edit.set_string("updated_at", &at);
         }
     })?;
     let mut change = Change::new_at(now_ms);

@@ -7,7 +7,7 @@ use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::Binding;
 use quorate_playbook::compose::Candidate;
@@ -65,7 +65,7 @@ pub async fn rollback(
     if status == Status::Active {
         for other in keeping.library.catalogue.books.clone() {
             let names =
-                |book: &Book, named: &str| book.playbook.supersedes.iter().flatten().any(|one| one == named);
+                |book: &PlaybookFile, named: &str| book.playbook.supersedes.iter().flatten().any(|one| one == named);
             let replaces = names(&other, slug) || names(&book, &other.playbook.slug);
             if !replaces || others.contains(&other.playbook.slug) {
                 continue;
@@ -145,18 +145,18 @@ fn restore(
     let status = was.status;
     // Without a date of its own it was as old as its last entry, or of no time at all; the new entry is to change nothing.
     let undated = was.updated_at.is_none() && was.created_at.is_none();
-    let written = undated.then(|| written_at(&was).map_or_else(|| timestamp::write(0), str::to_owned));
-    let at = timestamp::write(change.at_ms);
+    let written = undated.then(|| written_at(&was).map_or_else(|| timestamp::format(0), str::to_owned));
+    let at = timestamp::format(change.at_ms);
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
     let step = NewVersion { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
     // Entries are only ever added, whatever else is as it was.
     let entries = parse_playbook(keeping, &record.text, host)?.1;
     let (files, new) = record.next_version(&step, Some(&version.text), |edit| {
         if let Some(entries) = entries {
-            edit.json("history", &entries);
+            edit.set_json("history", &entries);
         }
         if let Some(written) = &written {
-            edit.scalar("updated_at", written);
+            edit.set_string("updated_at", written);
         }
     })?;
     change.files.extend(files);
@@ -176,7 +176,7 @@ fn restore(
 /// and a repair takes it back into shadow, so that there is nothing to put aside.
 fn is_active_by_history(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     record: &VersionedFile,
     host: &Host,
 ) -> Result<bool, ServiceError> {
@@ -188,7 +188,7 @@ fn is_active_by_history(
 
 fn archive_displaced(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     slug: &str,
     me: &str,
     change: &mut Change,
@@ -196,12 +196,12 @@ fn archive_displaced(
     let environment = &keeping.session.environment;
     let record = keeping.library.record(book)?;
     record.ensure_intact(environment)?;
-    let at = timestamp::write(change.at_ms);
+    let at = timestamp::format(change.at_ms);
     let summary = format!("`{slug}` was rolled back and took its place");
     let step = NewVersion { kind: EntryKind::Superseded, summary: &summary, by: me, gate: None, at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
-        edit.scalar("status", "archived");
-        edit.scalar("updated_at", &at);
+        edit.set_string("status", "archived");
+        edit.set_string("updated_at", &at);
     })?;
     change.files.extend(files);
     let data =

@@ -1,7 +1,7 @@
 //! What playbooks say that they supersede, where it comes to nothing: said by `check`, and where prompts are composed.
 
 use quorate_diagnostics::Body;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_playbook::index::priority;
 use quorate_playbook::supersede::{Claims, Idle};
@@ -36,7 +36,7 @@ pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Bod
 /// The active playbook that takes the place of one that is to become active.
 pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<&'c str> {
     let claims = claims(catalogue, playbook);
-    let names = |book: &&Book| {
+    let names = |book: &&PlaybookFile| {
         let active = &book.playbook;
         active.status == Status::Active
             && active.supersedes.iter().flatten().any(|one| *one == playbook.slug)

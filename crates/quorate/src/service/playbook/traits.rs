@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quorate_manifest::host::Lock;
+use quorate_manifest::config::Lock;
 use quorate_manifest::operator::Operator;
 use quorate_playbook::lock::{Locks, Trait, built_in, lexicon};
 use serde_json::Value;

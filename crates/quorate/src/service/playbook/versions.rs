@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
-use quorate_manifest::playbook::edit::{Edit, Unusable};
+use quorate_manifest::playbook::edit::{Edit, Error};
 use quorate_manifest::playbook::history::{EntryKind, Gate};
-use quorate_manifest::playbook::shelf::{Book, HISTORY};
+use quorate_manifest::playbook::catalog::{PlaybookFile, HISTORY_SUFFIX};
 use quorate_playbook::history::{self, Version};
 use serde_json::{Map, Value, json};
 
@@ -54,8 +54,8 @@ impl VersionedFile {
     ///
     /// # Errors
     /// When one of them cannot be read, or the history is not whole.
-    pub fn read(environment: &Environment, root: &Path, book: &Book) -> Result<Self, ServiceError> {
-        let path = root.join(book.spot.in_workspace());
+    pub fn read(environment: &Environment, root: &Path, book: &PlaybookFile) -> Result<Self, ServiceError> {
+        let path = root.join(book.path.workspace_relative());
         let slug = book.playbook.slug.clone();
         let history_path = history_path(&path, &slug);
         let read = |path: &Path| match disk::read_text(path) {
@@ -183,7 +183,7 @@ impl VersionedFile {
         let n = self.next_n();
         let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
         edit(&mut editing);
-        editing.push("history", &self.entry(step, n));
+        editing.push_item("history", &self.entry(step, n));
         let text = editing.finish().map_err(|why| self.unusable(&why))?;
         self.files_with(step, n, text)
     }
@@ -231,7 +231,7 @@ impl VersionedFile {
     fn entry(&self, step: &NewVersion<'_>, n: u32) -> Map<String, Value> {
         let mut entry = json!({
             "at": step.at, "kind": kind_word(step.kind), "summary": step.summary,
-            "source": format!("{}{HISTORY}#v{n}", self.slug), "by": step.by,
+            "source": format!("{}{HISTORY_SUFFIX}#v{n}", self.slug), "by": step.by,
         });
         if let Some(gate) = step.gate {
             entry["gate"] = json!(gate_word(gate));
@@ -242,7 +242,7 @@ impl VersionedFile {
         }
     }
 
-    fn unusable(&self, why: &Unusable) -> ServiceError {
+    fn unusable(&self, why: &Error) -> ServiceError {
         let body = Body::new(format!("{} cannot be edited: {why}", self.path.display()));
         ServiceError::configuration(
             codes::PLAYBOOK_INVALID,
@@ -252,11 +252,11 @@ impl VersionedFile {
 }
 
 /// The highest version that the entries of a playbook name. Sources that others write are none of ours.
-fn highest_named(book: &Book) -> u32 {
+fn highest_named(book: &PlaybookFile) -> u32 {
     let entries = book.playbook.history.iter().flatten();
     let versions = entries.filter_map(|entry| {
         let (file, n) = entry.source.as_deref()?.split_once("#v")?;
-        file.strip_suffix(HISTORY).filter(|slug| !slug.contains('/'))?;
+        file.strip_suffix(HISTORY_SUFFIX).filter(|slug| !slug.contains('/'))?;
         n.parse().ok()
     });
     versions.max().unwrap_or(0)
@@ -264,7 +264,7 @@ fn highest_named(book: &Book) -> u32 {
 
 /// Where a playbook's history lies.
 pub fn history_path(path: &Path, slug: &str) -> PathBuf {
-    path.with_file_name(format!("{slug}{HISTORY}"))
+    path.with_file_name(format!("{slug}{HISTORY_SUFFIX}"))
 }
 
 /// The word of a kind of entries.

@@ -72,7 +72,7 @@ pub fn install(
     let begun = begun_setup(&setup, package, origin, &changes);
     let done = completed_setup(&begun, &changes);
     let idle = !resumed && is_unchanged(&setup, &done, &changes);
-    if how.run == WriteMode::Apply && !report.refused() && !idle {
+    if how.run == WriteMode::Apply && !report.has_refusals() && !idle {
         apply::install(files, &store, begun, done, &changes, &sharing)?;
     }
     Ok(Outcome {

@@ -193,7 +193,7 @@ fn out(files: &dyn TargetFiles, how: Options) -> Result<Outcome, ServiceError> {
 #[track_caller]
 fn done(outcome: Result<Outcome, ServiceError>) -> Outcome {
     let outcome = outcome.unwrap_or_else(|stop| panic!("{:?}", stop.report));
-    assert!(!outcome.report.refused(), "{:?}", outcome.report);
+    assert!(!outcome.report.has_refusals(), "{:?}", outcome.report);
     outcome
 }
 

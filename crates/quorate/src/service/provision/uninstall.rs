@@ -46,7 +46,7 @@ pub fn uninstall(
         "see what differs above; `--force` takes it out and keeps what was there",
     );
 
-    if how.run == WriteMode::Apply && !report.refused() {
+    if how.run == WriteMode::Apply && !report.has_refusals() {
         let mut begun = setup.clone();
         begun.state = State::Removing;
         for change in &changes {

@@ -4,7 +4,7 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::tree::{Kind, Node};
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::workspace::WorkspacePath;
 
 use super::Resolution;
 use crate::service::error::{ExitClass, ServiceError};
@@ -44,7 +44,7 @@ impl Resolution {
     fn flatten_traits(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), ServiceError> {
         let Kind::Seq(items) = &mut traits.kind else { return Ok(()) };
         for (item, locked) in items.iter_mut().zip(&self.resolved.locked_traits) {
-            match (self.resolved.match_mode, locked.declared) {
+            match (self.resolved.match_mode, locked.declared_match_mode) {
                 (MatchMode::Regex, MatchMode::Substring) => {
                     let escaped = regex::escape(&locked.text);
                     remarks.push(format!(
@@ -76,13 +76,13 @@ impl Resolution {
     /// A path to a governance file, as it is from the leaf.
     fn flatten_governance(&self, governance: &mut Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
-        let from = &chain.layer_of(governance).spot;
+        let from = &chain.document_of(governance).path;
         let Some(text) = governance.as_str().filter(|text| !text.starts_with("ws://")) else { return };
-        if let (Ok(file), Some(leaf)) = (from.beside(text), chain.layers.last()) {
-            governance.kind = Kind::Str(relative_path(&leaf.spot, &file));
+        if let (Ok(file), Some(leaf)) = (from.resolve_relative(text), chain.layers.last()) {
+            governance.kind = Kind::Str(relative_path(&leaf.path, &file));
         }
         for layer in &chain.layers {
-            if layer.root.key("governance").is_some() && layer.spot != *from {
+            if layer.root.key("governance").is_some() && layer.path != *from {
                 remarks.push(format!("what the `governance` of {} asks for is not bound here", layer.shown));
             }
         }
@@ -98,9 +98,9 @@ impl Resolution {
                 Kind::Map(entries) => open.extend(entries.iter().rev().map(|entry| &entry.value)),
                 Kind::Seq(items) => open.extend(items.iter().rev()),
                 Kind::Str(text) if text.starts_with("ws://") => {
-                    let layer = chain.layer_of(node);
+                    let layer = chain.document_of(node);
                     let remark = format!("`{text}` is that of {}, which is in another scope", layer.shown);
-                    if layer.spot.scope() != leaf.spot.scope() && !remarks.contains(&remark) {
+                    if layer.path.scope() != leaf.path.scope() && !remarks.contains(&remark) {
                         remarks.push(remark);
                     }
                 }
@@ -115,8 +115,8 @@ impl Resolution {
 }
 
 /// The path of a file from where another one stands.
-fn relative_path(from: &Spot, file: &Spot) -> String {
-    let (from, file) = (from.in_workspace(), file.in_workspace());
+fn relative_path(from: &WorkspacePath, file: &WorkspacePath) -> String {
+    let (from, file) = (from.workspace_relative(), file.workspace_relative());
     let above: Vec<&str> = from.split('/').collect();
     let above = &above[..above.len() - 1];
     let parts: Vec<&str> = file.split('/').collect();

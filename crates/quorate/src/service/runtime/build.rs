@@ -21,8 +21,8 @@ use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{Build, Builder, Registry, Seats};
 use quorate_kernel::seat::Seat;
 use quorate_kernel::turn::{Flags, Policy, Prompt, Speaker};
-use quorate_manifest::host::Configuration;
-use quorate_manifest::layer::Layer;
+use quorate_manifest::config::Configuration;
+use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
@@ -76,11 +76,11 @@ pub(super) fn build(
         cautions: Report::new(),
     };
     for report in [&mut building.report, &mut building.cautions] {
-        report.source(Arc::clone(&written.layer.shown), Arc::clone(&written.layer.text));
+        report.add_source(Arc::clone(&written.layer.shown), Arc::clone(&written.layer.text));
     }
     let ports = building.ports(host);
     match ports {
-        Some(mut ports) if !building.report.refused() => {
+        Some(mut ports) if !building.report.has_refusals() => {
             (ports.report, ports.cautions) = (building.report, building.cautions);
             Ok(ports)
         }
@@ -90,7 +90,7 @@ pub(super) fn build(
 
 struct PortBuilder<'a> {
     written: &'a LoadedRuntime,
-    layer: &'a Layer,
+    layer: &'a Document,
     configuration: &'a Configuration,
     registry: &'a Registry,
     servers: Servers,
@@ -188,7 +188,7 @@ impl PortBuilder<'_> {
     fn contacts(&self) -> Vec<TrustRequest> {
         let servers = executor::acts_of_servers(&self.configuration.dir, &self.servers.used());
         vec![
-            TrustRequest { file: self.configuration.file(), acts: servers },
+            TrustRequest { file: self.configuration.path(), acts: servers },
             TrustRequest { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
         ]
     }
@@ -279,7 +279,7 @@ impl PortBuilder<'_> {
         if let Some(table) = host.runtimes.get(&self.written.runtime.id)
             && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
         {
-            return executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.file()));
+            return executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()));
         }
         let by = SelectedBy::File(&self.written.path);
         let kind = participant.executor.as_str();
@@ -309,7 +309,7 @@ impl PortBuilder<'_> {
             return match (&told.executor, default) {
                 (Some(name), _) => executor::by_name(registry, host, name, Some(&here), by),
                 (None, Some((name, place))) => {
-                    executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.file()))
+                    executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()))
                 }
                 (None, None) => executor::by_name(registry, host, preset, Some(&here), by),
             };
@@ -352,7 +352,7 @@ impl PortBuilder<'_> {
         };
         let executor = new(&settings).map_err(refused)?;
         let recorded = json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()});
-        let servers = self.configuration.file();
+        let servers = self.configuration.path();
         let origin = Origin { file: Some(&self.written.path), servers: &servers };
         Ok(SelectedExecutor::of(executor, &settings, origin, recorded))
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use quorate_adapters::{state, substrate};
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::executor::Act;
-use quorate_manifest::layer::Layer;
+use quorate_manifest::document::Document;
 use quorate_manifest::runtime::Runtime;
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::workspace::WorkspacePath;
 
 use crate::service::workspace::boundary;
 use crate::service::{disk, manifests};
@@ -22,8 +22,8 @@ const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path"
 /// elsewhere is refused: where it leads can change while the manifest does not.
 pub(super) fn warn_external_writes(
     runtime: &Runtime,
-    layer: &Layer,
-    spot: &Spot,
+    layer: &Document,
+    spot: &WorkspacePath,
     root: &Path,
     dir: &Path,
     report: &mut Report,
@@ -67,10 +67,10 @@ pub(super) fn warn_external_writes(
 }
 
 /// Whether a path of a manifest lies in the scope that its role files have to lie in; an absolute one, in the workspace.
-fn is_in_scope(root: &Path, spot: &Spot, path: &str) -> bool {
+fn is_in_scope(root: &Path, spot: &WorkspacePath, path: &str) -> bool {
     if Path::new(path).is_absolute() {
         manifests::spot(root, Path::new(path)).is_ok()
     } else {
-        spot.beside(path).is_ok()
+        spot.resolve_relative(path).is_ok()
     }
 }

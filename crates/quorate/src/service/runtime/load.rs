@@ -7,11 +7,11 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::ports::executor::Act;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::frontmatter;
-use quorate_manifest::layer::Layer;
-use quorate_manifest::round::{Opened, Refs, Round};
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{OpenResult, Refs, Loader};
 use quorate_manifest::runtime::participants::Participant;
 use quorate_manifest::runtime::{self as manifest};
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::base::Base;
 use quorate_playbook::bind::RUNTIME;
 
@@ -39,7 +39,7 @@ pub(super) struct LoadedRuntime {
     /// As written.
     pub(super) runtime: manifest::Runtime,
     /// Its text and tree, to point at.
-    pub(super) layer: Arc<Layer>,
+    pub(super) layer: Arc<Document>,
     /// What each participant is told, in order.
     pub(super) told: Vec<ParticipantPrompt>,
     /// What it keeps outside of its workspace.
@@ -81,16 +81,16 @@ pub(super) fn load(
     let round = manifests.loader(host);
     let spot = manifests.spot(&path)?;
     let layer = match round.open(&spot) {
-        Opened::Layer(layer) => layer,
-        Opened::Unknown(report) => return Err(ServiceError::from_report(ExitClass::Configuration, report)),
-        Opened::Missing => return Err(file_not_found(&request.path.display().to_string())),
-        Opened::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", round.shown(&spot)));
+        OpenResult::Document(layer) => layer,
+        OpenResult::UnknownDoctype(report) => return Err(ServiceError::from_report(ExitClass::Configuration, report)),
+        OpenResult::Missing => return Err(file_not_found(&request.path.display().to_string())),
+        OpenResult::Unreadable(why) => {
+            let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
             return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
     if layer.doctype != Doctype::Runtime {
-        let body = Body::new(format!("`{}` is no runtime manifest", round.shown(&spot)));
+        let body = Body::new(format!("`{}` is no runtime manifest", round.display_name(&spot)));
         let help = "a runtime has `schema: agentruntimes/v1`";
         return Err(ServiceError::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
     }
@@ -116,7 +116,7 @@ pub(super) fn load(
     let told = told
         .map(|(at, one)| telling.participant_prompt(one, at, &mut catalogue, &mut report, &mut cautions))
         .collect();
-    cautions.source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    cautions.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
     for (at, participant) in runtime.participants.iter().enumerate() {
         warn_role_path(&round, &layer, &spot, participant, at, &mut cautions);
     }
@@ -129,10 +129,10 @@ pub(super) fn load(
         &mut report,
         &mut cautions,
     );
-    if cautions.warnings.is_empty() && !cautions.refused() {
+    if cautions.warnings.is_empty() && !cautions.has_refusals() {
         cautions.retain_sources(|_| false);
     }
-    if report.refused() {
+    if report.has_refusals() {
         return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
     Ok((LoadedRuntime { path, dir, runtime, layer, told, elsewhere, report, cautions }, workspace))
@@ -144,9 +144,9 @@ struct PromptLoader<'a> {
     runtime: &'a str,
     environment: &'a Environment,
     root: &'a Path,
-    round: &'a Round<'a>,
-    layer: &'a Layer,
-    spot: &'a Spot,
+    round: &'a Loader<'a>,
+    layer: &'a Document,
+    spot: &'a WorkspacePath,
     workspace: &'a Workspace,
 }
 
@@ -230,7 +230,7 @@ impl PromptLoader<'_> {
 }
 
 /// The place of something of a participant.
-pub(super) fn participant_place(layer: &Layer, at: usize, key: &str) -> Place {
+pub(super) fn participant_place(layer: &Document, at: usize, key: &str) -> Place {
     let participant = layer.root.key("participants").and_then(|all| all.items().get(at));
     let mut node = participant;
     for part in key.split('.').filter(|part| !part.is_empty()) {
@@ -241,11 +241,11 @@ pub(super) fn participant_place(layer: &Layer, at: usize, key: &str) -> Place {
 }
 
 /// The text of a role: a file's, without its frontmatter, or what is written (K9).
-fn role_text(round: &Round<'_>, spot: &Spot, role: &str) -> Result<String, String> {
+fn role_text(round: &Loader<'_>, spot: &WorkspacePath, role: &str) -> Result<String, String> {
     if !manifest::load::is_role_file(role) {
         return Ok(role.to_owned());
     }
-    let at = spot.beside(role).map_err(|_| {
+    let at = spot.resolve_relative(role).map_err(|_| {
         "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned()
     })?;
     let bytes = round.bytes(&at).map_err(|error| error.to_string())?;
@@ -260,9 +260,9 @@ fn role_text(round: &Round<'_>, spot: &Spot, role: &str) -> Result<String, Strin
 
 /// A text that looks like a path is more likely one whose ending was forgotten than what somebody is to be told.
 fn warn_role_path(
-    round: &Round<'_>,
-    layer: &Layer,
-    spot: &Spot,
+    round: &Loader<'_>,
+    layer: &Document,
+    spot: &WorkspacePath,
     participant: &Participant,
     at: usize,
     cautions: &mut Report,
@@ -273,7 +273,7 @@ fn warn_role_path(
         return;
     }
     let mut candidates = manifest::load::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
-    let there = candidates.find(|path| spot.beside(path).is_ok_and(|at| round.bytes(&at).is_ok()));
+    let there = candidates.find(|path| spot.resolve_relative(path).is_ok_and(|at| round.bytes(&at).is_ok()));
     let help = match there {
         Some(file) => format!("did you mean `{file}`?"),
         None => format!("the role is a file where it ends in {}", manifest::load::ROLE_FILES.join(", ")),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::check::is_candidate;
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::host;
-use quorate_manifest::host::{Configuration, KeySource};
-use quorate_manifest::round::{Opened, Refs};
+use quorate_manifest::config;
+use quorate_manifest::config::{Configuration, KeySource};
+use quorate_manifest::loader::{OpenResult, Refs};
 
 use super::super::disk::{self, Disk};
 use super::super::environment::Environment;
@@ -80,7 +80,7 @@ pub fn of_files(
     let configuration = configuration(environment, &root);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let host = Host::new();
-    let round = manifests.loader(&host);
+    let round = manifests.loader(&config);
     let mut needs = Vec::new();
     for file in files {
         if file == root.join("quorate.toml") {
@@ -88,7 +88,7 @@ pub fn of_files(
             continue;
         }
         let Ok(spot) = manifests.spot(&file) else { continue };
-        let Opened::Layer(layer) = round.open(&spot) else {
+        let OpenResult::Document(layer) = round.open(&spot) else {
             needs.extend(of_council(environment, &root, &file));
             continue;
         };
@@ -96,7 +96,7 @@ pub fn of_files(
             Doctype::Council => needs.extend(of_council(environment, &root, &file)),
             Doctype::Runtime => {
                 let request = runtime::Request { path: file, root: Some(root.clone()), ..Default::default() };
-                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request, &host) {
+                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request, &config) {
                     needs.extend(runtime.trust_requests());
                 }
             }
@@ -114,7 +114,7 @@ pub fn of_files(
 /// The configuration of a root; one that is refused names nothing.
 fn configuration(environment: &Environment, root: &Path) -> Configuration {
     let path = root.join("quorate.toml");
-    host::load(&path, &display_path(environment, &path), &Disk).value.unwrap_or_default()
+    config::load(&path, &display_path(environment, &path), &Disk).value.unwrap_or_default()
 }
 
 fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<TrustRequest> {

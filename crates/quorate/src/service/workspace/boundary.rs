@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::executor::Act;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::council::Council;
-use quorate_manifest::host::{Configuration, KeySource};
+use quorate_manifest::config::{Configuration, KeySource};
 
 use super::super::disk;
 use super::super::error::ServiceError;

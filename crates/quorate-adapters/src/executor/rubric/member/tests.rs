@@ -5,7 +5,7 @@ mod ballot;
 mod hostile;
 mod message;
 
-use quorate_manifest::form::Form;
+use quorate_manifest::json_schema::CompiledSchema;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
@@ -31,8 +31,8 @@ fn asked(wanted: Wanted, question: Question<'_>) -> Json {
         Wanted::Message => Schema::Message,
     };
     assert_eq!(Wanted::of(schema), Some(wanted));
-    let form = Form::read(&schema.json()).expect("a form");
-    assert!(form.misfits(&said).is_empty(), "{said}");
+    let form = CompiledSchema::parse(&schema.json()).expect("a form");
+    assert!(form.errors(&said).is_empty(), "{said}");
     said
 }
 

@@ -1,6 +1,6 @@
 //! An audit for people at a terminal, the weeks with bars.
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 
 use super::super::layout::{prose, table};
 use super::super::paint::{Paint, finish};
@@ -14,7 +14,7 @@ const FILL: [(char, Paint); 4] =
     [('█', Paint::Good), ('▓', Paint::Fair), ('▒', Paint::Bad), ('░', Paint::Absent)];
 
 /// The whole audit.
-pub fn human(audit: &Audit, look: Look) -> String {
+pub fn human(audit: &Audit, look: TextOptions) -> String {
     let mut out = prose(&summary(audit).join(" "), 0, look.width);
     for mut one in tables(audit) {
         let weekly = one.title == "Drift by week";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::council_log::stats::{Filter, Seat, Stats};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn audit() -> Audit {
 
 #[test]
 fn for_people() {
-    insta::assert_snapshot!(human(&audit(), Look::default()), @"
+    insta::assert_snapshot!(human(&audit(), TextOptions::default()), @"
     13 reviews in council_log.jsonl since 2026-02-25T06:13:20.000Z. 92 calls, 9.2 a review; 12 min 35 s
     (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each). 2 overrides by
     people (15% of reviews). 1 line of the log cannot be read and is not counted.
@@ -143,10 +143,10 @@ fn for_programs() {
 #[test]
 fn nothing_to_count() {
     let empty = Audit { stats: Stats::default(), filter: Filter::default(), corrupt_lines: 0, ..audit() };
-    assert_eq!(human(&empty, Look::default()), "0 reviews in council_log.jsonl.\n");
+    assert_eq!(human(&empty, TextOptions::default()), "0 reviews in council_log.jsonl.\n");
     let absent = Audit { log_exists: false, ..empty };
     assert_eq!(
-        human(&absent, Look::default()),
+        human(&absent, TextOptions::default()),
         "There is no log at council_log.jsonl yet: every review adds a line.\n"
     );
     assert_eq!(serde_json::from_str::<Value>(&json(&absent)).unwrap()["override_rate"], Value::Null);
@@ -158,7 +158,7 @@ fn long_histories_are_cut() {
     long.stats.weeks = (0..40)
         .map(|week| (20_514 + week * 7, BTreeMap::from([("post".to_owned(), counts([1, 0, 0, 0]))])))
         .collect();
-    let shown = human(&long, Look::default());
+    let shown = human(&long, TextOptions::default());
     assert!(shown.contains("… and 14 weeks before"), "{shown}");
     assert!(!shown.contains("2026-03-02 ") && shown.contains("2026-11-30 "), "{shown}");
 }

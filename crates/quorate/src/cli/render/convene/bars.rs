@@ -68,13 +68,13 @@ fn at(part: f64, cells: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use quorate_diagnostics::render::Look;
+    use quorate_diagnostics::render::TextOptions;
 
     use super::super::super::paint::finish;
     use super::*;
 
     fn plain(text: &str) -> String {
-        finish(text, Look::default()).trim_end().to_owned()
+        finish(text, TextOptions::default()).trim_end().to_owned()
     }
 
     #[test]

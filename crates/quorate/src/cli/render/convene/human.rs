@@ -7,7 +7,7 @@ mod roster;
 mod talk;
 mod tree;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;
 
 use super::super::layout::{columns_of, drawn, hanging, prose, table};
@@ -24,7 +24,7 @@ const LINES: usize = 4;
 const LABEL: usize = 8;
 
 /// The whole report. It ends with one line break.
-pub(super) fn human(report: &Report, look: Look) -> String {
+pub(super) fn human(report: &Report, look: TextOptions) -> String {
     let width = look.width;
     let mut sections = vec![head(report, width)];
     sections.extend(match report.mode {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_diagnostics::render::Look;
+use quorate_diagnostics::render::TextOptions;
 
 use super::super::escape::{code, fenced, inline};
 use super::super::layout::{drawn, hanging, indented, prose, table};
@@ -21,7 +21,7 @@ const NAMED: usize = 40;
 const GROUPS: usize = 60;
 
 /// For people. Prompts are not wrapped: they stand as they would be sent.
-pub(super) fn human(plan: &Plan, look: Look) -> String {
+pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
     let width = look.width;
     let heading = |text: &str| format!("\n{}\n", Paint::Strong.on(text));
     let title = Paint::Strong.on(&cut(&line(&plan.title), TITLE));

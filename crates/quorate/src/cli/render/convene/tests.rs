@@ -7,12 +7,12 @@ mod tree;
 mod vote;
 mod words;
 
-use quorate_diagnostics::render::{Colour, Look};
+use quorate_diagnostics::render::{Colour, TextOptions};
 
 use super::human::human;
 use super::markdown::markdown;
 
 /// A look without colours.
-fn wide(width: usize) -> Look {
-    Look { colour: Colour::Off, width }
+fn wide(width: usize) -> TextOptions {
+    TextOptions { colour: Colour::Off, width }
 }

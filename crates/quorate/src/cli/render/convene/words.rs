@@ -153,7 +153,7 @@ pub(super) fn request(mode: Mode, request: &Request) -> String {
         }
         Request::Peer { rounds: None } | Request::Hierarchy => String::new(),
     };
-    format!("{}{asked}", mode.word())
+    format!("{}{asked}", mode.as_str())
 }
 
 /// The level of risk, and whether to get somebody.

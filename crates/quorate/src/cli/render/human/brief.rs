@@ -1,6 +1,6 @@
 //! The brief at a terminal: each place with its line, the quoted words underlined, and what was said about them.
 
-use quorate_diagnostics::render::{Level, Look, underline};
+use quorate_diagnostics::render::{Level, TextOptions, underline};
 
 use super::super::brief::{Brief, Place, Point, SHOWN};
 use super::super::layout::{hanging, indented, prose};
@@ -16,7 +16,7 @@ const INDENT: usize = 5;
 const QUOTE: usize = 200;
 
 /// The brief; empty where nothing was found.
-pub(super) fn brief(report: &Report, look: Look) -> String {
+pub(super) fn brief(report: &Report, look: TextOptions) -> String {
     let brief = Brief::of(report);
     if brief.is_empty() {
         return String::new();
@@ -44,7 +44,7 @@ pub(super) fn brief(report: &Report, look: Look) -> String {
     out
 }
 
-fn item(report: &Report, place: &Place<'_>, number: usize, look: Look) -> String {
+fn item(report: &Report, place: &Place<'_>, number: usize, look: TextOptions) -> String {
     let named =
         |by: &&str| if seat::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() };
     let names: Vec<String> = place.by.iter().map(named).collect();
@@ -64,9 +64,9 @@ fn item(report: &Report, place: &Place<'_>, number: usize, look: Look) -> String
 }
 
 /// The words in their line, underlined; where the text is not there, the words alone.
-fn source(report: &Report, place: &Place<'_>, look: Look) -> String {
+fn source(report: &Report, place: &Place<'_>, look: TextOptions) -> String {
     if let (Some(text), Some(span)) = (&report.text, &place.span) {
-        let look = Look { width: look.width.saturating_sub(INDENT), ..look };
+        let look = TextOptions { width: look.width.saturating_sub(INDENT), ..look };
         let shown = underline(text, span.clone(), "", grave(report, place), &report.artifact, look);
         return indented(&shown, INDENT);
     }

@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn everybody_passes() {
-    insta::assert_snapshot!(human(&ship(), Extent::Full, Look::default()), @"
+    insta::assert_snapshot!(human(&ship(), Extent::Full, TextOptions::default()), @"
     SHIP  drafts/launch.md
     0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/1 makes that SHIP.
 
@@ -27,7 +27,7 @@ fn everybody_passes() {
 
 #[test]
 fn some_block_and_some_moved() {
-    insta::assert_snapshot!(human(&revise(), Extent::Full, Look::default()), @"
+    insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions::default()), @"
     REVISE  (rubric: 5 findings; nobody judged the content)  drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that
     REVISE.
@@ -93,7 +93,7 @@ fn some_block_and_some_moved() {
 
 #[test]
 fn hold_with_an_ungrounded_block_and_an_override() {
-    insta::assert_snapshot!(human(&hold(), Extent::Full, Look::default()), @"
+    insta::assert_snapshot!(human(&hold(), Extent::Full, TextOptions::default()), @"
     HOLD  drafts/launch.md
     3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.
     A person decided SHIP: see below.
@@ -136,7 +136,7 @@ fn hold_with_an_ungrounded_block_and_an_override() {
 
 #[test]
 fn answers_are_missing() {
-    insta::assert_snapshot!(human(&incomplete(), Extent::Full, Look::default()), @"
+    insta::assert_snapshot!(human(&incomplete(), Extent::Full, TextOptions::default()), @"
     INCOMPLETE  drafts/launch.md
     Fewer than 3 of 4 deliberators gave a valid second answer.
 
@@ -163,7 +163,7 @@ fn answers_are_missing() {
 
 #[test]
 fn nothing_is_decided() {
-    insta::assert_snapshot!(human(&open(), Extent::Full, Look::default()), @"
+    insta::assert_snapshot!(human(&open(), Extent::Full, TextOptions::default()), @"
     OPEN  drafts/launch.md
     Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` goes on from what was answered.
 
@@ -180,7 +180,7 @@ fn nothing_is_decided() {
 
 #[test]
 fn one_round_without_its_text() {
-    insta::assert_snapshot!(human(&one_round(), Extent::Full, Look::default()), @"
+    insta::assert_snapshot!(human(&one_round(), Extent::Full, TextOptions::default()), @"
     REVISE  (rubric: 1 finding; nobody judged the content)  drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that
     REVISE.
@@ -216,7 +216,7 @@ fn one_round_without_its_text() {
 
 #[test]
 fn narrow_terminal() {
-    insta::assert_snapshot!(human(&revise(), Extent::Full, Look { width: 48, ..Look::default() }), @"
+    insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions { width: 48, ..TextOptions::default() }), @"
     REVISE  drafts/launch.md
     (rubric: 5 findings; nobody judged the content)
     2 of 4 block, 0 of them irreducibly; the

@@ -11,7 +11,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::timestamp;
 use quorate_playbook::gate::{Finding, Once, Outcome, Side, Terms, compare};
 use quorate_protocol::Json;
@@ -27,7 +27,7 @@ use crate::service::error::ServiceError;
 /// When the ledger does not answer.
 pub async fn attempt(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     terms: Terms,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let (finding, last) = evaluate(keeping, book, terms).await?;
@@ -53,7 +53,7 @@ pub async fn attempt(
 /// When the ledger does not answer.
 pub async fn evaluate(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     terms: Terms,
 ) -> Result<(Finding, Option<String>), ServiceError> {
     let slug = &book.playbook.slug;
@@ -100,7 +100,7 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
 }
 
 /// From when on the playbook has said what it says now.
-fn since(keeping: &LibraryWriter, book: &Book) -> Result<i64, ServiceError> {
+fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceError> {
     let record = keeping.library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
     let same = record.versions.iter().rev().take_while(|one| says(&one.text).unwrap_or_default());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::observe::Nobody;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 
 use super::super::change::LibraryWriter;
 use super::human::describe;
@@ -23,7 +23,7 @@ use crate::service::workspace::absolute;
 /// When the assembly is refused or the ledger fails.
 pub async fn attempt(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     host: &Host,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let configuration = &keeping.library.workspace.host;

@@ -1,7 +1,7 @@
 //! `human`: a person reads what would change, and says yes or no.
 
-use quorate_diagnostics::unseen::seen;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_diagnostics::invisible::escape_invisible;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::index::priority;
 
 use super::super::change::LibraryWriter;
@@ -13,7 +13,7 @@ use super::{Approver, GateClosed, GateEvidence};
 /// When nobody is there, or the answer is no.
 pub fn attempt(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     asked: &mut dyn Approver,
 ) -> Result<GateEvidence, GateClosed> {
     let redactor = &keeping.session.workspace.redaction.redactor;
@@ -33,7 +33,7 @@ pub fn attempt(
 
 /// What is to be decided, for a person or an assembly: what becomes of it first, in words of ours; then what it says, in
 /// which nothing can pass for ours.
-pub fn describe(keeping: &LibraryWriter, book: &Book) -> String {
+pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     let playbook = &book.playbook;
     let matched = keeping.library.operators_for(playbook);
     let operators: Vec<&str> = matched.iter().map(|(known, _)| &*known.slug).collect();
@@ -74,7 +74,7 @@ pub fn describe(keeping: &LibraryWriter, book: &Book) -> String {
 
 /// Adds a text of somebody's as a quotation in which everything is seen.
 pub fn push_quote(text: &mut String, quoted: &str) {
-    for line in seen(quoted).lines() {
+    for line in escape_invisible(quoted).lines() {
         text.push_str(&format!("> {line}\n"));
     }
 }

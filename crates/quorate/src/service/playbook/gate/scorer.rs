@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorate_adapters::process;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_manifest::playbook::shelf::Book;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::compose::{Composed, compose};
 use quorate_playbook::gate::{Terms, compare_pairs};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ struct Scores {
 /// When the file that names the command is not trusted; what goes wrong with the command keeps the gate shut.
 pub async fn attempt(
     keeping: &LibraryWriter,
-    book: &Book,
+    book: &PlaybookFile,
     terms: Terms,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let host = &keeping.library.workspace.host;
@@ -47,7 +47,7 @@ pub async fn attempt(
         return Ok(Err(GateClosed::new("there is no scorer", help)));
     };
     let environment = &keeping.session.environment;
-    let need = TrustRequest { file: host.file(), acts: vec![process::act(command, &host.dir)] };
+    let need = TrustRequest { file: host.path(), acts: vec![process::act(command, &host.dir)] };
     environment.trust.admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
     let now_ms = keeping.session.environment.clock.now_ms();

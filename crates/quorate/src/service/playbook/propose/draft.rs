@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::layer::Layer;
+use quorate_manifest::document::Document;
 use quorate_manifest::playbook::targets::TargetKind;
-use quorate_manifest::playbook::{Playbook, Status, edit, load, shelf};
-use quorate_manifest::round::{Opened, Refs};
-use quorate_manifest::workspace::Spot;
+use quorate_manifest::playbook::{Playbook, Status, edit, load, catalog};
+use quorate_manifest::loader::{OpenResult, Refs};
+use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::delta::{Add, Revise};
 use quorate_protocol::Json;
 use quorate_protocol::locks::fold;
@@ -31,7 +31,7 @@ pub(super) struct DraftBuilder {
     /// What it is refused for.
     pub(super) report: Report,
     /// What was read, to point at.
-    pub(super) layer: Option<Arc<Layer>>,
+    pub(super) layer: Option<Arc<Document>>,
 }
 
 /// A proposal that reads as a playbook.
@@ -43,7 +43,7 @@ pub(super) struct Draft {
     /// The file that it is to be, and what it is now; of a new one there is nothing.
     pub(super) record: VersionedFile,
     /// The manifest as somebody wrote it; of a delta there is none to point at.
-    pub(super) layer: Option<Arc<Layer>>,
+    pub(super) layer: Option<Arc<Document>>,
     /// The text of the new file, before its history; `None` for a revision.
     pub(super) manifest: Option<String>,
     /// What is different.
@@ -62,7 +62,7 @@ impl DraftBuilder {
     ) -> Result<Option<Draft>, ServiceError> {
         let path = keeping.session.environment.directory.join(shown);
         if let Some(book) = keeping.library.catalogue.books.iter().find(|book| {
-            let there = keeping.library.root.join(book.spot.in_workspace());
+            let there = keeping.library.root.join(book.path.workspace_relative());
             std::fs::canonicalize(&path)
                 .ok()
                 .is_some_and(|path| std::fs::canonicalize(there).ok() == Some(path))
@@ -123,8 +123,8 @@ impl DraftBuilder {
         let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
         let round = manifests.loader(host);
         // Whoever is there first has the slug.
-        drop(shelf::open(&round, &library.scope));
-        let Ok(spot) = Spot::new(&in_scope(library.scope.folder(), name)) else {
+        drop(catalog::load_all(&round, &library.scope));
+        let Ok(spot) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
             let body = Body::new(format!("`{name}` cannot be the name of a file here"));
             self.refuse(
                 codes::PLAYBOOK_INVALID,
@@ -133,12 +133,12 @@ impl DraftBuilder {
             return Ok(None);
         };
         let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
-            Opened::Layer(layer) if layer.doctype == Doctype::Playbook => layer,
-            Opened::Unknown(report) => {
+            OpenResult::Document(layer) if layer.doctype == Doctype::Playbook => layer,
+            OpenResult::UnknownDoctype(report) => {
                 self.report.absorb(report);
                 return Ok(None);
             }
-            Opened::Layer(_) | Opened::Missing | Opened::Unreadable(_) => {
+            OpenResult::Document(_) | OpenResult::Missing | OpenResult::Unreadable(_) => {
                 let body =
                     Body::new(format!("{name} is no playbook")).help("it begins with `schema: playbooks/v1`");
                 self.refuse(codes::PLAYBOOK_INVALID, body);
@@ -266,7 +266,7 @@ fn file_path(playbook: &Playbook) -> String {
         }
         _ => None,
     };
-    format!("{}/{}{slug}.md", shelf::FOLDER, folder.unwrap_or_default())
+    format!("{}/{}{slug}.md", catalog::FOLDER, folder.unwrap_or_default())
 }
 
 fn in_scope(folder: impl AsRef<str>, path: &str) -> String {

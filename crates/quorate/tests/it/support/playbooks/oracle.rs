@@ -8,7 +8,7 @@ use quorate::service::playbook::inspect;
 use quorate::service::playbook::library::Library;
 use quorate::service::weave::{self, Prompt, Target};
 use quorate::service::workspace::PathOverrides;
-use quorate_manifest::round::Refs;
+use quorate_manifest::loader::Refs;
 use quorate_playbook::history::{self, Version};
 use quorate_playbook::index::index;
 use quorate_playbook::weave::Why;
@@ -174,7 +174,7 @@ fn in_histories(world: &World, memory: &mut Memory, read: &[Read], library: &Lib
         }
         let book =
             library.book(&one.slug).unwrap_or_else(|| panic!("{}, after\n  {}", one.slug, world.told()));
-        let entries = book.layer.root.key("history").expect("it has a history").to_json();
+        let entries = book.document.root.key("history").expect("it has a history").to_json();
         let entries = entries.as_array().expect("a list").clone();
         let before = memory.histories.insert(one.slug.clone(), entries.clone()).unwrap_or_default();
         assert!(entries.starts_with(&before), "{}: {before:#?} {entries:#?}\n  {}", one.slug, world.told());

@@ -170,7 +170,7 @@ impl World {
         if self.chance.percent(50) {
             text.push_str(&format!("priority: {}\n", self.chance.below(75)));
         }
-        let at = quorate_manifest::timestamp::write(self.now_ms() - 1_000);
+        let at = quorate_manifest::timestamp::format(self.now_ms() - 1_000);
         match self.chance.below(3) {
             0 => {}
             1 => text.push_str(&format!("created_at: \"{at}\"\n")),

@@ -95,7 +95,7 @@ fn nobody_paints_or_hides() {
             });
             assert_eq!(odd, None, "{text}");
         }
-        let coloured = human(&report, Look { colour: Colour::On, width: 80 });
+        let coloured = human(&report, TextOptions { colour: Colour::On, width: 80 });
         assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), human(&report, wide(80)));
     }
 }

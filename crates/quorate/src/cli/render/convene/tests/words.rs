@@ -61,7 +61,7 @@ fn what_is_open_refused_or_incomplete_says_so() {
 
 #[test]
 fn colours_say_the_outcome() {
-    let text = human(&vote(), Look { colour: Colour::On, width: 100 });
+    let text = human(&vote(), TextOptions { colour: Colour::On, width: 100 });
     assert!(text.starts_with("\u{1b}[1m\u{1b}[32mPASS\u{1b}[0m"), "{text}");
     let plain = anstream::adapter::strip_str(&text).to_string();
     assert_eq!(plain, human(&vote(), wide(100)));

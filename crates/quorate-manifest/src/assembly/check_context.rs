@@ -1,0 +1,93 @@
+//! An assembly whose chain is resolved, while it is checked: the merged tree, the same typed, and what there is to say.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use quorate_diagnostics::codes::{RefusalCode, WarningCode};
+use quorate_diagnostics::{Body, Place, Report};
+
+use super::{Assembly, Mode};
+use crate::governance::Policies;
+use crate::loader::{Chain, Loader};
+use crate::tree::Node;
+
+/// An assembly that is checked.
+pub(crate) struct CheckContext<'r, 'w> {
+    pub(crate) loader: &'r Loader<'w>,
+    pub(crate) chain: &'r Chain,
+    pub(crate) manifest: &'r Assembly,
+    pub(crate) mode: Mode,
+    /// What governs it.
+    pub(crate) policies: &'r Policies,
+    report: RefCell<Report>,
+}
+
+impl<'r, 'w> CheckContext<'r, 'w> {
+    pub(crate) fn new(
+        round: &'r Loader<'w>,
+        chain: &'r Chain,
+        written: &'r Assembly,
+        mode: Mode,
+        policies: &'r Policies,
+    ) -> Self {
+        CheckContext { loader: round, chain, manifest: written, mode, policies, report: RefCell::default() }
+    }
+
+    /// The merged tree.
+    pub(crate) fn root(&self) -> &'r Node {
+        &self.chain.merged
+    }
+
+    /// The members' trees, in roster order.
+    pub(crate) fn members(&self) -> &'r [Node] {
+        self.root().key("members").map_or(&[], Node::items)
+    }
+
+    /// The rules' trees, in the order of declaration.
+    pub(crate) fn rules(&self) -> &'r [Node] {
+        self.root().at_path(&["synthesis", "rules"]).map_or(&[], Node::items)
+    }
+
+    /// Whether a member has this id.
+    pub(crate) fn is_member(&self, id: &str) -> bool {
+        self.members().iter().any(|member| member.key("id").and_then(Node::as_str) == Some(id))
+    }
+
+    /// The ids of all members.
+    pub(crate) fn member_ids(&self) -> Vec<&'r str> {
+        self.members().iter().filter_map(|member| member.key("id")?.as_str()).collect()
+    }
+
+    pub(crate) fn place(&self, node: &Node, path: impl Into<String>) -> Place {
+        self.chain.place(node, path)
+    }
+
+    /// The place of a key of a merged mapping.
+    pub(crate) fn key_place(&self, node: &Node, key: &str, path: impl Into<String>) -> Place {
+        let Some(entry) = node.entry(key) else { return self.place(node, path) };
+        self.chain.document_of(&entry.value).place(entry.key_span.clone(), path)
+    }
+
+    /// The place of the value of a key of a merged mapping.
+    pub(crate) fn value_place(&self, node: &Node, key: &str, path: impl Into<String>) -> Place {
+        self.place(node.key(key).unwrap_or(node), path)
+    }
+
+    pub(crate) fn refuse(&self, code: RefusalCode, body: Body) {
+        self.report.borrow_mut().refuse(code, body);
+    }
+
+    pub(crate) fn warn(&self, code: WarningCode, body: Body) {
+        self.report.borrow_mut().warn(code, body);
+    }
+
+    /// Everything that was said, with the texts to quote from.
+    pub(crate) fn into_report(self) -> Report {
+        let mut report = self.report.into_inner();
+        report.absorb(self.policies.report.clone());
+        for layer in &self.chain.layers {
+            report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        }
+        report
+    }
+}

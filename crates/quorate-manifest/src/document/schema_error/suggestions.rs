@@ -1,0 +1,134 @@
+//! What to write instead, where that can be told.
+
+use crate::json_schema::ecma::Pattern;
+use crate::json_schema::{Type, Expected};
+use crate::tree::{Kind, Node};
+
+/// Words that other tools take for a boolean.
+const TRUE: [&str; 4] = ["true", "yes", "on", "y"];
+const FALSE: [&str; 4] = ["false", "no", "off", "n"];
+
+/// What refs lead to.
+const COLLECTIONS: [&str; 7] =
+    ["personas", "operators", "workspaces", "identities", "companies", "skills", "assemblies"];
+
+/// Whether a text matches a pattern.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    Pattern::parse(pattern, None).is_some_and(|pattern| pattern.is_match(text))
+}
+
+/// The text that was probably meant where one does not match.
+pub(super) fn for_text(pattern: &str, written: &str) -> Option<String> {
+    let pattern = Pattern::parse(pattern, None)?;
+    let mut candidates = vec![written.trim().to_owned(), written.replace('_', "-"), kebab(written)];
+    candidates.extend([format!("{written}.0"), format!("{written}.0.0"), written.replacen('v', "", 1)]);
+    if written.ends_with(".md") {
+        candidates.extend((!written.starts_with("./")).then(|| format!("./{written}")));
+    } else {
+        let folder = written.trim_end_matches('/');
+        candidates.extend([format!("{folder}/ASSEMBLY.md"), format!("{folder}/PERSONA.md")]);
+    }
+    candidates.extend(duration_candidates(written));
+    let fits = |candidate: &String| candidate != written && pattern.is_match(candidate);
+    candidates.into_iter().find(fits).or_else(|| {
+        reference_candidates(written).into_iter().find(fits).filter(|_| {
+            // Where refs may lead to several collections nobody knows which was meant.
+            written.starts_with("ws://") || reference_candidates(written).iter().filter(|one| fits(one)).count() == 1
+        })
+    })
+}
+
+/// Lower-case letters and digits, and one dash for whatever else stands between them.
+fn kebab(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_lowercase()
+}
+
+/// The text as a ref: into its own collection where it has one, else into each.
+fn reference_candidates(written: &str) -> Vec<String> {
+    let (own, slug) = match written.strip_prefix("ws://").and_then(|rest| rest.split_once('/')) {
+        Some((collection, slug)) => (vec![collection], slug),
+        None => (COLLECTIONS.to_vec(), written),
+    };
+    let slug = kebab(slug);
+    if slug.is_empty() || written.contains(['\\', '.']) {
+        return Vec::new();
+    }
+    own.into_iter().map(|collection| format!("ws://{collection}/{slug}")).collect()
+}
+
+/// `30 days`, `14d` or `90` as durations and retentions are written. Of `5m` nobody knows what was meant.
+fn duration_candidates(written: &str) -> Vec<String> {
+    let unit = written.trim_start_matches(|c: char| c.is_ascii_digit());
+    let count = &written[..written.len() - unit.len()];
+    let unit = unit.trim().to_lowercase();
+    let days = format!("days:{count}");
+    match (count.is_empty(), unit.chars().next()) {
+        (true, _) => Vec::new(),
+        (_, None) => vec![days],
+        (_, Some('d')) => vec![days, format!("P{count}D")],
+        (_, Some('w')) => vec![format!("P{count}W")],
+        (_, Some('y')) => vec![format!("P{count}Y")],
+        (_, Some('h')) => vec![format!("PT{count}H")],
+        (_, Some('s')) => vec![format!("PT{count}S")],
+        _ if unit.starts_with("min") => vec![format!("PT{count}M")],
+        _ if unit.starts_with("mo") => vec![format!("P{count}M")],
+        _ => Vec::new(),
+    }
+}
+
+/// What to do about a value of the wrong type.
+pub(super) fn for_type(text: &str, node: &Node, key: Option<&str>, wanted: &Expected) -> Option<String> {
+    let written = text.get(node.span.clone()).unwrap_or_default();
+    let wants = |one: Type| wanted.types.contains(&one);
+    match &node.kind {
+        Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if wants(Type::String) => {
+            Some(format!("put it in quotes: \"{written}\""))
+        }
+        Kind::Str(word) if wants(Type::Boolean) => {
+            let word = word.to_ascii_lowercase();
+            let meant = match word.as_str() {
+                word if TRUE.contains(&word) => "true",
+                word if FALSE.contains(&word) => "false",
+                _ => return None,
+            };
+            Some(format!("write {meant}{}", if word == meant { ", without quotes" } else { "" }))
+        }
+        Kind::Str(word) if wants(Type::Integer) || wants(Type::Number) => {
+            if word.parse::<f64>().is_ok_and(f64::is_finite) {
+                return Some(format!("write {word}, without quotes"));
+            }
+            let milliseconds = milliseconds(word).filter(|_| key.is_some_and(|key| key.ends_with("_ms")))?;
+            Some(format!("write {milliseconds}: it is a number of milliseconds"))
+        }
+        Kind::Str(word) if wants(Type::Array) => Some(format!("write [{}]", plain(word, ',')?)),
+        Kind::Str(word) => match wanted.keys.as_slice() {
+            [only] => Some(format!("write {{{only}: {}}}", plain(word, ' ')?)),
+            [] => None,
+            keys => Some(format!("write its keys, at least {}", keys.join(", "))),
+        },
+        Kind::Map(_) if wants(Type::Array) => Some("begin each entry with a dash".to_owned()),
+        _ => None,
+    }
+}
+
+/// A text as it can stand between brackets: short, and without what YAML takes for something else.
+fn plain(word: &str, besides: char) -> Option<String> {
+    let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ') || c == besides;
+    let items: Vec<&str> = word.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
+    (word.len() < 60 && !items.is_empty() && word.chars().all(fine)).then(|| items.join(", "))
+}
+
+/// `30s`, `500ms`, `2m` or `1h` in milliseconds.
+fn milliseconds(text: &str) -> Option<u64> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let count: u64 = text[..text.len() - unit.len()].parse().ok()?;
+    let each = match unit.trim() {
+        "ms" => 1,
+        "s" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    count.checked_mul(each)
+}

@@ -1,0 +1,115 @@
+//! Holding a value against a JSON Schema (draft 2020-12): the keywords that our own schemas use, and no others. A
+//! schema with another keyword is refused, so that nothing that is published is not held.
+//!
+//! It exists beside the validators that can be had because it holds spanned trees as they are, says all faults at
+//! once in a form that can be told to people, and starts in no time. A test holds it against such a validator.
+
+pub(crate) mod ecma;
+mod error;
+mod validate;
+mod instance;
+mod parse;
+
+use serde_json::Value;
+
+pub use error::{Bound, ErrorKind, SchemaError, PathStep, Expected};
+pub use instance::Instance;
+
+/// A schema that was read.
+#[derive(Debug, Default)]
+pub struct CompiledSchema {
+    types: Vec<Type>,
+    enum_values: Option<Vec<Value>>,
+    required: Vec<String>,
+    properties: Vec<(String, CompiledSchema)>,
+    additional: Additional,
+    items: Option<Box<CompiledSchema>>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    exclusive_minimum: Option<f64>,
+    min_length: Option<usize>,
+    max_length: Option<usize>,
+    min_items: Option<usize>,
+    max_items: Option<usize>,
+    min_properties: Option<usize>,
+    unique_items: bool,
+    pattern: Option<ecma::Pattern>,
+    all_of: Vec<CompiledSchema>,
+    any_of: Vec<CompiledSchema>,
+    one_of: Vec<CompiledSchema>,
+    not: Option<Box<CompiledSchema>>,
+    condition: Option<Box<Condition>>,
+    /// What the schema says about itself, where it says something.
+    description: Option<String>,
+    /// Whether that explains a fault: it does where the schema is a rule between fields.
+    explains_errors: bool,
+}
+
+/// What keys that are not listed have to be.
+#[derive(Debug, Default)]
+enum Additional {
+    #[default]
+    Allowed,
+    Denied,
+    Matching(Box<CompiledSchema>),
+}
+
+#[derive(Debug)]
+struct Condition {
+    when: CompiledSchema,
+    then: Option<CompiledSchema>,
+    otherwise: Option<CompiledSchema>,
+}
+
+/// A type of JSON Schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// `null`.
+    Null,
+    /// `boolean`.
+    Boolean,
+    /// `integer`; 1.0 is one.
+    Integer,
+    /// `number`.
+    Number,
+    /// `string`.
+    String,
+    /// `array`.
+    Array,
+    /// `object`.
+    Object,
+}
+
+impl Type {
+    const ALL: [Type; 7] =
+        [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
+
+    /// The type as a schema writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Type::Null => "null",
+            Type::Boolean => "boolean",
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::String => "string",
+            Type::Array => "array",
+            Type::Object => "object",
+        }
+    }
+
+    /// The type as people say it.
+    pub fn description(self) -> &'static str {
+        match self {
+            Type::Null => "nothing",
+            Type::Boolean => "true or false",
+            Type::Integer => "a whole number",
+            Type::Number => "a number",
+            Type::String => "text",
+            Type::Array => "a list",
+            Type::Object => "a mapping",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The regular expressions of JSON Schema, which are those of ECMA-262, in the syntax of the regex crate.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+/// What `\d`, `\w` and `\s` stand for. The white space is the one of ECMA-262: the byte order mark is among it, the
+/// next-line character is not.
+const DIGITS: &str = "0-9";
+const WORD: &str = "A-Za-z0-9_";
+const WHITE: &str = r"\t-\r\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+/// What `.` stands for.
+const ANY: &str = r"[^\n\r\x{2028}\x{2029}]";
+
+/// A regular expression, compiled when a text is first held against it.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    /// As the schema has it.
+    pub(super) text: String,
+    /// What it asks for, in words.
+    pub(super) description: Option<String>,
+    translated: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// Reads an expression; `None` where it has something that cannot be translated.
+    pub(crate) fn parse(text: &str, says: Option<&str>) -> Option<Pattern> {
+        let translated = translate(text)?;
+        Some(Pattern {
+            text: text.to_owned(),
+            description: says.map(str::to_owned),
+            translated,
+            compiled: OnceLock::new(),
+        })
+    }
+
+    /// Whether a text fits. None fits an expression that is too large.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        let compiled = self.compiled.get_or_init(|| Regex::new(&self.translated).ok());
+        compiled.as_ref().is_some_and(|pattern| pattern.is_match(text))
+    }
+}
+
+fn translate(pattern: &str) -> Option<String> {
+    let mut out = String::with_capacity(pattern.len() + 16);
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match (c, in_class) {
+            ('\\', _) => escape(chars.next()?, in_class, &mut out)?,
+            ('[', false) => {
+                in_class = true;
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                // A class that is empty is nothing that the regex crate has.
+                if chars.peek() == Some(&']') {
+                    return None;
+                }
+            }
+            (']', true) => {
+                in_class = false;
+                out.push(']');
+            }
+            // Classes in classes, and their differences and intersections, are the regex crate's alone.
+            ('[' | '&' | '~', true) => out.extend(['\\', c]),
+            ('-', true) if chars.peek() == Some(&'-') => return None,
+            ('.', false) => out.push_str(ANY),
+            // Nothing looks ahead or behind in linear time.
+            ('(', false) if chars.peek() == Some(&'?') => {
+                chars.next();
+                chars.next_if_eq(&':')?;
+                out.push_str("(?:");
+            }
+            (c, _) => out.push(c),
+        }
+    }
+    Some(out)
+}
+
+fn escape(escaped: char, in_class: bool, out: &mut String) -> Option<()> {
+    let class = match escaped {
+        'd' | 'D' => DIGITS,
+        'w' | 'W' => WORD,
+        's' | 'S' => WHITE,
+        'b' if !in_class => {
+            out.push_str(r"(?-u:\b)");
+            return Some(());
+        }
+        'n' | 'r' | 't' | 'v' | 'f' | 'x' | 'u' => {
+            out.extend(['\\', escaped]);
+            return Some(());
+        }
+        // Back references, code points by name or by letter.
+        other if other.is_alphanumeric() => return None,
+        other if other.is_ascii_punctuation() && !matches!(other, '<' | '>') => {
+            out.extend(['\\', other]);
+            return Some(());
+        }
+        other => {
+            out.push(other);
+            return Some(());
+        }
+    };
+    match (escaped.is_uppercase(), in_class) {
+        (true, _) => out.extend(["[^", class, "]"]),
+        (false, true) => out.push_str(class),
+        (false, false) => out.extend(["[", class, "]"]),
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(pattern: &str, text: &str) -> bool {
+        Pattern::parse(pattern, None).expect(pattern).is_match(text)
+    }
+
+    #[test]
+    fn patterns_mean_what_they_mean_to_ecma_262() {
+        for (pattern, fitting, other) in [
+            (r"^\d$", "7", "\u{663}"),
+            (r"^\D$", "\u{663}", "7"),
+            (r"^\w$", "_", "é"),
+            (r"^[\w-]+$", "a-b", "é"),
+            (r"^\S$", "\u{85}", "\u{FEFF}"),
+            (r"^[^\s]$", "\u{180E}", "\u{2003}"),
+            (r"^\s$", "\u{2028}", "\u{200B}"),
+            (r"^.$", "\u{85}", "\u{2029}"),
+            (r"^a$", "a", "a\n"),
+            (r"^[[&&~]+$", "[&~", "b"),
+            (r"^\<\/\-\.$", "</-.", "</-x"),
+            (r"^(?:a|b\b) ?c$", "b c", "bc"),
+        ] {
+            assert!(fits(pattern, fitting) && !fits(pattern, other), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_translated_is_refused() {
+        for pattern in [r"^P(?!$)", "(?<=a)b", r"(a)\1", r"\p{L}", "[]", "[^]", "[a--b]", "a\\"] {
+            assert!(Pattern::parse(pattern, None).is_none(), "{pattern}");
+        }
+        for pattern in crate::pattern::ALL {
+            let read = Pattern::parse(pattern.text, None).expect(pattern.text);
+            assert!(Regex::new(&read.translated).is_ok(), "{}", pattern.text);
+        }
+    }
+}

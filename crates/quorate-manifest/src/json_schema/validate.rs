@@ -1,0 +1,234 @@
+//! Holding a value against a schema.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Additional, Bound, ErrorKind, CompiledSchema, Instance, SchemaError, PathStep, Type, Expected};
+
+/// A step to the value that is held. Nearly all values fit, so that nobody asks for its path.
+#[derive(Clone, Copy)]
+enum PathSegment<'v> {
+    Key(&'v str),
+    Item(usize),
+}
+
+impl CompiledSchema {
+    /// What keeps a value from fitting, in the order found.
+    pub fn errors<I: Instance>(&self, value: &I) -> Vec<SchemaError> {
+        let mut found = Vec::new();
+        self.validate(value, &mut Vec::new(), &mut found);
+        found
+    }
+
+    /// Whether a value fits.
+    pub fn is_valid<I: Instance>(&self, value: &I) -> bool {
+        self.errors(value).is_empty()
+    }
+
+    fn validate<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<PathSegment<'v>>, found: &mut Vec<SchemaError>) {
+        let before = found.len();
+        let mut say = |fault| found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+        // Where values are listed, their type says nothing that they don't.
+        if let Some(values) = &self.enum_values {
+            let is_one = match value.text() {
+                Some(text) => values.iter().any(|one| one.as_str() == Some(text)),
+                None => {
+                    let written = value.json();
+                    values.iter().any(|one| json_equal(one, &written))
+                }
+            };
+            if !is_one {
+                say(ErrorKind::NotInEnum(values.clone()));
+                return;
+            }
+        }
+        if !self.types.is_empty() && !self.types.iter().any(|one| value.is(*one)) {
+            say(ErrorKind::Type(self.expected()));
+            return;
+        }
+        self.validate_bounds(value, &mut say);
+        if let Some(items) = value.items().filter(|_| self.unique_items)
+            && let Some((first, second)) = first_duplicate(items)
+        {
+            say(ErrorKind::Duplicate { first, second });
+        }
+        for key in self.required.iter().filter(|key| value.entries().is_some() && value.get(key).is_none()) {
+            let because = self.properties.iter().find(|(name, _)| name == key);
+            let because = because.and_then(|(_, form)| form.description.clone());
+            found.push(SchemaError { path: to_path(at), kind: ErrorKind::MissingKey(key.clone()), schema_description: because });
+        }
+        self.validate_children(value, at, found);
+        self.validate_combinators(value, at, found);
+        if let Some(description) = self.description.as_ref().filter(|_| self.explains_errors && at.is_empty()) {
+            for misfit in &mut found[before..] {
+                misfit.schema_description.get_or_insert_with(|| description.clone());
+            }
+        }
+    }
+
+    fn expected(&self) -> Expected {
+        Expected {
+            types: self.types.iter().copied().filter(|one| *one != Type::Null).collect(),
+            pattern: self.pattern.as_ref().map(|pattern| (pattern.text.clone(), pattern.description.clone())),
+            keys: self.required.clone(),
+        }
+    }
+
+    fn validate_bounds<I: Instance>(&self, value: &I, say: &mut impl FnMut(ErrorKind)) {
+        let mut bound = |broken: bool, bound: Bound| {
+            if broken {
+                say(ErrorKind::OutOfBounds(bound));
+            }
+        };
+        if let Some(number) = value.number() {
+            self.minimum.into_iter().for_each(|least| bound(number < least, Bound::Least(least)));
+            self.maximum.into_iter().for_each(|most| bound(number > most, Bound::Most(most)));
+            self.exclusive_minimum.into_iter().for_each(|more| bound(number <= more, Bound::MoreThan(more)));
+        }
+        if let Some(items) = value.items() {
+            self.min_items.into_iter().for_each(|few| bound(items.len() < few, Bound::FewestItems(few)));
+            self.max_items.into_iter().for_each(|most| bound(items.len() > most, Bound::MostItems(most)));
+        }
+        if let Some(few) = self.min_properties
+            && let Some(entries) = value.entries()
+        {
+            bound(entries.count() < few, Bound::FewestKeys(few));
+        }
+        if let Some(text) = value.text() {
+            let length = || text.chars().count();
+            if let Some(long) = self.max_length {
+                bound(length() > long, Bound::LongestText(long));
+            }
+            // What is too short has no need to be told of a pattern too.
+            if let Some(short) = self.min_length.filter(|short| length() < *short) {
+                bound(true, Bound::ShortestText(short));
+            } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+                say(ErrorKind::Pattern { pattern: pattern.text.clone(), description: pattern.description.clone() });
+            }
+        }
+    }
+
+    /// What is wrong deeper inside.
+    fn validate_children<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<PathSegment<'v>>, found: &mut Vec<SchemaError>) {
+        for (key, one) in value.entries().into_iter().flatten() {
+            let known = self.properties.iter().find(|(name, _)| name == key).map(|(_, form)| form);
+            let form = match (known, &self.additional) {
+                (Some(form), _) => form,
+                (None, Additional::Matching(form)) => form,
+                (None, Additional::Allowed) => continue,
+                (None, Additional::Denied) => {
+                    let known = self.properties.iter().map(|(name, _)| name.clone()).collect();
+                    let fault = ErrorKind::UnknownKey { key: key.to_owned(), known };
+                    found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+                    continue;
+                }
+            };
+            at.push(PathSegment::Key(key));
+            form.validate(one, at, found);
+            at.pop();
+        }
+        if let Some(form) = &self.items {
+            for (index, one) in value.items().into_iter().flatten().enumerate() {
+                at.push(PathSegment::Item(index));
+                form.validate(one, at, found);
+                at.pop();
+            }
+        }
+    }
+
+    fn validate_combinators<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<PathSegment<'v>>, found: &mut Vec<SchemaError>) {
+        for form in &self.all_of {
+            form.validate(value, at, found);
+        }
+        if !self.any_of.is_empty() && !self.any_of.iter().any(|form| form.is_valid(value)) {
+            self.report_no_match(&self.any_of, value, at, found);
+        }
+        if !self.one_of.is_empty() {
+            match self.one_of.iter().filter(|form| form.is_valid(value)).count() {
+                0 => self.report_no_match(&self.one_of, value, at, found),
+                1 => {}
+                _ => found.push(SchemaError { path: to_path(at), kind: ErrorKind::MultipleMatches, schema_description: None }),
+            }
+        }
+        if self.not.as_ref().is_some_and(|form| form.is_valid(value)) {
+            found.push(SchemaError { path: to_path(at), kind: ErrorKind::Forbidden, schema_description: None });
+        }
+        if let Some(condition) = &self.condition {
+            let form = if condition.when.is_valid(value) { &condition.then } else { &condition.otherwise };
+            if let Some(form) = form {
+                form.validate(value, at, found);
+            }
+        }
+    }
+
+    /// Where only one of the ways is meant for such a value, its faults are the ones to tell.
+    fn report_no_match<'v, I: Instance>(
+        &self,
+        ways: &[CompiledSchema],
+        value: &'v I,
+        at: &mut Vec<PathSegment<'v>>,
+        found: &mut Vec<SchemaError>,
+    ) {
+        // Nobody is told to write null: leaving the key out is the same.
+        let ways: Vec<&CompiledSchema> = ways.iter().filter(|way| way.types != [Type::Null]).collect();
+        let listed: Option<Vec<&Vec<Value>>> = ways.iter().map(|way| way.enum_values.as_ref()).collect();
+        let mut meant = ways.iter().filter(|way| way.types.iter().any(|one| value.is(*one)));
+        if let [only] = ways.as_slice() {
+            only.validate(value, at, found);
+        } else if let Some(listed) = listed {
+            let fault = ErrorKind::NotInEnum(listed.into_iter().flatten().cloned().collect());
+            found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+        } else if let (Some(way), None) = (meant.next(), meant.next())
+            && way.enum_values.is_none()
+        {
+            way.validate(value, at, found);
+        } else {
+            let mut all = Vec::new();
+            ways.iter().for_each(|way| way.validate(value, at, &mut all));
+            found.push(SchemaError { path: to_path(at), kind: ErrorKind::NoMatch(all), schema_description: None });
+        }
+    }
+}
+
+fn to_path(at: &[PathSegment<'_>]) -> Vec<PathStep> {
+    let step = |one: &PathSegment<'_>| match one {
+        PathSegment::Key(key) => PathStep::Key((*key).to_owned()),
+        PathSegment::Item(index) => PathStep::Item(*index),
+    };
+    at.iter().map(step).collect()
+}
+
+/// Equality as JSON Schema has it: 1 and 1.0 are the same.
+fn json_equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        // Two whole numbers are not the same because a double cannot tell them apart.
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| json_equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| json_equal(one, other)))
+        }
+        _ => one == other,
+    }
+}
+
+fn first_duplicate<I: Instance>(items: &[I]) -> Option<(usize, usize)> {
+    let texts: Option<Vec<&str>> = items.iter().map(Instance::text).collect();
+    if let Some(texts) = texts {
+        let mut firsts = HashMap::new();
+        return texts.into_iter().enumerate().find_map(|(second, text)| {
+            let first = *firsts.entry(text).or_insert(second);
+            (first < second).then_some((first, second))
+        });
+    }
+    let values: Vec<Value> = items.iter().map(Instance::json).collect();
+    (1..values.len()).find_map(|second| {
+        let first = (0..second).find(|first| json_equal(&values[*first], &values[second]))?;
+        Some((first, second))
+    })
+}

@@ -1,0 +1,233 @@
+//! `extends`: from a manifest up to its root, and the merged tree on the way back (M5, M6, M10).
+
+use std::sync::Arc;
+
+use quorate_diagnostics::codes::{RefusalCode, WarningCode};
+use quorate_diagnostics::{Body, Place, Report, codes};
+
+use super::{ReadResult, Loader};
+use crate::doctype::Doctype;
+use crate::document::Document;
+use crate::merge::{Row, merge};
+use crate::tree::Node;
+use crate::workspace::Scope;
+
+/// The most ancestors that a manifest may have.
+const MAX_ANCESTORS: usize = 8;
+
+/// A chain that was resolved: the layers, root first, and what they make together.
+#[derive(Debug)]
+pub struct Chain {
+    /// The layers, root first; the last is the manifest itself.
+    pub layers: Vec<Arc<Document>>,
+    /// What they make together; each value knows its layer.
+    pub merged: Node,
+}
+
+/// How a chain came out.
+#[derive(Debug, Clone)]
+pub struct ChainOutcome {
+    /// The chain; `None` where a layer of it is refused.
+    pub chain: Option<Arc<Chain>>,
+    /// Whether the manifest stands alone though it names a parent.
+    pub broken: Option<Break>,
+    /// What is to be said of the chain, besides what each layer says of itself.
+    pub report: Report,
+    /// The layers that were read, the manifest itself first.
+    pub read: Vec<Arc<Document>>,
+}
+
+/// Why a manifest stands alone though it names a parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// Its parents lead back to it, or in a circle.
+    Cycle,
+    /// A parent is not there.
+    Missing,
+    /// There are too many ancestors.
+    TooDeep,
+}
+
+/// What a doctype's chains go by.
+pub(crate) struct Rules {
+    pub(crate) doctype: Doctype,
+    pub(crate) table: &'static [Row],
+    pub(crate) cycle: WarningCode,
+    pub(crate) missing: WarningCode,
+    pub(crate) depth: WarningCode,
+}
+
+impl Chain {
+    /// The manifest itself.
+    pub fn leaf(&self) -> &Arc<Document> {
+        self.layers.last().expect("a chain has a layer")
+    }
+
+    /// The layer that a value comes from.
+    pub fn document_of(&self, node: &Node) -> &Arc<Document> {
+        &self.layers[usize::from(node.layer)]
+    }
+
+    /// The place of a value, in the file that it comes from.
+    pub fn place(&self, node: &Node, path: impl Into<String>) -> Place {
+        self.document_of(node).place(node.span.clone(), path)
+    }
+}
+
+impl Loader<'_> {
+    /// Resolves the chain of a manifest that was read, once.
+    pub(crate) fn chain(&self, leaf: &Arc<Document>, rules: &Rules) -> ChainOutcome {
+        if let Some(chained) = self.chains.borrow().get(&leaf.path)
+            && chained.read.first().is_some_and(|read| Arc::ptr_eq(read, leaf))
+        {
+            return chained.clone();
+        }
+        let chained = self.resolve_chain(leaf, rules);
+        self.chains.borrow_mut().insert(leaf.path.clone(), chained.clone());
+        chained
+    }
+
+    fn resolve_chain(&self, leaf: &Arc<Document>, rules: &Rules) -> ChainOutcome {
+        let mut report = Report::new();
+        let mut visited = vec![Arc::clone(leaf)];
+        let broken = match self.walk(leaf, rules, &mut visited, &mut report) {
+            Ok(()) => None,
+            Err(Stop::Broken(broken)) => Some(broken),
+            Err(Stop::Refused) => return ChainOutcome { chain: None, broken: None, report, read: visited },
+        };
+        if report.has_refusals() || leaf.refused() {
+            return ChainOutcome { chain: None, broken, report, read: visited };
+        }
+        let chain = match (broken, visited.get(1)) {
+            (None, Some(parent)) => {
+                self.chain(parent, rules).chain.map(|above| extend_chain(&above, leaf, rules.table))
+            }
+            _ => Some(single_document(leaf)),
+        };
+        ChainOutcome { chain: chain.map(Arc::new), broken, report, read: visited }
+    }
+
+    /// Reads every ancestor of a manifest into `read`.
+    fn walk(
+        &self,
+        leaf: &Arc<Document>,
+        rules: &Rules,
+        read: &mut Vec<Arc<Document>>,
+        report: &mut Report,
+    ) -> Result<(), Stop> {
+        let mut at = Arc::clone(leaf);
+        while let Some(extends) = at.root.key("extends").and_then(Node::as_str) {
+            if at.refused() {
+                return Err(Stop::Refused);
+            }
+            let Ok(spot) = at.path.resolve_parent(extends) else {
+                return Err(self.refuse_escape(leaf, &at, report));
+            };
+            if read.iter().any(|layer| layer.path == spot) {
+                let way: Vec<String> =
+                    read.iter().map(|layer| layer.shown.to_string()).chain([self.display_name(&spot)]).collect();
+                let message = format!("the parents lead in a circle: {}", way.join(" -> "));
+                return Err(self.break_chain(leaf, &at, Break::Cycle, rules.cycle, message, report));
+            }
+            if read.len() > MAX_ANCESTORS {
+                let message = format!("there are more than {MAX_ANCESTORS} ancestors");
+                return Err(self.break_chain(leaf, &at, Break::TooDeep, rules.depth, message, report));
+            }
+            match self.read(&spot, rules.doctype) {
+                ReadResult::Document(layer) => {
+                    read.push(Arc::clone(&layer));
+                    at = layer;
+                }
+                ReadResult::Missing => {
+                    let message = format!("the parent `{}` is not there", self.display_name(&spot));
+                    return Err(self.break_chain(leaf, &at, Break::Missing, rules.missing, message, report));
+                }
+                ReadResult::Outside => return Err(self.refuse_escape(leaf, &at, report)),
+                ReadResult::Unreadable(why) => {
+                    let message = format!("the parent `{}` cannot be read: {why}", self.display_name(&spot));
+                    self.refuse(codes::FILE_UNREADABLE, leaf, &at, Body::new(message), report);
+                    return Err(Stop::Refused);
+                }
+            }
+        }
+        if read.iter().any(|layer| layer.refused()) { Err(Stop::Refused) } else { Ok(()) }
+    }
+
+    fn refuse_escape(&self, leaf: &Document, at: &Document, report: &mut Report) -> Stop {
+        let extends = at.root.key("extends").and_then(Node::as_str).unwrap_or_default();
+        let help = match at.path.scope() {
+            Scope::Workspace => {
+                "a parent lies in the workspace: below the outermost quorate.toml, or --root where there is none"
+            }
+            Scope::Tenant(_) => {
+                "a tenant extends what is in it or in the workspace above it, never another tenant"
+            }
+        };
+        let body =
+            Body::new(format!("the parent `{extends}` lies outside the tenant or the workspace")).help(help);
+        self.refuse(codes::EXTENDS_ESCAPE, leaf, at, body, report);
+        Stop::Refused
+    }
+
+    /// A chain that is broken: a warning, or with `strict_chain` a refusal, since the parent's floor is lost.
+    fn break_chain(
+        &self,
+        leaf: &Document,
+        at: &Document,
+        broken: Break,
+        code: WarningCode,
+        message: String,
+        report: &mut Report,
+    ) -> Stop {
+        if self.options.strict_chain {
+            let body =
+                Body::new(message).help("strict_chain is on: without the parent, its floor would not hold");
+            self.refuse(codes::CHAIN_BROKEN, leaf, at, body, report);
+            return Stop::Refused;
+        }
+        let body = Body::new(format!("{message}; `{}` is loaded by itself", leaf.shown)).help(
+            "what the parents say does not hold here; `strict_chain = true` in quorate.toml refuses this",
+        );
+        sources(at, leaf, report);
+        report.warn(code, at_extends(body, leaf, at));
+        Stop::Broken(broken)
+    }
+
+    fn refuse(&self, code: RefusalCode, leaf: &Document, at: &Document, body: Body, report: &mut Report) {
+        sources(at, leaf, report);
+        report.refuse(code, at_extends(body, leaf, at));
+    }
+}
+
+/// At the `extends` of the manifest that was asked for, and at the one that fails, where that is another.
+fn at_extends(body: Body, leaf: &Document, at: &Document) -> Body {
+    let body = body.at(leaf.value_place("extends"));
+    if leaf.path == at.path {
+        body
+    } else {
+        body.related(at.value_place("extends"), "this parent cannot be had")
+    }
+}
+
+fn sources(at: &Document, leaf: &Document, report: &mut Report) {
+    for layer in [at, leaf] {
+        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    }
+}
+
+enum Stop {
+    Broken(Break),
+    Refused,
+}
+
+fn single_document(leaf: &Arc<Document>) -> Chain {
+    Chain { layers: vec![Arc::clone(leaf)], merged: leaf.root.clone() }
+}
+
+fn extend_chain(above: &Chain, leaf: &Arc<Document>, table: &[Row]) -> Chain {
+    let mut own = leaf.root.clone();
+    own.set_layer(u8::try_from(above.layers.len()).expect("a chain has at most nine layers"));
+    let mut documents = above.layers.clone();
+    documents.push(Arc::clone(leaf));
+    Chain { merged: merge(&above.merged, &own, table), layers: documents }
+}

@@ -1,0 +1,135 @@
+//! Whether something is there, by its exact name (M10, M14): what another system would take for another name, or
+//! could not have at all, is not there on any.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Loader;
+use crate::workspace::{EntryKind, WorkspacePath};
+
+/// How deep a folder is searched for a file.
+const MAX_SEARCH_DEPTH: usize = 6;
+
+/// Names that are devices on Windows, whatever their extension.
+const RESERVED: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+
+/// Whether something is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Nothing, or what cannot be used; why.
+    Absent(String),
+}
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub(super) struct FolderListing {
+    entries: HashMap<String, EntryKind>,
+    /// How often a name occurs when case is ignored.
+    case_folded: HashMap<String, u32>,
+}
+
+impl Loader<'_> {
+    /// Whether something is there, every part of its path by its exact name.
+    pub fn presence(&self, spot: &WorkspacePath) -> Presence {
+        let mut at = spot.clone();
+        at = at.root();
+        let mut found = Presence::Folder;
+        for part in spot.as_str().split('/').filter(|part| !part.is_empty()) {
+            if found != Presence::Folder {
+                return Presence::Absent(format!("`{}` is no folder", self.display_name(&at)));
+            }
+            if let Some(why) = portability_problem(part) {
+                return Presence::Absent(why);
+            }
+            let folder = self.folder(&at);
+            let here = at.child(part);
+            found = match folder.entries.get(part) {
+                _ if folder.case_folded.get(&part.to_lowercase()).is_some_and(|count| *count > 1) => {
+                    return Presence::Absent(format!(
+                        "another name in `{}` differs from `{part}` in case alone, which other systems do not tell apart",
+                        self.display_name(&at)
+                    ));
+                }
+                Some(EntryKind::File) => Presence::File,
+                Some(EntryKind::Directory) => Presence::Folder,
+                Some(EntryKind::Other) => {
+                    return Presence::Absent(format!(
+                        "`{}` leads out of its workspace or tenant, or nowhere",
+                        self.display_name(&here)
+                    ));
+                }
+                None => return Presence::Absent(format!("there is no `{}`", self.display_name(spot))),
+            };
+            at = here;
+        }
+        found
+    }
+
+    /// Whether a folder holds a file, at any depth that matters.
+    pub(super) fn contains_file(&self, spot: &WorkspacePath) -> bool {
+        fn search(round: &Loader<'_>, spot: &WorkspacePath, depth: usize) -> bool {
+            let folder = round.folder(spot);
+            let mut folders: Vec<&String> = Vec::new();
+            for (name, kind) in &folder.entries {
+                match kind {
+                    EntryKind::File => return true,
+                    EntryKind::Directory => folders.push(name),
+                    EntryKind::Other => {}
+                }
+            }
+            depth > 0 && folders.iter().any(|name| search(round, &spot.child(name), depth - 1))
+        }
+        search(self, spot, MAX_SEARCH_DEPTH)
+    }
+
+    /// The names of the folders in a folder, sorted.
+    pub fn folder_names(&self, spot: &WorkspacePath) -> Vec<String> {
+        self.entries(spot, EntryKind::Directory)
+    }
+
+    /// The names of the files in a folder, sorted.
+    pub fn file_names(&self, spot: &WorkspacePath) -> Vec<String> {
+        self.entries(spot, EntryKind::File)
+    }
+
+    fn entries(&self, spot: &WorkspacePath, wanted: EntryKind) -> Vec<String> {
+        let folder = self.folder(spot);
+        let entries = folder.entries.iter().filter(|(_, kind)| **kind == wanted);
+        let mut names: Vec<String> = entries.map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn folder(&self, spot: &WorkspacePath) -> Arc<FolderListing> {
+        if let Some(folder) = self.folders.borrow().get(spot) {
+            return Arc::clone(folder);
+        }
+        let mut folder = FolderListing::default();
+        for listed in self.workspace.list(spot).unwrap_or_default() {
+            *folder.case_folded.entry(listed.name.to_lowercase()).or_default() += 1;
+            folder.entries.insert(listed.name, listed.kind);
+        }
+        let folder = Arc::new(folder);
+        self.folders.borrow_mut().insert(spot.clone(), Arc::clone(&folder));
+        folder
+    }
+}
+
+/// Why a name cannot be used everywhere.
+fn portability_problem(name: &str) -> Option<String> {
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let port = |prefix: &str| {
+        stem.strip_prefix(prefix)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    if RESERVED.contains(&stem.as_str()) || port("com") || port("lpt") {
+        return Some(format!("`{name}` is the name of a device on some systems"));
+    }
+    let odd = name.ends_with(['.', ' ']) || name.contains(['%', '\\', ':', '*', '?', '"', '<', '>', '|']);
+    (odd || name.chars().any(char::is_control))
+        .then(|| format!("`{name}` is no name that every system can have"))
+}

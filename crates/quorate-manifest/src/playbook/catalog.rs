@@ -1,0 +1,105 @@
+//! The playbooks of a scope (B1): every Markdown file below its `playbooks/`, at any depth. Files that begin with `_` (the
+//! index, the log) and histories are about playbooks, and are none.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+
+use super::{Playbook, load};
+use crate::doctype::Doctype;
+use crate::document::Document;
+use crate::loader::{ReadResult, Loader};
+use crate::workspace::{Scope, WorkspacePath};
+
+/// The folder, in its scope.
+pub const FOLDER: &str = "playbooks";
+/// What stands at the end of the name of a playbook's history.
+pub const HISTORY_SUFFIX: &str = ".history.md";
+
+/// How deep folders are looked into: links can lead in a circle.
+const MAX_DEPTH: usize = 8;
+
+/// A playbook, and where it is.
+#[derive(Debug, Clone)]
+pub struct PlaybookFile {
+    /// Its file.
+    pub path: WorkspacePath,
+    /// Its manifest.
+    pub playbook: Playbook,
+    /// Its manifest as it was read.
+    pub document: Arc<Document>,
+}
+
+impl PlaybookFile {
+    /// The fragment.
+    pub fn text(&self) -> &str {
+        self.document.body().trim()
+    }
+}
+
+/// All playbooks of a scope.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Those that can be used, by the path of their file.
+    pub playbooks: Vec<PlaybookFile>,
+    /// What is wrong with the others, and warnings.
+    pub report: Report,
+}
+
+/// Loads all playbooks of a scope.
+pub fn load_all(round: &Loader<'_>, scope: &Scope) -> Catalog {
+    let mut shelf = Catalog::default();
+    for spot in paths(round, scope) {
+        match round.read(&spot, Doctype::Playbook) {
+            ReadResult::Document(layer) => {
+                let loaded = load::load(round, &layer);
+                shelf.report.absorb(loaded.report);
+                shelf.playbooks.extend(loaded.value.map(|playbook| PlaybookFile { path: spot, playbook, document: layer }));
+            }
+            ReadResult::Unreadable(why) => {
+                let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
+                shelf.report.refuse(codes::FILE_UNREADABLE, body);
+            }
+            // It is gone since the folder was listed, or was never in the scope.
+            ReadResult::Missing | ReadResult::Outside => {}
+        }
+    }
+    shelf
+}
+
+/// The files of a scope that are playbooks, sorted.
+pub fn paths(round: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
+    let mut found = Vec::new();
+    if let Some(folder) = folder(scope) {
+        walk(round, &folder, MAX_DEPTH, &mut found);
+    }
+    found.sort();
+    found
+}
+
+/// Whether a scope has anything in the folder of its playbooks.
+pub fn exists(round: &Loader<'_>, scope: &Scope) -> bool {
+    folder(scope).is_some_and(|folder| !round.file_names(&folder).is_empty() || !round.folder_names(&folder).is_empty())
+}
+
+fn folder(scope: &Scope) -> Option<WorkspacePath> {
+    let folder = match scope.folder() {
+        top if top.is_empty() => FOLDER.to_owned(),
+        tenant => format!("{tenant}/{FOLDER}"),
+    };
+    WorkspacePath::new(&folder).ok()
+}
+
+fn walk(round: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {
+    let is_one = |name: &str| name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX);
+    for name in round.file_names(folder) {
+        if is_one(&name) {
+            found.push(folder.child(&name));
+        }
+    }
+    for name in round.folder_names(folder) {
+        if depth > 0 && !name.starts_with(['.', '_']) {
+            walk(round, &folder.child(&name), depth - 1, found);
+        }
+    }
+}
