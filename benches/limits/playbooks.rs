@@ -18,7 +18,7 @@ use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::catalog;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::bind::{Binding, Bindings};
+use quorate_playbook::bind::{Binding, BindingIndex};
 
 use crate::process::middle;
 use crate::table::Measure;
@@ -123,12 +123,12 @@ fn weave(
 fn bind(what: &str, library: &Library) -> Result<Duration, Failure> {
     let all: Vec<&Playbook> = library.catalogue.books.iter().map(|book| &book.playbook).collect();
     let start = Instant::now();
-    let bindings = Bindings::of(all.iter().copied());
+    let bindings = BindingIndex::new(all.iter().copied());
     let made = start.elapsed();
-    let found = |at: usize| bindings.bound(&library.operators[at].subject).len();
+    let found = |at: usize| bindings.matching(&library.operators[at].subject).len();
     let held = |at: usize| {
         let subject = &library.operators[at].subject;
-        all.iter().filter(|one| Binding::of(one).binds(subject).is_some()).count()
+        all.iter().filter(|one| Binding::new(one).matches(subject).is_some()).count()
     };
     let few = 20;
     if let Some(at) = (0..few).find(|at| found(*at) != held(*at)) {

@@ -14,33 +14,33 @@ const CLOSES: &str = "-->";
 
 /// A prompt in parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Base {
-    parts: Vec<Part>,
+pub struct BasePrompt {
+    parts: Vec<Segment>,
 }
 
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+struct Segment {
     /// By which it is replaced.
     block: Option<String>,
     text: String,
 }
 
-impl Base {
+impl BasePrompt {
     /// A persona (Q3): its body, then the sections that its frontmatter gives, each behind a blank line.
     pub fn persona(persona: &Resolved) -> Self {
-        let mut base = Base::body(persona.body.trim());
+        let mut base = BasePrompt::body(persona.body.trim());
         for section in sections(&persona.persona) {
             base = base
-                .then(Base { parts: vec![Part { block: Some(section.id.to_owned()), text: section.text }] });
+                .then(BasePrompt { parts: vec![Segment { block: Some(section.id.to_owned()), text: section.text }] });
         }
         base
     }
 
     /// The body of a manifest, with the blocks that are marked in it.
     pub fn body(text: &str) -> Self {
-        let mut parts = Vec::new();
-        let plain = |text: &str| (!text.is_empty()).then(|| Part { block: None, text: text.to_owned() });
+        let mut segments = Vec::new();
+        let plain = |text: &str| (!text.is_empty()).then(|| Segment { block: None, text: text.to_owned() });
         let (mut rest, mut from) = (text, 0);
         while let Some(opening) = mark(rest, from) {
             let Some(id) = opening.says.strip_prefix("block:").map(str::trim).filter(|id| !id.is_empty())
@@ -49,26 +49,26 @@ impl Base {
                 continue;
             };
             let Some(closing) = closing(rest, opening.end) else { break };
-            parts.extend(plain(&rest[..opening.start]));
+            segments.extend(plain(&rest[..opening.start]));
             let text = rest[opening.end..closing.start].to_owned();
-            parts.push(Part { block: Some(id.to_owned()), text });
+            segments.push(Segment { block: Some(id.to_owned()), text });
             (rest, from) = (&rest[closing.end..], 0);
         }
-        parts.extend(plain(rest));
-        Base { parts }
+        segments.extend(plain(rest));
+        BasePrompt { parts: segments }
     }
 
     /// A text that has no blocks, whatever stands in it.
     pub fn plain(text: &str) -> Self {
-        let part = Part { block: None, text: text.to_owned() };
-        Base { parts: if text.is_empty() { Vec::new() } else { vec![part] } }
+        let part = Segment { block: None, text: text.to_owned() };
+        BasePrompt { parts: if text.is_empty() { Vec::new() } else { vec![part] } }
     }
 
     /// This, and another one behind a blank line.
     #[must_use]
-    pub fn then(mut self, other: Base) -> Self {
+    pub fn then(mut self, other: BasePrompt) -> Self {
         if !self.parts.is_empty() && !other.parts.is_empty() {
-            self.parts.push(Part { block: None, text: "\n\n".to_owned() });
+            self.parts.push(Segment { block: None, text: "\n\n".to_owned() });
         }
         self.parts.extend(other.parts);
         self
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn blocks(text: &str) -> Vec<String> {
-        Base::body(text).blocks().map(str::to_owned).collect()
+        BasePrompt::body(text).blocks().map(str::to_owned).collect()
     }
 
     #[test]
@@ -161,12 +161,12 @@ mod tests {
         // B9
         let text = "Hello.\n<!-- block: tone -->\nBe calm.\n<!-- /block -->\nBye.";
         assert_eq!(blocks(text), ["tone"]);
-        assert_eq!(Base::body(text).prompt(), "Hello.\nBe calm.\nBye.");
+        assert_eq!(BasePrompt::body(text).prompt(), "Hello.\nBe calm.\nBye.");
         let replaced = BTreeMap::from([("tone", "Be quick."), ("other", "no")]);
-        assert_eq!(Base::body(text).with(&replaced), "Hello.\nBe quick.\nBye.");
+        assert_eq!(BasePrompt::body(text).with(&replaced), "Hello.\nBe quick.\nBye.");
         let inline = "Be <!--block:tone-->calm<!--/block-->, please.";
-        assert_eq!(Base::body(inline).with(&replaced), "Be Be quick., please.");
-        assert_eq!(Base::body(inline).prompt(), "Be calm, please.");
+        assert_eq!(BasePrompt::body(inline).with(&replaced), "Be Be quick., please.");
+        assert_eq!(BasePrompt::body(inline).prompt(), "Be calm, please.");
     }
 
     #[test]
@@ -180,17 +180,17 @@ mod tests {
             "<!-- block: -->x<!-- /block -->",
             "<!--",
         ] {
-            assert_eq!((blocks(text).len(), Base::body(text).prompt()), (0, text.to_owned()), "{text}");
+            assert_eq!((blocks(text).len(), BasePrompt::body(text).prompt()), (0, text.to_owned()), "{text}");
         }
         // A comment, or an opening, within a block is its text.
         let nested = "<!-- block: a -->1<!-- block: b -->2<!-- /block -->3<!-- block: c -->4<!-- /block -->";
         assert_eq!(blocks(nested), ["a", "c"]);
-        assert_eq!(Base::body(nested).prompt(), "1<!-- block: b -->234");
+        assert_eq!(BasePrompt::body(nested).prompt(), "1<!-- block: b -->234");
     }
 
     #[test]
     fn of_two_blocks_with_one_name_the_first_is_replaced() {
         let text = "<!-- block: a -->1<!-- /block --> <!-- block: a -->2<!-- /block -->";
-        assert_eq!(Base::body(text).with(&BTreeMap::from([("a", "x")])), "x 2");
+        assert_eq!(BasePrompt::body(text).with(&BTreeMap::from([("a", "x")])), "x 2");
     }
 }

@@ -4,7 +4,7 @@
 //! values; its targets, the older way to say it, are made into the same. Where there is a selector, it alone counts.
 //! An empty one is for nobody, and so is a term on an axis that the subject has no value on.
 
-mod bindings;
+mod index;
 mod pattern;
 
 use std::borrow::Cow;
@@ -15,9 +15,9 @@ use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::selector::{Selector, Term, Values};
 use quorate_manifest::playbook::targets::TargetKind;
 
-use pattern::{Globs, Pattern};
+use pattern::{GlobCache, Pattern};
 
-pub use bindings::Bindings;
+pub use index::BindingIndex;
 
 /// The axis of an operator's own slug.
 pub const IDENTITY: &str = "identity";
@@ -70,7 +70,7 @@ struct Wanted {
 
 impl Subject {
     /// An operator at rest: by its slug, its role, what it has learned and what it can do.
-    pub fn of(operator: &Operator) -> Self {
+    pub fn from_operator(operator: &Operator) -> Self {
         let mut subject = Subject::default().with(IDENTITY, &operator.id);
         if let Some(role) = &operator.role {
             subject = subject.with(ROLE, role);
@@ -87,13 +87,13 @@ impl Subject {
     /// With one more value on an axis.
     #[must_use]
     pub fn with(mut self, axis: &str, value: &str) -> Self {
-        self.axes.entry(axis.to_owned()).or_default().insert(bare(axis, value).to_owned());
+        self.axes.entry(axis.to_owned()).or_default().insert(bare_value(axis, value).to_owned());
         self
     }
 
     /// With one value on an axis in place of all.
     #[must_use]
-    pub fn only(mut self, axis: &str, value: &str) -> Self {
+    pub fn replace(mut self, axis: &str, value: &str) -> Self {
         self.axes.remove(axis);
         self.with(axis, value)
     }
@@ -101,29 +101,29 @@ impl Subject {
 
 impl Binding {
     /// Whom a playbook is for.
-    pub fn of(playbook: &Playbook) -> Self {
-        Binding::sharing(playbook, &mut Globs::default())
+    pub fn new(playbook: &Playbook) -> Self {
+        Binding::with_globs(playbook, &mut GlobCache::default())
     }
 
     /// The same, with the globs of other playbooks.
-    fn sharing(playbook: &Playbook, globs: &mut Globs) -> Self {
+    fn with_globs(playbook: &Playbook, globs: &mut GlobCache) -> Self {
         match &playbook.selector {
-            Some(selector) => Binding { all: selected(selector, globs) },
+            Some(selector) => Binding { all: selector_clauses(selector, globs) },
             None => {
-                let targeted = targeted(playbook, globs);
+                let targeted = target_requirements(playbook, globs);
                 Binding { all: if targeted.is_empty() { Vec::new() } else { vec![targeted] } }
             }
         }
     }
 
     /// Whether it is for whoever there is: nothing that it wants is more than any value.
-    pub fn is_for_everybody(&self) -> bool {
+    pub fn matches_everyone(&self) -> bool {
         let any = |wanted: &Wanted| wanted.values.iter().any(|value| matches!(value, Pattern::Any));
         !self.all.is_empty() && self.all.iter().all(|one_of| one_of.iter().any(any))
     }
 
     /// Whether it is for a subject, and how that came about; by name where any of it is.
-    pub fn binds(&self, subject: &Subject) -> Option<Bound> {
+    pub fn matches(&self, subject: &Subject) -> Option<Bound> {
         if self.all.is_empty() {
             return None;
         }
@@ -131,7 +131,7 @@ impl Binding {
         for one_of in &self.all {
             match one_of
                 .iter()
-                .filter_map(|wanted| wanted.met(subject))
+                .filter_map(|wanted| wanted.matches_subject(subject))
                 .min_by_key(|how| *how == Bound::Matched)?
             {
                 Bound::Named => bound = Bound::Named,
@@ -143,26 +143,26 @@ impl Binding {
 }
 
 impl Wanted {
-    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>, globs: &mut Globs) -> Self {
-        let values = values.into_iter().map(|value| Pattern::of(bare(axis, value), globs)).collect();
+    fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>, globs: &mut GlobCache) -> Self {
+        let values = values.into_iter().map(|value| Pattern::parse(bare_value(axis, value), globs)).collect();
         let known = WORDS.iter().find(|(known, _)| *known == axis);
         let axis = known.map_or_else(|| Cow::Owned(axis.to_owned()), |(known, _)| Cow::Borrowed(*known));
         Wanted { axis, values }
     }
 
-    fn met(&self, subject: &Subject) -> Option<Bound> {
+    fn matches_subject(&self, subject: &Subject) -> Option<Bound> {
         let has = subject.axes.get(&*self.axis).filter(|values| !values.is_empty())?;
         let meets = |pattern: &Pattern| match pattern {
             Pattern::Any => Some(Bound::Matched),
-            Pattern::Exactly(value) => has.contains(value).then_some(Bound::Named),
-            Pattern::Like(glob) => has.iter().any(|value| glob.matches(value)).then_some(Bound::Matched),
+            Pattern::Exact(value) => has.contains(value).then_some(Bound::Named),
+            Pattern::Glob(glob) => has.iter().any(|value| glob.matches(value)).then_some(Bound::Matched),
         };
         self.values.iter().filter_map(meets).min_by_key(|how| *how == Bound::Matched)
     }
 }
 
 /// A value without the word for its axis, and without `ws://`.
-fn bare<'v>(axis: &str, value: &'v str) -> &'v str {
+fn bare_value<'v>(axis: &str, value: &'v str) -> &'v str {
     let value = value.strip_prefix("ws://").unwrap_or(value);
     let words = WORDS.iter().find(|(of, _)| *of == axis).map_or(&[][..], |(_, words)| *words);
     match value.split_once('/') {
@@ -171,22 +171,22 @@ fn bare<'v>(axis: &str, value: &'v str) -> &'v str {
     }
 }
 
-fn selected(selector: &Selector, globs: &mut Globs) -> Vec<Vec<Wanted>> {
-    let mut all = Vec::new();
+fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Wanted>> {
+    let mut clauses = Vec::new();
     for (axis, values) in &selector.axes {
-        all.push(vec![match values {
+        clauses.push(vec![match values {
             Values::One(value) => Wanted::new(axis, [value.as_str()], globs),
             Values::Some(values) => Wanted::new(axis, values.iter().map(String::as_str), globs),
         }]);
     }
     let mut term = |term: &Term| Wanted::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
-    all.extend(selector.all_of.iter().flatten().map(|one| vec![term(one)]));
-    all.extend(selector.any_of.iter().map(|terms| terms.iter().map(&mut term).collect()));
-    all
+    clauses.extend(selector.all_of.iter().flatten().map(|one| vec![term(one)]));
+    clauses.extend(selector.any_of.iter().map(|terms| terms.iter().map(&mut term).collect()));
+    clauses
 }
 
 /// What targets say: one of them has to match. What is said of an operator may be its slug or its role.
-fn targeted(playbook: &Playbook, globs: &mut Globs) -> Vec<Wanted> {
+fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     let mut operator = |value: &str| {
         // A role behind `operator/`, or an operator behind `role/`, is what the word says.
@@ -196,7 +196,7 @@ fn targeted(playbook: &Playbook, globs: &mut Globs) -> Vec<Wanted> {
             wanted.push(Wanted::new(IDENTITY, [value], globs));
         }
         if !operator_alone {
-            wanted.push(Wanted::new(ROLE, [bare(IDENTITY, value)], globs));
+            wanted.push(Wanted::new(ROLE, [bare_value(IDENTITY, value)], globs));
         }
     };
     let targets = playbook.targets.iter().flatten();
@@ -234,11 +234,11 @@ mod tests {
             "id": "ada", "name": "Ada", "role": "role/librarian", "skills": ["research/auth-debugging"],
             "capabilities": ["search", "cite"],
         });
-        Subject::of(&serde_json::from_value(operator).unwrap())
+        Subject::from_operator(&serde_json::from_value(operator).unwrap())
     }
 
     fn bound(binding: Value) -> Option<Bound> {
-        Binding::of(&playbook(binding)).binds(&ada())
+        Binding::new(&playbook(binding)).matches(&ada())
     }
 
     fn target(kind: &str, reference: &str) -> Option<Bound> {
@@ -317,9 +317,9 @@ mod tests {
 
     #[test]
     fn a_subject_at_work_has_one_skill_and_a_runtime() {
-        let at_work = ada().only(SKILL, "skill/write").with(RUNTIME, "claude");
+        let at_work = ada().replace(SKILL, "skill/write").with(RUNTIME, "claude");
         let of = |kind: &str, reference: &str| {
-            Binding::of(&playbook(json!({"targets": [{"kind": kind, "ref": reference}]}))).binds(&at_work)
+            Binding::new(&playbook(json!({"targets": [{"kind": kind, "ref": reference}]}))).matches(&at_work)
         };
         assert_eq!(of("skill", "write"), Some(Bound::Named));
         assert_eq!(of("skill", "research/auth-debugging"), None);

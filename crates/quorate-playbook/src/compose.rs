@@ -3,10 +3,10 @@
 
 use quorate_manifest::playbook::Status;
 
-use crate::base::Base;
-use crate::lock::{Locks, Touch};
+use crate::base::BasePrompt;
+use crate::lock::{Locks, Violation};
 use crate::supersede::Claims;
-use crate::weave::{Overlay, Skipped, Why, Woven, weave};
+use crate::weave::{Overlay, SkippedOverlay, SkipReason, WovenPrompt, weave};
 
 /// A playbook that is for an agent, held against its locked traits.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,14 +18,14 @@ pub struct Candidate {
     /// The slugs of those that it takes the place of.
     pub supersedes: Vec<String>,
     /// The locked traits that it touches.
-    pub touches: Vec<Touch>,
+    pub touches: Vec<Violation>,
 }
 
 /// A prompt, and what might be one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
     /// What the agent is told.
-    pub woven: Woven,
+    pub woven: WovenPrompt,
     /// What it would be told with each of the playbooks in shadow, which it never is.
     pub shadows: Vec<Shadow>,
 }
@@ -36,13 +36,13 @@ pub struct Shadow {
     /// The playbook's slug.
     pub id: String,
     /// The prompt with it; or why it would not be woven.
-    pub prompt: Result<String, Why>,
+    pub prompt: Result<String, SkipReason>,
 }
 
 /// Composes. `advice` are the overlays of advisory runs; `locks` are those of the agent, which they are held against,
 /// too.
 pub fn compose(
-    base: &Base,
+    base: &BasePrompt,
     candidates: &[Candidate],
     advice: &[Overlay],
     locks: &Locks,
@@ -70,7 +70,7 @@ pub fn compose(
 
 /// Of playbooks that are active what is woven, and what is not because it touches a lock or another one has taken its
 /// place.
-pub fn told(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<Skipped>) {
+pub fn told(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<SkippedOverlay>) {
     let holds = |one: &&&Candidate| {
         one.touches.is_empty()
             && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
@@ -85,7 +85,7 @@ pub fn told(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<Skipped>) 
         match (one.touches.first(), gone.get(&*one.overlay.id)) {
             (Some(touch), _) => barred.push(skipped(&one.overlay, touch.clone())),
             (None, Some(by)) => {
-                barred.push(Skipped { id: one.overlay.id.clone(), why: Why::Superseded((*by).to_owned()) });
+                barred.push(SkippedOverlay { id: one.overlay.id.clone(), reason: SkipReason::Superseded((*by).to_owned()) });
             }
             (None, None) => woven.push(one.overlay.clone()),
         }
@@ -95,22 +95,22 @@ pub fn told(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<Skipped>) 
 
 /// The prompt as it would be if a playbook held, and what it takes the place of were archived.
 fn counterfactual(
-    base: &Base,
+    base: &BasePrompt,
     one: &Candidate,
     active: &[&Candidate],
     advised: &[Overlay],
     now_ms: i64,
-) -> Result<String, Why> {
+) -> Result<String, SkipReason> {
     let stays = |other: &&Candidate| !one.supersedes.contains(&other.overlay.id);
     let with: Vec<&Candidate> = active.iter().copied().filter(stays).chain([one]).collect();
     let (told, barred) = told(&with, now_ms);
     let woven = weave(base, &[advised, &told].concat(), now_ms);
     match barred.into_iter().chain(woven.skipped).find(|other| other.id == one.overlay.id) {
-        Some(skipped) => Err(skipped.why),
+        Some(skipped) => Err(skipped.reason),
         None => Ok(woven.prompt),
     }
 }
 
-fn skipped(overlay: &Overlay, touch: Touch) -> Skipped {
-    Skipped { id: overlay.id.clone(), why: Why::Locked(Box::new(touch)) }
+fn skipped(overlay: &Overlay, touch: Violation) -> SkippedOverlay {
+    SkippedOverlay { id: overlay.id.clone(), reason: SkipReason::Locked(Box::new(touch)) }
 }

@@ -8,10 +8,10 @@ use quorate_diagnostics::{RefusalCode, codes};
 use quorate_manifest::playbook::Status;
 use quorate_protocol::locks::fold;
 
-use crate::base::Base;
+use crate::base::BasePrompt;
 use crate::compose::{Candidate, told};
-use crate::lock::Touch;
-use crate::weave::{Place, weave};
+use crate::lock::Violation;
+use crate::weave::{Placement, weave};
 
 /// What is added may be longer than the persona itself up to this many characters.
 const SHORT: usize = 1_200;
@@ -24,7 +24,7 @@ pub struct Affected<'a> {
     /// Its slug.
     pub operator: &'a str,
     /// Its own prompt.
-    pub base: &'a Base,
+    pub base: &'a BasePrompt,
     /// What is for it already.
     pub standing: &'a [Candidate],
     /// The proposal, held against its locked traits.
@@ -39,7 +39,7 @@ pub enum Objection {
         /// Whose.
         operator: String,
         /// Which, and where.
-        touch: Touch,
+        touch: Violation,
     },
     /// It replaces a block that an operator's prompt does not have.
     NoBlock {
@@ -149,7 +149,7 @@ pub fn curate(affected: &[Affected<'_>], now_ms: i64) -> Vec<Objection> {
         let operator = || one.operator.to_owned();
         let locked = one.proposed.touches.iter().cloned();
         objections.extend(locked.map(|touch| Objection::Locked { operator: operator(), touch }));
-        if let Place::Block(block) = &one.proposed.overlay.place
+        if let Placement::Block(block) = &one.proposed.overlay.place
             && !one.base.has(block)
         {
             let blocks = one.base.blocks().map(str::to_owned).collect();
@@ -203,7 +203,7 @@ fn rewrite(one: &Affected<'_>) -> Option<&'static str> {
     if text.chars().count() > base.chars().count().max(SHORT) {
         return Some("it is longer than the persona");
     }
-    if one.proposed.overlay.place != Place::Added {
+    if one.proposed.overlay.place != Placement::Appended {
         return None;
     }
     let folded = fold(text);

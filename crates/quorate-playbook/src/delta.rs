@@ -81,9 +81,9 @@ pub struct Revise {
 
 /// Why something is no delta.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misread {
+pub struct Error {
     /// What is wrong.
-    pub why: String,
+    pub reason: String,
     /// What to do, where that is known.
     pub help: Option<String>,
 }
@@ -93,8 +93,8 @@ impl Delta {
     ///
     /// # Errors
     /// Why it is none.
-    pub fn read(value: Value) -> Result<Self, Misread> {
-        let misread = |why: String| Misread { why, help: None };
+    pub fn parse(value: Value) -> Result<Self, Error> {
+        let misread = |why: String| Error { reason: why, help: None };
         let Value::Object(mut object) = value else { return Err(misread("it is no object".to_owned())) };
         // A key without a value is absent (M3).
         object.retain(|_, value| !value.is_null());
@@ -110,20 +110,20 @@ impl Delta {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("its keys are op, {}", known.join(", ")),
             };
-            return Err(Misread { why: format!("unknown key `{key}`"), help: Some(help) });
+            return Err(Error { reason: format!("unknown key `{key}`"), help: Some(help) });
         }
         serde_json::from_value(Value::Object(object)).map_err(|error| misread(error.to_string()))
     }
 }
 
 /// The keys of the manifest that are a text of their own or decided by the host.
-const OURS: [&str; 3] = ["body", "block", "status"];
+const HOST_KEYS: [&str; 3] = ["body", "block", "status"];
 
 impl Add {
     /// The frontmatter of its manifest, in shadow.
     pub fn manifest(&self, at: &str) -> Map<String, Value> {
         let Value::Object(mut fields) = json!(self) else { return Map::new() };
-        for key in OURS {
+        for key in HOST_KEYS {
             fields.remove(key);
         }
         let kind = if self.block.is_some() { "block-replacement" } else { "overlay" };
@@ -148,21 +148,21 @@ mod tests {
             json!({"op": "add", "slug": "a-b", "title": "A.", "body": "B.", "ttl": null, "lock_check": null});
         let with = |key: &str, mut of: Value| {
             of[key] = json!("x");
-            Delta::read(of)
+            Delta::parse(of)
         };
-        assert!(matches!(Delta::read(add.clone()), Ok(Delta::Add(_))));
+        assert!(matches!(Delta::parse(add.clone()), Ok(Delta::Add(_))));
         let said = |key: &str, of: &Value| with(key, of.clone()).expect_err("refused");
         for (key, near) in
             [("titel", "title"), ("lock-check", "lock_check"), ("target", "targets"), ("TTL", "ttl")]
         {
             let misread = said(key, &add);
-            assert_eq!(misread.why, format!("unknown key `{key}`"));
+            assert_eq!(misread.reason, format!("unknown key `{key}`"));
             assert_eq!(misread.help, Some(format!("did you mean `{near}`?")));
         }
         assert!(said("status", &add).help.is_some());
         let revise = json!({"op": "revise", "slug": "a-b", "body": "B.", "summary": "S."});
-        assert!(Delta::read(revise.clone()).is_ok());
-        assert_eq!(said("title", &revise).why, "unknown key `title`");
-        assert!(Delta::read(json!({"op": "ad"})).is_err() && Delta::read(json!([])).is_err());
+        assert!(Delta::parse(revise.clone()).is_ok());
+        assert_eq!(said("title", &revise).reason, "unknown key `title`");
+        assert!(Delta::parse(json!({"op": "ad"})).is_err() && Delta::parse(json!([])).is_err());
     }
 }

@@ -15,13 +15,13 @@
 //! What is nearly the same text as one that counts already on its side counts no more ([`Once`]), whoever judged it: pairs
 //! have to be of things that were made, not of one thing that was handed in often.
 
-pub mod likeness;
+pub mod similarity;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use likeness::Sketch;
+use similarity::Sketch;
 
 /// The probabilities of a win that are bet on.
 pub const STRENGTHS: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
@@ -106,8 +106,8 @@ impl Once {
     /// Whether a text, by its hash and its sketch where there is one, counts on a side: none that counts there already is
     /// the same or nearly so. Texts are taken in the order in which their runs ended, so that a later one takes nothing
     /// away from an earlier look.
-    pub fn counts(&mut self, side: Side, sha256: &str, sketch: Option<Sketch>) -> bool {
-        let near = |one: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_like(one));
+    pub fn insert(&mut self, side: Side, sha256: &str, sketch: Option<Sketch>) -> bool {
+        let near = |one: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_similar(one));
         if sketch.as_ref().is_some_and(near) || !self.hashes.insert((side, sha256.to_owned())) {
             return false;
         }
@@ -119,7 +119,7 @@ impl Once {
 /// Compares outcomes, given in the order in which they ended. What is no number is a tie.
 pub fn compare(outcomes: &[Outcome], terms: Terms) -> Finding {
     let count = |side| outcomes.iter().filter(|one| one.side == side).count();
-    paired(pairs(outcomes).into_iter(), (count(Side::With), count(Side::Without)), terms)
+    run_test(pairs(outcomes).into_iter(), (count(Side::With), count(Side::Without)), terms)
 }
 
 /// The pairs of outcomes, with and without, in the order in which they were completed. The pairs of the first outcomes are
@@ -140,10 +140,10 @@ fn pairs(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
 
 /// Compares scores that come in pairs: with the playbook, and without.
 pub fn compare_pairs(pairs: &[(f64, f64)], terms: Terms) -> Finding {
-    paired(pairs.iter().copied(), (pairs.len(), pairs.len()), terms)
+    run_test(pairs.iter().copied(), (pairs.len(), pairs.len()), terms)
 }
 
-fn paired(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Terms) -> Finding {
+fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Terms) -> Finding {
     let (mut wins, mut losses) = (0, 0);
     let mut capital = [1.0_f64; STRENGTHS.len()];
     let mut best = 1.0_f64;
@@ -258,7 +258,7 @@ mod tests {
     fn what_was_made_counts_once_on_its_side() {
         // B6: handed in again with a digit more, or to another council, it is no second outcome.
         let mut once = Once::default();
-        let mut counts = |side, text: &str| once.counts(side, text, Some(Sketch::of(text)));
+        let mut counts = |side, text: &str| once.insert(side, text, Some(Sketch::new(text)));
         let letter = "The pressure washer is due on Tuesday, and another member waits for it.";
         assert!(counts(Side::With, letter));
         for n in 0..9 {
@@ -267,8 +267,8 @@ mod tests {
         assert!(counts(Side::Without, letter) && !counts(Side::Without, letter));
         assert!(counts(Side::With, "The tile saw is yours until Friday, and nobody waits for it."));
         // Without a sketch the hash alone tells.
-        assert!(once.counts(Side::With, "a", None) && !once.counts(Side::With, "a", None));
-        assert!(once.counts(Side::With, "b", None));
+        assert!(once.insert(Side::With, "a", None) && !once.insert(Side::With, "a", None));
+        assert!(once.insert(Side::With, "b", None));
     }
 
     #[test]

@@ -10,20 +10,20 @@ use std::fmt::Write as _;
 use quorate_manifest::tree::open::sha256_hex;
 use serde_json::Value;
 
-use crate::log::{escaped, name, one_line};
+use crate::log::{escaped, code_span, one_line};
 
 /// What stands below the heading.
 const ABOUT: &str = "Every version of the file, the oldest first. `quorate` adds versions and changes none; each is sealed with \
 the hash of the one before it.";
 
 /// What the comment of a section begins with.
-const OPENS: &str = "<!-- quorate:version ";
+const DATA_START: &str = "<!-- quorate:version ";
 
 /// How Git marks a conflict: the lines of its beginning and of its end begin with these.
-const CONFLICT: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
+const CONFLICT_MARKERS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 
 /// What is said where more should follow.
-const CUT: &str = "the history is cut off here";
+const TRUNCATED: &str = "the history is cut off here";
 
 /// What is said of a conflict.
 const UNMERGED: &str =
@@ -48,26 +48,26 @@ pub struct Version {
 
 /// Why a history is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct Error {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong, in one sentence.
-    pub why: String,
+    pub reason: String,
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}: {}", self.line, self.why)
+        write!(f, "line {}: {}", self.line, self.reason)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for Error {}
 
 /// The versions that a history holds, in order; an empty text holds none.
 ///
 /// # Errors
 /// When anything in it is not as it was written.
-pub fn parse(text: &str) -> Result<Vec<Version>, Broken> {
+pub fn parse(text: &str) -> Result<Vec<Version>, Error> {
     Ok(read(text)?.versions)
 }
 
@@ -75,17 +75,17 @@ pub fn parse(text: &str) -> Result<Vec<Version>, Broken> {
 ///
 /// # Errors
 /// When the history is broken or another playbook's, or the version is not its next one.
-pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, Broken> {
-    let History { mut text, versions, last } = read(existing)?;
+pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, Error> {
+    let History { mut text, versions, last_hash: last } = read(existing)?;
     let next = versions.len() + 1;
     if usize::try_from(version.n) != Ok(next) {
-        return Err(broken(&text, text.len(), &format!("the next version is {next}, not {}", version.n)));
+        return Err(error_at(&text, text.len(), &format!("the next version is {next}, not {}", version.n)));
     }
-    let head = head(slug);
+    let head = header(slug);
     if text.is_empty() {
         text.push_str(&head);
     } else if !text.starts_with(&head) {
-        return Err(Broken { line: 1, why: format!("this is not the history of `{}`", name(slug)) });
+        return Err(Error { line: 1, reason: format!("this is not the history of `{}`", code_span(slug)) });
     }
     let before = last.unwrap_or_else(|| sha256_hex(head.as_bytes()));
     text.push_str(&section(version, &before));
@@ -98,104 +98,104 @@ struct History {
     text: String,
     versions: Vec<Version>,
     /// The hash of the last section.
-    last: Option<String>,
+    last_hash: Option<String>,
 }
 
-fn read(text: &str) -> Result<History, Broken> {
+fn read(text: &str) -> Result<History, Error> {
     let first = text.split_inclusive('\n').next().unwrap_or_default();
     if !first.ends_with("\r\n") {
-        return exact(text);
+        return read_exact(text);
     }
     // Git may have changed all line ends. If the hashes hold with them changed back, that is what was written.
-    exact(&text.replace("\r\n", "\n")).map_err(|broken| {
-        let why = "the line ends were changed to CRLF, and not every one can be told from those of the texts; \
+    read_exact(&text.replace("\r\n", "\n")).map_err(|broken| {
+        let reason = "the line ends were changed to CRLF, and not every one can be told from those of the texts; \
             let Git leave them with `*.history.md -text` in .gitattributes";
-        if broken.why == UNMERGED { broken } else { Broken { line: 1, why: why.to_owned() } }
+        if broken.reason == UNMERGED { broken } else { Error { line: 1, reason: reason.to_owned() } }
     })
 }
 
-fn exact(text: &str) -> Result<History, Broken> {
-    let mut history = History { text: text.to_owned(), versions: Vec::new(), last: None };
+fn read_exact(text: &str) -> Result<History, Error> {
+    let mut history = History { text: text.to_owned(), versions: Vec::new(), last_hash: None };
     if text.is_empty() {
         return Ok(history);
     }
     if !text.contains('\n') {
-        return Err(broken(text, text.len(), CUT));
+        return Err(error_at(text, text.len(), TRUNCATED));
     }
     let slug = text.lines().next().and_then(|line| line.strip_prefix("# History of `")?.strip_suffix('`'));
-    let head = head(slug.unwrap_or_default());
-    let marked = |at: usize| move |broken: Broken| conflict(text, at).unwrap_or(broken);
-    differs(text, 0, &head).map_err(marked(0))?;
+    let head = header(slug.unwrap_or_default());
+    let marked = |at: usize| move |broken: Error| find_conflict(text, at).unwrap_or(broken);
+    expect_text(text, 0, &head).map_err(marked(0))?;
     let mut at = head.len();
     let mut before = sha256_hex(head.as_bytes());
     while at < text.len() {
         let n = history.versions.len() + 1;
-        let (version, section) = next(text, at, n, &before).map_err(marked(at))?;
+        let (version, section) = next_version(text, at, n, &before).map_err(marked(at))?;
         at += section.len();
         before = sha256_hex(section.as_bytes());
-        history.last = Some(before.clone());
+        history.last_hash = Some(before.clone());
         history.versions.push(version);
     }
     Ok(history)
 }
 
 /// The version that begins at a place, and its section, held against what would have been written for it.
-fn next(text: &str, at: usize, n: usize, before: &str) -> Result<(Version, String), Broken> {
-    let version = version(text, at)?;
+fn next_version(text: &str, at: usize, n: usize, before: &str) -> Result<(Version, String), Error> {
+    let version = parse_version(text, at)?;
     let section = section(&version, before);
     if text[at..].starts_with(&section) {
         if usize::try_from(version.n) == Ok(n) {
             return Ok((version, section));
         }
-        return Err(broken(text, at + 1, &format!("version {n} should stand here, not {}", version.n)));
+        return Err(error_at(text, at + 1, &format!("version {n} should stand here, not {}", version.n)));
     }
     // Which of the hashes is another says more than where.
     let data = text[at..].lines().nth(5).unwrap_or_default();
     let has = |key: &str, hash: &str| data.contains(&format!("\"{key}\":\"{hash}\""));
     if !has("before", before) {
-        let why = "the section before this one was changed, or sections are missing or in another order";
-        return Err(broken(text, at + 1, why));
+        let reason = "the section before this one was changed, or sections are missing or in another order";
+        return Err(error_at(text, at + 1, reason));
     }
     if !has("sha256", &sha256_hex(version.text.as_bytes())) {
-        return Err(broken(text, at + 1, "the text of this version was changed"));
+        return Err(error_at(text, at + 1, "the text of this version was changed"));
     }
-    differs(text, at, &section)?;
+    expect_text(text, at, &section)?;
     Ok((version, section))
 }
 
 /// Says where a text is another from a place on.
-fn differs(text: &str, at: usize, expected: &str) -> Result<(), Broken> {
+fn expect_text(text: &str, at: usize, expected: &str) -> Result<(), Error> {
     let found = &text[at..];
     if found.starts_with(expected) {
         return Ok(());
     }
     let same = found.bytes().zip(expected.bytes()).take_while(|(a, b)| a == b).count();
-    let why = if same == found.len() { CUT } else { "this was changed" };
-    Err(broken(text, at + same, why))
+    let reason = if same == found.len() { TRUNCATED } else { "this was changed" };
+    Err(error_at(text, at + same, reason))
 }
 
 /// What the section that begins at a place claims to hold.
-fn version(text: &str, at: usize) -> Result<Version, Broken> {
-    let cut = || broken(text, text.len(), CUT);
+fn parse_version(text: &str, at: usize) -> Result<Version, Error> {
+    let cut = || error_at(text, text.len(), TRUNCATED);
     let mut lines = text[at..].split_inclusive('\n');
     let mut place = at;
     let mut data = None;
     // An empty line, the heading, the words and the data with empty lines between them, and the fence.
-    for (number, start) in ["", "## v", "", "", "", OPENS, "", "```"].into_iter().enumerate() {
+    for (number, start) in ["", "## v", "", "", "", DATA_START, "", "```"].into_iter().enumerate() {
         let line = lines.next().filter(|line| line.ends_with('\n')).ok_or_else(cut)?;
         let blank = start.is_empty() && number != 3;
         if !line.starts_with(start) || (blank && line != "\n") {
-            return Err(broken(text, place, "no section of a history looks like this"));
+            return Err(error_at(text, place, "no section of a history looks like this"));
         }
-        if start == OPENS {
+        if start == DATA_START {
             data = Some((place, line));
         }
         place += line.len();
     }
     let (line_at, line) = data.ok_or_else(cut)?;
-    let unreadable = || broken(text, line_at, "the data of this version cannot be read");
+    let unreadable = || error_at(text, line_at, "the data of this version cannot be read");
     let data =
-        line.strip_prefix(OPENS).and_then(|data| data.strip_suffix(" -->\n")).ok_or_else(unreadable)?;
+        line.strip_prefix(DATA_START).and_then(|data| data.strip_suffix(" -->\n")).ok_or_else(unreadable)?;
     let (_, data) = data.split_once(' ').ok_or_else(unreadable)?;
     let data: Value = serde_json::from_str(data).map_err(|_| unreadable())?;
     let word = |key: &str| data[key].as_str().map(str::to_owned).ok_or_else(unreadable);
@@ -203,7 +203,7 @@ fn version(text: &str, at: usize) -> Result<Version, Broken> {
     let bytes = usize::try_from(number("bytes")?).map_err(|_| unreadable())?;
     let changed = || match text.len() < place.saturating_add(bytes) {
         true => cut(),
-        false => broken(text, at + 1, "the text of this version was changed"),
+        false => error_at(text, at + 1, "the text of this version was changed"),
     };
     Ok(Version {
         n: u32::try_from(number("n")?).map_err(|_| unreadable())?,
@@ -215,8 +215,8 @@ fn version(text: &str, at: usize) -> Result<Version, Broken> {
     })
 }
 
-fn head(slug: &str) -> String {
-    format!("# History of `{}`\n\n{ABOUT}\n", name(slug))
+fn header(slug: &str) -> String {
+    format!("# History of `{}`\n\n{ABOUT}\n", code_span(slug))
 }
 
 /// A version as a section, below one with this hash.
@@ -243,7 +243,7 @@ fn section(version: &Version, before: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let mut out = format!("\n## v{n} · {} · {}\n\n", escaped(&one_line(at)), escaped(&one_line(event)));
     let _ =
-        write!(out, "{}\n\n{OPENS}{seal} {data} -->\n\n{fence}markdown\n{text}", escaped(words.trim_end()));
+        write!(out, "{}\n\n{DATA_START}{seal} {data} -->\n\n{fence}markdown\n{text}", escaped(words.trim_end()));
     // Whether this line break is the text's own, its length says.
     out.push_str(if text.ends_with('\n') { "" } else { "\n" });
     out.push_str(&fence);
@@ -257,19 +257,19 @@ fn longest_run(text: &str) -> usize {
     runs('`').max(runs('~'))
 }
 
-fn broken(text: &str, at: usize, why: &str) -> Broken {
-    Broken { line: line(text, at), why: why.to_owned() }
+fn error_at(text: &str, at: usize, why: &str) -> Error {
+    Error { line: line_of(text, at), reason: why.to_owned() }
 }
 
 /// The line of a place, from 1.
-fn line(text: &str, at: usize) -> usize {
+fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The merge that broke a section, if it left its marks from there on.
-fn conflict(text: &str, at: usize) -> Option<Broken> {
-    let mut lines = (line(text, at)..).zip(text[at..].lines());
-    let (line, _) = lines.find(|(_, line)| line.starts_with(CONFLICT[0]))?;
-    lines.find(|(_, line)| line.starts_with(CONFLICT[1]))?;
-    Some(Broken { line, why: UNMERGED.to_owned() })
+fn find_conflict(text: &str, at: usize) -> Option<Error> {
+    let mut lines = (line_of(text, at)..).zip(text[at..].lines());
+    let (line, _) = lines.find(|(_, line)| line.starts_with(CONFLICT_MARKERS[0]))?;
+    lines.find(|(_, line)| line.starts_with(CONFLICT_MARKERS[1]))?;
+    Some(Error { line, reason: UNMERGED.to_owned() })
 }

@@ -8,15 +8,15 @@ use quorate_manifest::playbook::targets::TargetKind;
 use quorate_manifest::playbook::{Playbook, Status};
 
 /// The index's name in `playbooks/`.
-pub const FILE: &str = "_index.md";
+pub const FILE_NAME: &str = "_index.md";
 
 /// The priority of what says none.
-pub const PRIORITY: u8 = 50;
+pub const DEFAULT_PRIORITY: u8 = 50;
 
 /// The index of playbooks: by status, then priority, then slug. Whatever order they are given in makes no difference.
 pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
     let mut all: Vec<&Playbook> = playbooks.into_iter().collect();
-    all.sort_by_key(|one| (status(one.status), std::cmp::Reverse(priority(one)), one.slug.clone()));
+    all.sort_by_key(|one| (status_rank(one.status), std::cmp::Reverse(priority(one)), one.slug.clone()));
     let count = |wanted: Status| all.iter().filter(|one| one.status == wanted).count();
     let mut text = format!(
         "# Playbooks\n\n{} active, {} in shadow, {} archived. Written by `quorate`; changes are lost with the next write.\n",
@@ -36,8 +36,8 @@ pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
             "| {} | {} | {} | {} | {} | {} |",
             cell(&one.slug),
             cell(&one.title),
-            cell(&targets(one)),
-            status(one.status).1,
+            cell(&describe_targets(one)),
+            status_rank(one.status).1,
             priority(one),
             locks,
         );
@@ -47,11 +47,11 @@ pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
 
 /// What a playbook is woven with.
 pub fn priority(playbook: &Playbook) -> u8 {
-    playbook.priority.unwrap_or(PRIORITY)
+    playbook.priority.unwrap_or(DEFAULT_PRIORITY)
 }
 
 /// Where a status stands, and its word.
-fn status(status: Status) -> (u8, &'static str) {
+fn status_rank(status: Status) -> (u8, &'static str) {
     match status {
         Status::Active => (0, "active"),
         Status::Shadow => (1, "shadow"),
@@ -66,9 +66,9 @@ fn cell(text: &str) -> String {
 }
 
 /// Whom it is for, in words.
-fn targets(playbook: &Playbook) -> String {
+fn describe_targets(playbook: &Playbook) -> String {
     if let Some(selector) = &playbook.selector {
-        return selected(selector);
+        return describe_selector(selector);
     }
     let kind = |kind: TargetKind| match kind {
         TargetKind::Operator => "operator",
@@ -80,7 +80,7 @@ fn targets(playbook: &Playbook) -> String {
     of.collect::<Vec<_>>().join("; ")
 }
 
-fn selected(selector: &Selector) -> String {
+fn describe_selector(selector: &Selector) -> String {
     let term = |axis: &str, values: &[&str]| format!("{axis} = {}", values.join(" or "));
     let long = |one: &Term| term(&one.axis, &one.any_of.iter().map(String::as_str).collect::<Vec<_>>());
     let mut parts: Vec<String> = Vec::new();

@@ -41,7 +41,7 @@ use std::fmt;
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks as protocol;
 
-use direction::Reading;
+use direction::BlockAnalysis;
 use grammar::Grammar;
 use lead::Lead;
 
@@ -76,18 +76,18 @@ pub struct Locks {
 
 /// A trait that a text betrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touch {
+pub struct Violation {
     /// The trait's id.
     pub id: String,
     /// The clause that betrays it, in one line of at most about 160 characters.
     pub excerpt: String,
     /// What betrays it there.
-    pub by: By,
+    pub by: Cause,
 }
 
 /// What betrays a trait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum By {
+pub enum Cause {
     /// A phrase does, as the text says it.
     Phrase(String),
     /// A word for the trait is diminished.
@@ -99,11 +99,11 @@ pub enum By {
     },
 }
 
-impl fmt::Display for By {
+impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            By::Phrase(phrase) => write!(f, "the text says `{phrase}`"),
-            By::Diminished { word, by } => write!(f, "`{word}` is diminished by `{by}`"),
+            Cause::Phrase(phrase) => write!(f, "the text says `{phrase}`"),
+            Cause::Diminished { word, by } => write!(f, "`{word}` is diminished by `{by}`"),
         }
     }
 }
@@ -117,16 +117,16 @@ impl Locks {
             let name = one.id.replace(['-', '_'], " ");
             let by_name = one.words.is_empty() && one.phrases.is_empty();
             for word in one.words.iter().chain(by_name.then_some(&name)) {
-                grammar.word(at, word);
+                grammar.add_word(at, word);
             }
             for phrase in &one.phrases {
                 if text::is_plain(phrase) {
-                    grammar.phrase(at, phrase);
+                    grammar.add_phrase(at, phrase);
                     continue;
                 }
                 let folded = text::folded(phrase);
                 if folded.is_ascii() && folded.contains(|c: char| c.is_ascii_alphanumeric()) {
-                    grammar.phrase(at, phrase);
+                    grammar.add_phrase(at, phrase);
                 } else if !folded.trim().is_empty() {
                     verbatim.push(protocol::Trait { text: phrase.clone(), declared: MatchMode::Substring });
                     owners.push(at);
@@ -153,8 +153,8 @@ impl Locks {
     }
 
     /// The traits that a text betrays: at most one touch for each, in trait order.
-    pub fn check(&self, text: &str) -> Vec<Touch> {
-        let mut found: BTreeMap<usize, Touch> = BTreeMap::new();
+    pub fn check(&self, text: &str) -> Vec<Violation> {
+        let mut found: BTreeMap<usize, Violation> = BTreeMap::new();
         if self.is_empty() {
             return Vec::new();
         }
@@ -164,16 +164,16 @@ impl Locks {
         }
         for hit in self.verbatim.iter().flat_map(|verbatim| verbatim.check(text)) {
             let at = self.owners[hit.at];
-            found.entry(at).or_insert_with(|| Touch {
+            found.entry(at).or_insert_with(|| Violation {
                 id: self.traits[at].id.clone(),
                 excerpt: protocol::excerpt(text, &hit.span),
-                by: By::Phrase(hit.locked.to_string()),
+                by: Cause::Phrase(hit.locked.to_string()),
             });
         }
         found.into_values().collect()
     }
 
-    fn read(&self, text: &str, found: &mut BTreeMap<usize, Touch>) {
+    fn read(&self, text: &str, found: &mut BTreeMap<usize, Violation>) {
         let mut known: Option<(String, bool)> = None;
         let (mut lead, mut topic): (Option<Lead>, Option<String>) = (None, None);
         let mut below = false;
@@ -184,7 +184,7 @@ impl Locks {
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
                 if known.as_ref().is_none_or(|(known, _)| *known != intro) {
                     let folded = text::folded(&intro);
-                    let acts = self.reading(&folded).acts();
+                    let acts = self.reading(&folded).has_modifier();
                     known = Some((intro.clone(), acts));
                 }
                 if known.as_ref().is_some_and(|(_, acts)| *acts) {
@@ -193,12 +193,12 @@ impl Locks {
             }
             let alone = self.reading(&own);
             let points = is_item && lead.as_ref().is_some_and(|lead| lead.points);
-            let hung = lead.take_if(|lead| (!block.is_heading || below) && (points || alone.hangs(lead)));
-            if let Some(topic) = topic.take().filter(|_| alone.answers()) {
+            let hung = lead.take_if(|lead| (!block.is_heading || below) && (points || alone.attaches_to(lead)));
+            if let Some(topic) = topic.take().filter(|_| alone.refers_to_topic()) {
                 self.touch(text, &format!("{topic}: {own}"), found);
             }
             if let Some(hung) = &hung {
-                let joined = hung.with(&own);
+                let joined = hung.join(&own);
                 self.touch(text, &joined, found);
                 // An item under `never do the following` says nothing by itself.
                 if points && !hung.is_said {
@@ -213,28 +213,28 @@ impl Locks {
     }
 
     /// Notes what a folded block betrays.
-    fn touch<'a>(&'a self, text: &str, body: &'a str, found: &mut BTreeMap<usize, Touch>) -> Reading<'a> {
+    fn touch<'a>(&'a self, text: &str, body: &'a str, found: &mut BTreeMap<usize, Violation>) -> BlockAnalysis<'a> {
         let read = self.reading(body);
-        for spot in &read.spots {
+        for spot in &read.matches {
             if found.contains_key(&spot.at) {
                 continue;
             }
-            if let Some(by) = read.betrayed(spot) {
-                let said = read.said(spot.start, spot.end).to_owned();
-                let by = match by {
-                    Some(by) => By::Diminished { word: said, by: by.to_owned() },
-                    None => By::Phrase(said),
+            if let Some(by) = read.violation_cause(spot) {
+                let said = read.text_of(spot.start, spot.end).to_owned();
+                let cause = match by {
+                    Some(by) => Cause::Diminished { word: said, by: by.to_owned() },
+                    None => Cause::Phrase(said),
                 };
                 let (start, end) = read.clause(spot, EXCERPT);
                 let excerpt = given(text, &body[start..end]);
-                found.insert(spot.at, Touch { id: self.traits[spot.at].id.clone(), excerpt, by });
+                found.insert(spot.at, Violation { id: self.traits[spot.at].id.clone(), excerpt, by: cause });
             }
         }
         read
     }
 
-    fn reading<'a>(&'a self, folded: &'a str) -> Reading<'a> {
-        Reading::new(folded, text::tokens(folded, &self.grammar), &self.grammar)
+    fn reading<'a>(&'a self, folded: &'a str) -> BlockAnalysis<'a> {
+        BlockAnalysis::new(folded, text::tokens(folded, &self.grammar), &self.grammar)
     }
 }
 

@@ -6,13 +6,13 @@ use std::fmt;
 use quorate_diagnostics::invisible::escape_invisible_except;
 
 /// The log's name in `playbooks/`.
-pub const FILE: &str = "_log.md";
+pub const FILE_NAME: &str = "_log.md";
 
 /// What a new log begins with.
-pub const HEAD: &str = "# Log of playbooks\n\nWhat happened to the playbooks here, the newest last. `quorate` adds lines and changes none.\n\n";
+pub const HEADER: &str = "# Log of playbooks\n\nWhat happened to the playbooks here, the newest last. `quorate` adds lines and changes none.\n\n";
 
 /// How many characters of the words a line has.
-const MOST: usize = 300;
+const MAX_CHARS: usize = 300;
 
 /// One thing that happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,25 +31,25 @@ pub struct Line<'a> {
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (at, event, words) = (one_line(self.at), one_line(self.event), one_line(self.words));
-        write!(f, "- {at} · {event} · `{}`", name(self.slug))?;
+        write!(f, "- {at} · {event} · `{}`", code_span(self.slug))?;
         if words.is_empty() {
             return Ok(());
         }
-        let more = words.chars().count() > MOST;
-        let shown: String = words.chars().take(if more { MOST - 1 } else { MOST }).collect();
+        let more = words.chars().count() > MAX_CHARS;
+        let shown: String = words.chars().take(if more { MAX_CHARS - 1 } else { MAX_CHARS }).collect();
         write!(f, " · {}{}", escaped(shown.trim_end()), if more { "…" } else { "" })
     }
 }
 
 /// Whether a log has a line, so that what is done again after a crash says it once.
-pub fn has(log: &str, line: &str) -> bool {
+pub fn contains(log: &str, line: &str) -> bool {
     let line = line.trim_end_matches(['\r', '\n']);
     log.lines().any(|one| one.trim_end_matches('\r') == line)
 }
 
 /// The log with lines below it. A last line that a crash has cut off ends where it was cut.
 pub fn append(existing: &str, lines: &[String]) -> String {
-    let mut out = if existing.trim().is_empty() { HEAD.to_owned() } else { existing.to_owned() };
+    let mut out = if existing.trim().is_empty() { HEADER.to_owned() } else { existing.to_owned() };
     let end = if out.contains("\r\n") { "\r\n" } else { "\n" };
     if !out.ends_with('\n') {
         out.push_str(if out.ends_with('\r') { "\n" } else { end });
@@ -64,7 +64,7 @@ pub fn append(existing: &str, lines: &[String]) -> String {
 
 /// The log with all of these lines, in the order of their times; `None` where each of them stands there already. Lines
 /// that it has beside them stay: they may be of another ledger. What is no line of it goes.
-pub fn rebuilt(existing: &str, lines: &[String]) -> Option<(String, usize)> {
+pub fn restore(existing: &str, lines: &[String]) -> Option<(String, usize)> {
     let there: BTreeSet<&str> = existing.lines().map(|one| one.trim_end_matches('\r')).collect();
     let missing: BTreeSet<&str> =
         lines.iter().map(String::as_str).filter(|one| !there.contains(one)).collect();
@@ -95,7 +95,7 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// A name that stands between backticks.
-pub(crate) fn name(text: &str) -> String {
+pub(crate) fn code_span(text: &str) -> String {
     one_line(text).replace('`', "'")
 }
 
@@ -125,12 +125,12 @@ mod tests {
         // B5
         let one = line("one");
         let log = append("", std::slice::from_ref(&one));
-        assert_eq!(log, format!("{HEAD}{one}\n"));
-        assert!(has(&log, &one) && has(&log, &format!("{one}\n")) && has(&log.replace('\n', "\r\n"), &one));
-        assert!(!has(&log, &line("on")) && !has(&log, &line("one more")));
+        assert_eq!(log, format!("{HEADER}{one}\n"));
+        assert!(contains(&log, &one) && contains(&log, &format!("{one}\n")) && contains(&log.replace('\n', "\r\n"), &one));
+        assert!(!contains(&log, &line("on")) && !contains(&log, &line("one more")));
 
         let torn = &log[..log.len() - 3];
-        assert!(!has(torn, &one));
+        assert!(!contains(torn, &one));
         let two = line("two");
         assert_eq!(append(torn, &[one.clone(), two.clone()]), format!("{torn}\n{one}\n{two}\n"));
         assert_eq!(append("a\r\nb\r", std::slice::from_ref(&two)), format!("a\r\nb\r\n{two}\r\n"));
@@ -147,12 +147,12 @@ mod tests {
         };
         let lines = [at(1, "one"), at(3, "three"), at(3, "also three")];
         let whole = append("", &lines);
-        assert_eq!(rebuilt(&whole, &lines), None);
-        assert_eq!(rebuilt(&whole.replace('\n', "\r\n"), &lines), None);
-        assert_eq!(rebuilt("", &lines), Some((whole.clone(), 3)));
+        assert_eq!(restore(&whole, &lines), None);
+        assert_eq!(restore(&whole.replace('\n', "\r\n"), &lines), None);
+        assert_eq!(restore("", &lines), Some((whole.clone(), 3)));
         let others = at(2, "of another ledger");
         let cut = append("", &[lines[0].clone(), others.clone(), "torn".to_owned()]);
         let expected = append("", &[lines[0].clone(), others, lines[1].clone(), lines[2].clone()]);
-        assert_eq!(rebuilt(&cut, &lines), Some((expected, 2)));
+        assert_eq!(restore(&cut, &lines), Some((expected, 2)));
     }
 }

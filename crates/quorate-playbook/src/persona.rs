@@ -8,7 +8,7 @@ pub use section::{Section, backstory, boundaries, sections, sign_off, voice};
 use quorate_manifest::persona::load::Resolved;
 use serde_json::Value;
 
-use crate::base::Base;
+use crate::base::BasePrompt;
 
 /// The key under which the body stands beside the frontmatter's.
 const BODY: &str = "body";
@@ -16,7 +16,7 @@ const BODY: &str = "body";
 /// The prompt of a persona: its body, then voice, boundaries, backstory and sign-off, each where there is something to
 /// say. It neither starts nor ends with a blank line.
 pub fn prompt(persona: &Resolved) -> String {
-    Base::persona(persona).prompt()
+    BasePrompt::persona(persona).prompt()
 }
 
 /// A persona for executors that read it without a model: the merged frontmatter, and its body as `body`.

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use crate::base::Base;
-use crate::lock::Touch;
+use crate::base::BasePrompt;
+use crate::lock::Violation;
 
 /// The highest priority that an overlay of an advisory run weaves with, whatever its rule gave it. What is above is
 /// for what governance has let through (B6).
@@ -23,7 +23,7 @@ pub struct Overlay {
     /// What the agent is told.
     pub text: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: Placement,
     /// From 0 to 100, as whoever wrote it gave it.
     pub priority: u8,
     /// When it was written; what nothing says that of comes last.
@@ -43,73 +43,73 @@ pub enum Origin {
 
 /// Where an overlay stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Placement {
     /// Behind everything, as a paragraph.
-    Added,
+    Appended,
     /// In place of the block of this name.
     Block(String),
 }
 
 /// A prompt with everything that was woven into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Woven {
+pub struct WovenPrompt {
     /// The prompt: exactly the base where nothing was woven.
     pub prompt: String,
     /// What was woven, in the order of the prompt.
-    pub woven: Vec<Used>,
+    pub woven: Vec<WovenOverlay>,
     /// What was not, in the order in which it would have been.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedOverlay>,
 }
 
 /// An overlay that was woven.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Used {
+pub struct WovenOverlay {
     /// Its id.
     pub id: String,
     /// The priority that it was woven with.
     pub priority: u8,
     /// Where it stands.
-    pub place: Place,
+    pub place: Placement,
 }
 
 /// An overlay that was not woven.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedOverlay {
     /// Its id.
     pub id: String,
     /// Why.
-    pub why: Why,
+    pub reason: SkipReason,
 }
 
 /// Why an overlay was not woven.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum SkipReason {
     /// Its time is over.
     Expired,
     /// Its text is blank.
     Empty,
     /// Another overlay, whose id this is, was woven with the same text.
-    Repeats(String),
+    Duplicate(String),
     /// The prompt has no block of this name.
-    NoBlock(String),
+    UnknownBlock(String),
     /// Another overlay, whose id this is, stands in place of the same block.
     Replaced(String),
     /// Another playbook, whose slug this is, takes its place.
     Superseded(String),
     /// It touches a locked trait.
-    Locked(Box<Touch>),
+    Locked(Box<Violation>),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Expired => f.write_str("it has expired"),
-            Why::Empty => f.write_str("it has no text"),
-            Why::Repeats(id) => write!(f, "`{id}` says the same"),
-            Why::NoBlock(block) => write!(f, "the prompt has no block `{block}`"),
-            Why::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
-            Why::Superseded(slug) => write!(f, "`{slug}` takes its place"),
-            Why::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.by),
+            SkipReason::Expired => f.write_str("it has expired"),
+            SkipReason::Empty => f.write_str("it has no text"),
+            SkipReason::Duplicate(id) => write!(f, "`{id}` says the same"),
+            SkipReason::UnknownBlock(block) => write!(f, "the prompt has no block `{block}`"),
+            SkipReason::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
+            SkipReason::Superseded(slug) => write!(f, "`{slug}` takes its place"),
+            SkipReason::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.by),
         }
     }
 }
@@ -128,7 +128,7 @@ impl Overlay {
 /// then, after a blank line each, the texts that are added: the highest priority first, of equal ones the newest, of
 /// those the smallest id. Of two for one block the first in that order stands. The order in which the overlays are
 /// given makes no difference.
-pub fn weave(base: &Base, overlays: &[Overlay], now_ms: i64) -> Woven {
+pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
     let mut ordered: Vec<&Overlay> = overlays.iter().collect();
     // The last ones decide only between overlays that somebody gave the same id.
     ordered.sort_by(|a, b| {
@@ -141,39 +141,39 @@ pub fn weave(base: &Base, overlays: &[Overlay], now_ms: i64) -> Woven {
     let mut said: HashMap<&str, &str> = HashMap::new();
     for overlay in ordered {
         let text = overlay.text.trim();
-        let why = if overlay.expires_ms.is_some_and(|expires| expires <= now_ms) {
-            Some(Why::Expired)
+        let reason = if overlay.expires_ms.is_some_and(|expires| expires <= now_ms) {
+            Some(SkipReason::Expired)
         } else if text.is_empty() {
-            Some(Why::Empty)
+            Some(SkipReason::Empty)
         } else {
             match &overlay.place {
-                Place::Added => said.get(text).map(|id| Why::Repeats((*id).to_owned())),
-                Place::Block(block) if !base.has(block) => Some(Why::NoBlock(block.clone())),
-                Place::Block(block) => blocks.get(&**block).map(|(id, _)| Why::Replaced((*id).to_owned())),
+                Placement::Appended => said.get(text).map(|id| SkipReason::Duplicate((*id).to_owned())),
+                Placement::Block(block) if !base.has(block) => Some(SkipReason::UnknownBlock(block.clone())),
+                Placement::Block(block) => blocks.get(&**block).map(|(id, _)| SkipReason::Replaced((*id).to_owned())),
             }
         };
         let id = overlay.id.clone();
-        if let Some(why) = why {
-            skipped.push(Skipped { id, why });
+        if let Some(why) = reason {
+            skipped.push(SkippedOverlay { id, reason: why });
             continue;
         }
         match &overlay.place {
-            Place::Added => {
+            Placement::Appended => {
                 said.insert(text, &overlay.id);
                 added.push(text);
             }
-            Place::Block(block) => {
+            Placement::Block(block) => {
                 blocks.insert(block, (&overlay.id, text));
             }
         }
-        woven.push(Used { id, priority: overlay.woven_priority(), place: overlay.place.clone() });
+        woven.push(WovenOverlay { id, priority: overlay.woven_priority(), place: overlay.place.clone() });
     }
     let mut prompt = base.with(&blocks.into_iter().map(|(block, (_, text))| (block, text)).collect());
     for text in added {
         part(&mut prompt);
         prompt.push_str(text);
     }
-    Woven { prompt, woven, skipped }
+    WovenPrompt { prompt, woven, skipped }
 }
 
 /// Ends a prompt with a blank line, without changing what is there.
@@ -193,7 +193,7 @@ mod tests {
             id: id.into(),
             origin: Origin::Advisory,
             text: text.into(),
-            place: Place::Added,
+            place: Placement::Appended,
             priority,
             written_ms: Some(written_ms),
             expires_ms: Some(1_000),
@@ -201,15 +201,15 @@ mod tests {
     }
 
     fn playbook(slug: &str, block: Option<&str>, text: &str, priority: u8) -> Overlay {
-        let place = block.map_or(Place::Added, |block| Place::Block(block.to_owned()));
-        Overlay { origin: Origin::Playbook, place, expires_ms: None, ..overlay(slug, text, priority, 1) }
+        let placement = block.map_or(Placement::Appended, |block| Placement::Block(block.to_owned()));
+        Overlay { origin: Origin::Playbook, place: placement, expires_ms: None, ..overlay(slug, text, priority, 1) }
     }
 
-    fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> Woven {
-        super::weave(&Base::body(base), overlays, now_ms)
+    fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
+        super::weave(&BasePrompt::body(base), overlays, now_ms)
     }
 
-    fn ids(woven: &Woven) -> Vec<&str> {
+    fn ids(woven: &WovenPrompt) -> Vec<&str> {
         woven.woven.iter().map(|used| used.id.as_str()).collect()
     }
 
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(woven.prompt, "base\n\nsame");
         assert_eq!(ids(&woven), ["two"]);
         let skipped: Vec<(&str, String)> =
-            woven.skipped.iter().map(|one| (one.id.as_str(), one.why.to_string())).collect();
+            woven.skipped.iter().map(|one| (one.id.as_str(), one.reason.to_string())).collect();
         let same = "`two` says the same".to_owned();
         let expected =
             [("over", "it has expired".to_owned()), ("blank", "it has no text".to_owned()), ("one", same)];
@@ -284,8 +284,8 @@ mod tests {
         let woven = weave(base, &overlays, 10);
         assert_eq!(woven.prompt, "Hello.\nBe quick.\n\nCite.\n\nAsk.");
         assert_eq!(ids(&woven), ["more", "advice", "first"]);
-        let skipped: Vec<(&str, &Why)> = woven.skipped.iter().map(|one| (&*one.id, &one.why)).collect();
-        let (none, replaced) = (Why::NoBlock("voice".to_owned()), Why::Replaced("first".to_owned()));
+        let skipped: Vec<(&str, &SkipReason)> = woven.skipped.iter().map(|one| (&*one.id, &one.reason)).collect();
+        let (none, replaced) = (SkipReason::UnknownBlock("voice".to_owned()), SkipReason::Replaced("first".to_owned()));
         assert_eq!(skipped, [("nowhere", &none), ("second", &replaced)]);
     }
 

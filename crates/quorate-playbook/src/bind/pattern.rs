@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use globset::{GlobBuilder, GlobMatcher};
 
 /// What a glob has that is not itself.
-const SIGNS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+const META_CHARS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 /// What a value has to be.
 #[derive(Debug, Clone)]
@@ -17,9 +17,9 @@ pub(super) enum Pattern {
     /// Any there is.
     Any,
     /// This one.
-    Exactly(String),
+    Exact(String),
     /// One that a glob matches.
-    Like(Arc<Glob>),
+    Glob(Arc<Glob>),
 }
 
 /// A glob.
@@ -35,23 +35,23 @@ pub(super) struct Glob {
 
 /// Globs that there are already.
 #[derive(Debug, Default)]
-pub(super) struct Globs(HashMap<String, Arc<Glob>>);
+pub(super) struct GlobCache(HashMap<String, Arc<Glob>>);
 
 impl Pattern {
     /// Reads a pattern.
-    pub(super) fn of(value: &str, globs: &mut Globs) -> Self {
+    pub(super) fn parse(value: &str, globs: &mut GlobCache) -> Self {
         if value == "*" {
             Pattern::Any
         } else if value.contains(['*', '?', '[', '{']) {
-            Pattern::Like(globs.of(value))
+            Pattern::Glob(globs.get_or_insert(value))
         } else {
-            Pattern::Exactly(value.to_owned())
+            Pattern::Exact(value.to_owned())
         }
     }
 }
 
-impl Globs {
-    fn of(&mut self, text: &str) -> Arc<Glob> {
+impl GlobCache {
+    fn get_or_insert(&mut self, text: &str) -> Arc<Glob> {
         if let Some(known) = self.0.get(text) {
             return Arc::clone(known);
         }
@@ -64,20 +64,20 @@ impl Globs {
 impl Glob {
     fn new(text: &str) -> Self {
         // A `/` beside `**` may stand for nothing, and a comma divides alternatives.
-        let divides = |c: char| SIGNS.contains(&c) || matches!(c, '/' | ',');
-        let head = text.find(divides).unwrap_or(text.len());
-        let tail = text.rfind(divides).map_or(0, |at| at + 1)..text.len();
-        Glob { text: text.to_owned(), head, tail, compiled: OnceLock::new() }
+        let divides = |c: char| META_CHARS.contains(&c) || matches!(c, '/' | ',');
+        let prefix_len = text.find(divides).unwrap_or(text.len());
+        let suffix = text.rfind(divides).map_or(0, |at| at + 1)..text.len();
+        Glob { text: text.to_owned(), head: prefix_len, tail: suffix, compiled: OnceLock::new() }
     }
 
     /// What every value begins with that it matches.
-    pub(super) fn head(&self) -> &str {
+    pub(super) fn prefix(&self) -> &str {
         &self.text[..self.head]
     }
 
     /// Whether it matches a value.
     pub(super) fn matches(&self, value: &str) -> bool {
-        if !value.starts_with(self.head()) || !value.ends_with(&self.text[self.tail.clone()]) {
+        if !value.starts_with(self.prefix()) || !value.ends_with(&self.text[self.tail.clone()]) {
             return false;
         }
         let compile = || {

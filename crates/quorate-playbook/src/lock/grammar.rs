@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::lexicon::{HARMLESS, choices, listed};
+use super::lexicon::{HARMLESS, expand_alternatives, comma_separated};
 use super::text;
 use super::words;
 
 /// What a word or a sequence does to the traits' words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub(super) enum ModifierKind {
     /// Nothing, though a part of it would do something: `not only`.
     Neutral,
     /// Negates what follows in its clause.
@@ -23,15 +23,15 @@ pub(super) enum Op {
     /// Diminishes its object: `skip`.
     Verb,
     /// Diminishes what stands between it and a particle: `leave … out`.
-    Split,
+    SeparableVerb,
     /// The particle of such a verb.
     Particle,
     /// Said of a subject, it diminishes it: `is optional`.
-    Against,
+    NegativePredicate,
     /// The same without `to be`: `can wait`.
-    Verdict,
+    NegativeVerb,
     /// Said of a subject with `not`, it diminishes it: `is not needed`.
-    For,
+    PositivePredicate,
     /// Diminishes what stands before its colon: `warmth: off`.
     Switch,
     /// Keeps what follows it.
@@ -40,7 +40,7 @@ pub(super) enum Op {
 
 /// In which form a word was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Inflection {
     /// As it is listed, or with an `s`.
     Base,
     /// In `-ing`.
@@ -48,20 +48,20 @@ pub(super) enum Form {
     /// In `-ed`, or what stands for it.
     Past,
     /// In `-ly`: a manner, not a thing.
-    Manner,
+    Adverb,
 }
 
 /// What a sequence of words is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Means {
+pub(super) enum Meaning {
     /// A word of a trait, by index.
-    Word(usize, Form),
+    Word(usize, Inflection),
     /// A phrase that betrays a trait.
     Phrase(usize),
     /// The same, where its clause ends with it.
-    Ending(usize),
+    ClauseFinalPhrase(usize),
     /// Something that acts on words.
-    Acts(Op, Form),
+    Modifier(ModifierKind, Inflection),
     /// What only looks like a trait's word.
     Harmless,
 }
@@ -90,13 +90,13 @@ pub(super) mod flag {
 }
 
 /// How far a sequence may run over fillers between two of its words.
-const FILLED: usize = 4;
+const MAX_FILLERS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct Node {
     /// By word, sorted.
     next: Vec<(u32, u32)>,
-    means: Vec<Means>,
+    meanings: Vec<Meaning>,
 }
 
 /// FNV-1a. Words are short and many, and only those of lists are ever kept by it.
@@ -153,13 +153,13 @@ impl Grammar {
             (words::SUBORDINATES, flag::SUBORDINATE),
             (words::FUNCTIONS, flag::FUNCTION),
             (words::FILLERS, flag::FILLER),
-            (words::OPEN, flag::OPEN),
+            (words::CONTINUING, flag::OPEN),
             (words::COPULAS, flag::COPULA),
-            (words::THIRD, flag::THIRD),
+            (words::THIRD_PARTIES, flag::THIRD),
             (words::NOUNS_TO, flag::NOUN_TO),
             (words::ASK, flag::ASK),
             (words::POINTERS, flag::POINTER | flag::FUNCTION),
-            (words::POINTED, flag::POINTER),
+            (words::POINTED_AT, flag::POINTER),
             ("and, then", flag::AND),
             ("or, nor", flag::OR),
             ("but, yet, however, though, although", flag::BUT),
@@ -170,55 +170,55 @@ impl Grammar {
             ("for, in, by, via, into, onto", flag::FOR),
             ("consider, deem, find, think, make, render, regard, treat, call, as", flag::CONSIDER),
         ] {
-            for word in listed(list) {
+            for word in comma_separated(list) {
                 let id = made.id(word);
                 made.flags[id as usize] |= bit;
             }
         }
-        for (op, list) in words::OPS {
-            for entry in listed(list) {
-                made.act(*op, entry);
+        for (op, list) in words::MODIFIERS {
+            for entry in comma_separated(list) {
+                made.add_modifier(*op, entry);
             }
         }
-        for entry in listed(HARMLESS).flat_map(choices) {
-            made.insert_each(&entry, &|form| form == Form::Base, false, &|_| Means::Harmless);
+        for entry in comma_separated(HARMLESS).flat_map(expand_alternatives) {
+            made.insert_each(&entry, &|form| form == Inflection::Base, false, &|_| Meaning::Harmless);
         }
         made
     }
 
-    fn act(&mut self, op: Op, entry: &str) {
+    fn add_modifier(&mut self, op: ModifierKind, entry: &str) {
         match op {
-            Op::Verb | Op::Split | Op::Keeper => {
-                self.insert_each(entry, &|form| form != Form::Manner, true, &|form| Means::Acts(op, form));
+            ModifierKind::Verb | ModifierKind::SeparableVerb | ModifierKind::Keeper => {
+                self.insert_each(entry, &|form| form != Inflection::Adverb, true, &|form| Meaning::Modifier(op, form));
             }
-            Op::Against => {
-                self.insert_each(entry, &|form| form == Form::Base, false, &|form| Means::Acts(op, form));
+            ModifierKind::NegativePredicate => {
+                self.insert_each(entry, &|form| form == Inflection::Base, false, &|form| Meaning::Modifier(op, form));
             }
             _ => {
-                let ids = self.known_by(&text::words(entry));
-                self.insert(&ids, Means::Acts(op, Form::Base));
+                let ids = self.ids_of(&text::words(entry));
+                self.insert(&ids, Meaning::Modifier(op, Inflection::Base));
             }
         }
     }
 
     /// Adds a word of a trait. Of a sequence the last word is inflected.
-    pub(super) fn word(&mut self, at: usize, entry: &str) {
-        self.insert_each(entry, &|_| true, false, &|form| Means::Word(at, form));
+    pub(super) fn add_word(&mut self, at: usize, entry: &str) {
+        self.insert_each(entry, &|_| true, false, &|form| Meaning::Word(at, form));
         // A verb stands at the front: `refusing harmful`.
-        self.insert_each(entry, &|form| form != Form::Manner, true, &|form| Means::Word(at, form));
+        self.insert_each(entry, &|form| form != Inflection::Adverb, true, &|form| Meaning::Word(at, form));
     }
 
     /// Adds a phrase. Its first word is inflected as a verb, its last as a noun. One with a full stop ends its clause.
-    pub(super) fn phrase(&mut self, at: usize, entry: &str) {
-        let means = if entry.ends_with('.') { Means::Ending(at) } else { Means::Phrase(at) };
+    pub(super) fn add_phrase(&mut self, at: usize, entry: &str) {
+        let meaning = if entry.ends_with('.') { Meaning::ClauseFinalPhrase(at) } else { Meaning::Phrase(at) };
         let tokens = text::words(entry);
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
-        let mut ids = self.known_by(&tokens);
+        let mut ids = self.ids_of(&tokens);
         let mut ends = vec![ids[ids.len() - 1]];
         let firsts: Vec<u32> = if first == "be" && tokens.len() > 1 {
-            listed(words::BEING).map(|word| self.id(word)).collect()
+            comma_separated(words::BE_FORMS).map(|word| self.id(word)).collect()
         } else {
-            self.as_verb(first)
+            self.verb_forms(first)
         };
         if tokens.len() > 1 {
             ends.extend(self.plural(last));
@@ -227,18 +227,18 @@ impl Grammar {
             *ids.last_mut().unwrap_or(&mut 0) = end;
             for first in &firsts {
                 ids[0] = *first;
-                self.insert(&ids, means);
+                self.insert(&ids, meaning);
             }
         }
     }
 
     /// The forms of a word as a verb.
-    fn as_verb(&mut self, word: &str) -> Vec<u32> {
+    fn verb_forms(&mut self, word: &str) -> Vec<u32> {
         if let Some(known) = self.verbs.get(word) {
             return known.clone();
         }
-        let fits = |form: &(String, Form)| form.1 != Form::Manner;
-        let ids: Vec<u32> = forms(word).into_iter().filter(fits).map(|form| self.id(&form.0)).collect();
+        let fits = |form: &(String, Inflection)| form.1 != Inflection::Adverb;
+        let ids: Vec<u32> = inflections(word).into_iter().filter(fits).map(|form| self.id(&form.0)).collect();
         self.verbs.insert(word.into(), ids.clone());
         ids
     }
@@ -249,7 +249,7 @@ impl Grammar {
             return *known;
         }
         let plural = [word, "s"].concat();
-        let id = forms(word).iter().any(|form| form.0 == plural).then(|| self.id(&plural));
+        let id = inflections(word).iter().any(|form| form.0 == plural).then(|| self.id(&plural));
         self.plurals.insert(word.into(), id);
         id
     }
@@ -258,17 +258,17 @@ impl Grammar {
     fn insert_each(
         &mut self,
         entry: &str,
-        fits: &dyn Fn(Form) -> bool,
+        fits: &dyn Fn(Inflection) -> bool,
         is_first: bool,
-        means: &dyn Fn(Form) -> Means,
+        means: &dyn Fn(Inflection) -> Meaning,
     ) {
         let tokens = text::words(entry);
         if tokens.is_empty() {
             return;
         }
-        let mut ids = self.known_by(&tokens);
+        let mut ids = self.ids_of(&tokens);
         let place = if is_first { 0 } else { tokens.len() - 1 };
-        for (word, form) in forms(&tokens[place]) {
+        for (word, form) in inflections(&tokens[place]) {
             if fits(form) {
                 ids[place] = self.id(&word);
                 self.insert(&ids, means(form));
@@ -277,28 +277,28 @@ impl Grammar {
     }
 
     /// The numbers of words.
-    fn known_by(&mut self, words: &[String]) -> Vec<u32> {
+    fn ids_of(&mut self, words: &[String]) -> Vec<u32> {
         words.iter().map(|word| self.id(word)).collect()
     }
 
-    fn insert(&mut self, ids: &[u32], means: Means) {
+    fn insert(&mut self, ids: &[u32], means: Meaning) {
         // An article is found everywhere, so none is asked for, but at the end.
         let last = ids.len().saturating_sub(1);
         let mut node = 0;
         for (at, id) in ids.iter().enumerate() {
             if at == last || !self.articles.contains(id) {
                 let known = if node == 0 { self.roots[*id as usize] } else { self.next(node, *id) };
-                node = if known == 0 { self.add(node, *id) } else { known };
+                node = if known == 0 { self.add_node(node, *id) } else { known };
             }
         }
-        let all = &mut self.nodes[node as usize].means;
+        let all = &mut self.nodes[node as usize].meanings;
         if !all.contains(&means) {
             all.push(means);
         }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "nobody locks four thousand million words")]
-    fn add(&mut self, node: u32, id: u32) -> u32 {
+    fn add_node(&mut self, node: u32, id: u32) -> u32 {
         let new = self.nodes.len() as u32;
         self.nodes.push(Node::default());
         if node == 0 {
@@ -329,24 +329,24 @@ impl Grammar {
     }
 
     /// A word's number; 0 for what is in no list.
-    pub(super) fn known(&self, word: &str) -> u32 {
+    pub(super) fn id_of(&self, word: &str) -> u32 {
         self.ids.get(word).copied().unwrap_or(0)
     }
 
     /// Whether a word is one of a class.
-    pub(super) fn is(&self, id: u32, bit: u32) -> bool {
+    pub(super) fn has_flag(&self, id: u32, bit: u32) -> bool {
         self.flags[id as usize] & bit != 0
     }
 
     /// Every sequence that begins here: what it is, and how many words of the text it takes. `ids` gives the words, and
     /// nothing where a sequence cannot go on.
-    pub(super) fn sequences(&self, ids: impl Fn(usize) -> Option<u32>, mut found: impl FnMut(Means, usize)) {
+    pub(super) fn sequences(&self, ids: impl Fn(usize) -> Option<u32>, mut found: impl FnMut(Meaning, usize)) {
         let Some(first) = ids(0) else { return };
         let mut node = self.roots[first as usize];
         let (mut at, mut filled) = (1, 0);
         while node != 0 {
             if filled == 0 {
-                for means in &self.nodes[node as usize].means {
+                for means in &self.nodes[node as usize].meanings {
                     found(*means, at);
                 }
             }
@@ -358,7 +358,7 @@ impl Grammar {
             if next != 0 {
                 node = next;
                 filled = 0;
-            } else if self.is(id, flag::FILLER) && filled < FILLED {
+            } else if self.has_flag(id, flag::FILLER) && filled < MAX_FILLERS {
                 filled += 1;
             } else {
                 return;
@@ -369,51 +369,51 @@ impl Grammar {
 }
 
 /// The forms of an English word that rules make, and those that stand in the list.
-fn forms(word: &str) -> Vec<(String, Form)> {
-    let mut all = vec![(word.to_owned(), Form::Base)];
+fn inflections(word: &str) -> Vec<(String, Inflection)> {
+    let mut all = vec![(word.to_owned(), Inflection::Base)];
     let irregular = words::IRREGULAR.iter().find(|(base, _)| *base == word);
     if let Some((_, others)) = irregular {
-        let form = |word: &str| if word.ends_with("ing") { Form::Ing } else { Form::Past };
-        all.extend(listed(others).map(|word| (word.to_owned(), form(word))));
+        let form = |word: &str| if word.ends_with("ing") { Inflection::Ing } else { Inflection::Past };
+        all.extend(comma_separated(others).map(|word| (word.to_owned(), form(word))));
     }
     if word.len() < 3 || !word.is_ascii() {
         return all;
     }
     let mut add = |word: String, form| all.push((word, form));
     let sibilant = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
-    add(if sibilant { [word, "es"].concat() } else { [word, "s"].concat() }, Form::Base);
+    add(if sibilant { [word, "es"].concat() } else { [word, "s"].concat() }, Inflection::Base);
     let bytes = word.as_bytes();
     let is_vowel = |byte: u8| b"aeiou".contains(&byte);
     let last = bytes[bytes.len() - 1];
     if let Some(stem) = word.strip_suffix('y').filter(|_| !is_vowel(bytes[bytes.len() - 2])) {
-        add([stem, "ies"].concat(), Form::Base);
-        add([stem, "ied"].concat(), Form::Past);
-        add([word, "ing"].concat(), Form::Ing);
-        add([stem, "ier"].concat(), Form::Base);
-        add([stem, "iness"].concat(), Form::Base);
+        add([stem, "ies"].concat(), Inflection::Base);
+        add([stem, "ied"].concat(), Inflection::Past);
+        add([word, "ing"].concat(), Inflection::Ing);
+        add([stem, "ier"].concat(), Inflection::Base);
+        add([stem, "iness"].concat(), Inflection::Base);
     } else if let Some(stem) = word.strip_suffix('e') {
-        add([word, "d"].concat(), Form::Past);
-        add([stem, "ing"].concat(), Form::Ing);
-        add([word, "r"].concat(), Form::Base);
-        add([word, "st"].concat(), Form::Base);
+        add([word, "d"].concat(), Inflection::Past);
+        add([stem, "ing"].concat(), Inflection::Ing);
+        add([word, "r"].concat(), Inflection::Base);
+        add([word, "st"].concat(), Inflection::Base);
         if let Some(stem) = word.strip_suffix("le") {
-            add([stem, "ly"].concat(), Form::Manner);
+            add([stem, "ly"].concat(), Inflection::Adverb);
         }
     } else {
-        add([word, "ed"].concat(), Form::Past);
-        add([word, "ing"].concat(), Form::Ing);
-        add([word, "er"].concat(), Form::Base);
-        add([word, "est"].concat(), Form::Base);
+        add([word, "ed"].concat(), Inflection::Past);
+        add([word, "ing"].concat(), Inflection::Ing);
+        add([word, "er"].concat(), Inflection::Base);
+        add([word, "est"].concat(), Inflection::Base);
         let doubles = bytes.len() >= 3 && !is_vowel(last) && is_vowel(bytes[bytes.len() - 2]);
         if doubles {
             let last = &word[word.len() - 1..];
-            add([word, last, "ed"].concat(), Form::Past);
-            add([word, last, "ing"].concat(), Form::Ing);
+            add([word, last, "ed"].concat(), Inflection::Past);
+            add([word, last, "ing"].concat(), Inflection::Ing);
         }
     }
     if word.len() > 3 {
-        add([word, "ly"].concat(), Form::Manner);
-        add([word, "ness"].concat(), Form::Base);
+        add([word, "ly"].concat(), Inflection::Adverb);
+        add([word, "ness"].concat(), Inflection::Base);
     }
     all
 }

@@ -428,8 +428,8 @@ static LEXICON: LazyLock<Vec<Trait>> = LazyLock::new(|| {
     let one = |[id, description, words, phrases]: &[&'static str; 4]| Trait {
         id: (*id).to_owned(),
         description: (*description).to_owned(),
-        words: listed(words).flat_map(choices).collect(),
-        phrases: listed(phrases).flat_map(choices).collect(),
+        words: comma_separated(words).flat_map(expand_alternatives).collect(),
+        phrases: comma_separated(phrases).flat_map(expand_alternatives).collect(),
     };
     TABLE.iter().map(one).collect()
 });
@@ -445,7 +445,7 @@ pub fn built_in(id: &str) -> Option<&'static Trait> {
 }
 
 /// The entries that one with choices stands for: `make it|them up`.
-pub(super) fn choices(entry: &str) -> Vec<String> {
+pub(super) fn expand_alternatives(entry: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for word in entry.split_whitespace() {
         let stop = if word.ends_with('.') { "." } else { "" };
@@ -462,6 +462,6 @@ pub(super) fn choices(entry: &str) -> Vec<String> {
 }
 
 /// The entries of a list that is divided by commas.
-pub(super) fn listed(list: &'static str) -> impl Iterator<Item = &'static str> {
+pub(super) fn comma_separated(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }

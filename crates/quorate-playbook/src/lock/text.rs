@@ -11,7 +11,7 @@ use super::grammar::Grammar;
 
 /// What stands between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(super) enum Separator {
     /// Space or nothing.
     None,
     /// A comma, a dash, a bracket.
@@ -28,7 +28,7 @@ pub(super) struct Token {
     /// Its number; 0 for what no list has.
     pub(super) id: u32,
     /// What stands before it.
-    pub(super) gap: Gap,
+    pub(super) separator: Separator,
     /// Its bytes in the block.
     pub(super) span: (usize, usize),
 }
@@ -45,7 +45,7 @@ pub(super) struct Block {
 }
 
 /// The longest line that is taken for what a list stands under, in bytes.
-const INTRO: usize = 64;
+const MAX_INTRO_BYTES: usize = 64;
 
 /// A text in blocks. An empty line ends one only where a sentence may end.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
@@ -61,11 +61,11 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
             open = open && all.last().is_some_and(|block| is_unfinished(&block.body));
             continue;
         }
-        let item = item(shown);
+        let item = list_item(shown);
         let heading = shown.trim_start_matches('#');
         if let Some(said) = item {
             let under = match all.last() {
-                Some(last) if last.intro.is_none() && !open_item(last) => introduces(&last.body),
+                Some(last) if last.intro.is_none() && !is_list_item(last) => list_intro(&last.body),
                 _ => None,
             };
             intro = under.or(intro);
@@ -94,12 +94,12 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     all
 }
 
-fn open_item(block: &Block) -> bool {
+fn is_list_item(block: &Block) -> bool {
     block.intro.is_some()
 }
 
 /// What a list item says, if a line is one.
-fn item(line: &str) -> Option<&str> {
+fn list_item(line: &str) -> Option<&str> {
     if let Some(said) = line.strip_prefix(['-', '*', '+', '•', '|']) {
         return said.starts_with([' ', '\t']).then(|| said.trim());
     }
@@ -111,12 +111,12 @@ fn item(line: &str) -> Option<&str> {
 }
 
 /// The last sentence of a block, if a list may stand under it.
-fn introduces(body: &str) -> Option<String> {
+fn list_intro(body: &str) -> Option<String> {
     let body = body.trim_end().trim_end_matches(['*', '_', ' ']);
     let said = body.strip_suffix(':')?;
     let start = said.rfind(['.', ';', '!', '?', '\n']).map_or(0, |at| at + 1);
     let said = said[start..].trim();
-    (said.len() <= INTRO && !said.is_empty()).then(|| said.to_owned())
+    (said.len() <= MAX_INTRO_BYTES && !said.is_empty()).then(|| said.to_owned())
 }
 
 /// Whether a block stops in the middle of a sentence, so that an empty line does not end it.
@@ -124,15 +124,15 @@ fn is_unfinished(body: &str) -> bool {
     let last = body.trim_end_matches(|c: char| c.is_whitespace() || "*_`".contains(c));
     !last.ends_with(['.', '!', '?', ':', ';', ')', '"', '>'])
         && last.rsplit(|c: char| !c.is_alphanumeric()).next().is_some_and(|word| {
-            super::words::OPEN.split(',').any(|open| open.trim().eq_ignore_ascii_case(word))
+            super::words::CONTINUING.split(',').any(|open| open.trim().eq_ignore_ascii_case(word))
         })
 }
 
 /// Text folded, with each letter that looks like a Latin one replaced by it.
 pub(super) fn folded(text: &str) -> String {
-    let seen = latin(text);
+    let seen = replace_lookalikes(text);
     let folded = fold(&seen);
-    match latin(&folded) {
+    match replace_lookalikes(&folded) {
         Cow::Borrowed(_) => folded,
         Cow::Owned(plain) => plain,
     }
@@ -145,7 +145,7 @@ static LETTERS: LazyLock<Option<protocol::Locks>> = LazyLock::new(|| {
     protocol::Locks::compile(&letters, MatchMode::Substring).ok()
 });
 
-fn latin(text: &str) -> Cow<'_, str> {
+fn replace_lookalikes(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
@@ -172,7 +172,7 @@ fn latin(text: &str) -> Cow<'_, str> {
 }
 
 /// Contractions, which are read as the words that they stand for.
-const CONTRACTED: [(&str, [&str; 2]); 19] = [
+const CONTRACTIONS: [(&str, [&str; 2]); 19] = [
     ("dont", ["do", "not"]),
     ("youre", ["you", "are"]),
     ("doesnt", ["does", "not"]),
@@ -198,10 +198,10 @@ const CONTRACTED: [(&str, [&str; 2]); 19] = [
 pub(super) fn words(entry: &str) -> Vec<String> {
     if is_plain(entry) {
         let words = entry.trim_end_matches('.').split_whitespace();
-        return words.flat_map(|word| contracted(word.to_owned())).collect();
+        return words.flat_map(|word| expand_contraction(word.to_owned())).collect();
     }
     let text = folded(entry);
-    raw(&text).into_iter().flat_map(|(_, _, word)| contracted(word)).collect()
+    raw_words(&text).into_iter().flat_map(|(_, _, word)| expand_contraction(word)).collect()
 }
 
 /// Whether an entry is in small letters already, as nearly all of ours are: folding thousands of them takes its time.
@@ -210,8 +210,8 @@ pub(super) fn is_plain(entry: &str) -> bool {
     !words.is_empty() && words.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ')
 }
 
-fn contracted(word: String) -> Vec<String> {
-    match CONTRACTED.iter().find(|(short, _)| *short == word) {
+fn expand_contraction(word: String) -> Vec<String> {
+    match CONTRACTIONS.iter().find(|(short, _)| *short == word) {
         Some((_, long)) => long.iter().map(|word| (*word).to_owned()).collect(),
         None => vec![word],
     }
@@ -221,24 +221,24 @@ fn contracted(word: String) -> Vec<String> {
 pub(super) fn tokens(text: &str, grammar: &Grammar) -> Vec<Token> {
     let mut all = Vec::with_capacity(text.len() / 5);
     let (mut spelled, mut end) = (Vec::new(), 0);
-    for (start, stop, word) in raw(text) {
-        let gap =
-            gap(&text[end..start], text.len() > stop || start > 0, all.is_empty() && spelled.is_empty());
+    for (start, stop, word) in raw_words(text) {
+        let separator =
+            separator_in(&text[end..start], text.len() > stop || start > 0, all.is_empty() && spelled.is_empty());
         end = stop;
         let is_letter = word.chars().nth(1).is_none();
-        if is_letter && (gap == Gap::None || spelled.is_empty()) {
-            spelled.push((start, stop, word, gap));
+        if is_letter && (separator == Separator::None || spelled.is_empty()) {
+            spelled.push((start, stop, word, separator));
             continue;
         }
         flush(&mut spelled, &mut all, grammar);
-        push(&mut all, &word, gap, (start, stop), grammar);
+        push(&mut all, &word, separator, (start, stop), grammar);
     }
     flush(&mut spelled, &mut all, grammar);
     all
 }
 
 /// Letters set apart are read as the words that they spell, from four on.
-fn flush(spelled: &mut Vec<(usize, usize, String, Gap)>, all: &mut Vec<Token>, grammar: &Grammar) {
+fn flush(spelled: &mut Vec<(usize, usize, String, Separator)>, all: &mut Vec<Token>, grammar: &Grammar) {
     if spelled.len() >= 4 {
         let span = (spelled[0].0, spelled[spelled.len() - 1].1);
         let word: String = spelled.iter().map(|letter| letter.2.as_str()).collect();
@@ -252,28 +252,28 @@ fn flush(spelled: &mut Vec<(usize, usize, String, Gap)>, all: &mut Vec<Token>, g
 }
 
 /// How long a word must be to be looked through for words written together, and how long it may be.
-const TOGETHER: std::ops::RangeInclusive<usize> = 8..=48;
+const COMPOUND_LENGTHS: std::ops::RangeInclusive<usize> = 8..=48;
 
-fn push(all: &mut Vec<Token>, word: &str, gap: Gap, span: (usize, usize), grammar: &Grammar) {
-    if let Some((_, long)) = CONTRACTED.iter().find(|(short, _)| *short == word) {
-        all.push(Token { id: grammar.known(long[0]), gap, span });
-        all.push(Token { id: grammar.known(long[1]), gap: Gap::None, span });
+fn push(all: &mut Vec<Token>, word: &str, gap: Separator, span: (usize, usize), grammar: &Grammar) {
+    if let Some((_, long)) = CONTRACTIONS.iter().find(|(short, _)| *short == word) {
+        all.push(Token { id: grammar.id_of(long[0]), separator: gap, span });
+        all.push(Token { id: grammar.id_of(long[1]), separator: Separator::None, span });
         return;
     }
-    let mut id = grammar.known(word);
+    let mut id = grammar.id_of(word);
     if id == 0 && word.bytes().any(|byte| byte.is_ascii_digit() || matches!(byte, b'@' | b'$')) {
-        id = grammar.known(&word.chars().map(unleet).collect::<String>());
+        id = grammar.id_of(&word.chars().map(unleet).collect::<String>());
     }
-    if id == 0 && TOGETHER.contains(&word.len()) && word.is_ascii() {
-        let parts = together(word, grammar);
+    if id == 0 && COMPOUND_LENGTHS.contains(&word.len()) && word.is_ascii() {
+        let parts = split_compound(word, grammar);
         if !parts.is_empty() {
             for (place, id) in parts.into_iter().enumerate() {
-                all.push(Token { id, gap: if place == 0 { gap } else { Gap::None }, span });
+                all.push(Token { id, separator: if place == 0 { gap } else { Separator::None }, span });
             }
             return;
         }
     }
-    all.push(Token { id, gap, span });
+    all.push(Token { id, separator: gap, span });
 }
 
 fn unleet(c: char) -> char {
@@ -289,7 +289,7 @@ fn unleet(c: char) -> char {
 }
 
 /// Known words that a word is put together of; nothing where it is not.
-fn together(word: &str, grammar: &Grammar) -> Vec<u32> {
+fn split_compound(word: &str, grammar: &Grammar) -> Vec<u32> {
     let mut from: Vec<Option<(usize, u32)>> = vec![None; word.len() + 1];
     for start in 0..word.len() {
         if start > 0 && from[start].is_none() {
@@ -297,7 +297,7 @@ fn together(word: &str, grammar: &Grammar) -> Vec<u32> {
         }
         for end in start + 2..=word.len().min(start + 16) {
             if from[end].is_none() {
-                let id = grammar.known(&word[start..end]);
+                let id = grammar.id_of(&word[start..end]);
                 if id != 0 {
                     from[end] = Some((start, id));
                 }
@@ -315,7 +315,7 @@ fn together(word: &str, grammar: &Grammar) -> Vec<u32> {
 }
 
 /// Runs of letters and figures, without apostrophes: start, end, word.
-fn raw(text: &str) -> Vec<(usize, usize, String)> {
+fn raw_words(text: &str) -> Vec<(usize, usize, String)> {
     let mut all = Vec::new();
     let mut word = String::new();
     let mut start = 0;
@@ -339,20 +339,20 @@ fn raw(text: &str) -> Vec<(usize, usize, String)> {
 }
 
 /// What a stretch without words divides.
-fn gap(between: &str, is_inside: bool, is_first: bool) -> Gap {
+fn separator_in(between: &str, is_inside: bool, is_first: bool) -> Separator {
     if is_first || !is_inside {
-        return Gap::None;
+        return Separator::None;
     }
-    let mut found = Gap::None;
+    let mut found = Separator::None;
     let mut chars = between.chars().peekable();
     while let Some(c) = chars.next() {
         let ends = chars.peek().is_none_or(|next| !next.is_alphanumeric()) && chars.peek().is_some();
         match c {
-            '.' | '!' | '?' | ';' | '…' | '。' | '！' | '？' if ends => return Gap::Sentence,
-            ':' if ends => found = Gap::Colon,
-            '=' => found = Gap::Colon,
-            ',' | '(' | ')' | '–' | '—' | '/' | '|' if found == Gap::None => found = Gap::Comma,
-            '-' if ends && between.len() > 2 && found == Gap::None => found = Gap::Comma,
+            '.' | '!' | '?' | ';' | '…' | '。' | '！' | '？' if ends => return Separator::Sentence,
+            ':' if ends => found = Separator::Colon,
+            '=' => found = Separator::Colon,
+            ',' | '(' | ')' | '–' | '—' | '/' | '|' if found == Separator::None => found = Separator::Comma,
+            '-' if ends && between.len() > 2 && found == Separator::None => found = Separator::Comma,
             _ => {}
         }
     }

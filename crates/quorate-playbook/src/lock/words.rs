@@ -2,12 +2,12 @@
 //!
 //! Lists are divided by commas. Verbs stand in their base form; the grammar makes the others.
 
-use super::grammar::Op;
+use super::grammar::ModifierKind;
 
 /// Words and sequences that act on a trait's word, by what they do.
-pub(super) const OPS: &[(Op, &str)] = &[
+pub(super) const MODIFIERS: &[(ModifierKind, &str)] = &[
     (
-        Op::Neutral,
+        ModifierKind::Neutral,
         "not only, not just, not merely, not simply, not solely, not necessarily, not enough, not sure,
          not limited to, not wrong,
          not bad, not forbidden to, nothing wrong, no harm in, no shame in, why not, no matter, no doubt,
@@ -22,7 +22,7 @@ pub(super) const OPS: &[(Op, &str)] = &[
          leave open, no and, no or, never mind",
     ),
     (
-        Op::Negator,
+        ModifierKind::Negator,
         "not, never, shant, aint, neither, nobody, none, nothing, hardly, rarely, seldom, barely, scarcely,
          no need, no longer, no reason, no point, no use, no room, no obligation, no duty, no excuse,
          no time, no one, no call, no justification,
@@ -30,24 +30,24 @@ pub(super) const OPS: &[(Op, &str)] = &[
          nor should, no business",
     ),
     (
-        Op::Determiner,
+        ModifierKind::Determiner,
         "no, zero, less, fewer, devoid of, free of, free from, short on, low on, lacking, void of,
          little in the way of, empty of, nil",
     ),
     (
-        Op::Preposition,
+        ModifierKind::Preposition,
         "without, instead of, in place of, rather than, in lieu of, at expense of, at cost of, at price of,
          not being, minus, sans, anything but,
          to the exclusion of, to exclusion of, out of, not out of, to detriment of, as opposed to,
          where others use, as a substitute for, regardless of, irrespective of",
     ),
     (
-        Op::Comparison,
+        ModifierKind::Comparison,
         "over, above, ahead of, before, than, beat, beats, outweigh, outweighs, trump, trumps, outrank,
          outranks, precede, precedes, come before, comes before, more than",
     ),
     (
-        Op::Verb,
+        ModifierKind::Verb,
         "skip, drop, omit, avoid, cut, cut out, cut down, ditch, lose, abandon, forgo, forego, stop, quit,
          cease, ignore, disregard, forget,
          forget about, neglect, overlook, suppress, disable, deactivate, override, overrule, suspend,
@@ -76,12 +76,12 @@ pub(super) const OPS: &[(Op, &str)] = &[
          be sparing with, be stingy with, talk you out of",
     ),
     (
-        Op::Split,
+        ModifierKind::SeparableVerb,
         "leave, set, put, turn, switch, dial, tone, throw, lay, push, cast, shut, scale, hold, give, check,
          dial, take, bring, tune, crank, keep",
     ),
     (
-        Op::Particle,
+        ModifierKind::Particle,
         "aside, out, off, down, away, back, on hold, behind, at door, to one side, on ice, on shelf,
          on back burner, to others, to sales team,
          to other team, to humans, to colleague, out of it, overboard, to yourself, to minimum, at minimum,
@@ -89,7 +89,7 @@ pub(super) const OPS: &[(Op, &str)] = &[
          at home, in box",
     ),
     (
-        Op::Against,
+        ModifierKind::NegativePredicate,
         "irrelevant, optional, unnecessary, needless, pointless, useless, superfluous, redundant,
          dispensable, expendable, negotiable,
          secondary, tertiary, overrated, undesirable, unwelcome, unwanted, inappropriate, undesired,
@@ -110,7 +110,7 @@ pub(super) const OPS: &[(Op, &str)] = &[
          not your job",
     ),
     (
-        Op::Verdict,
+        ModifierKind::NegativeVerb,
         "can wait, can go, may go, must go, has to go, have to go, should go, may wait, takes back seat,
          take back seat, taking back seat, comes second, come second,
          takes second place, take second place, comes last, come last, comes after, come after,
@@ -125,7 +125,7 @@ pub(super) const OPS: &[(Op, &str)] = &[
          lead nowhere, hurts sales, does more harm",
     ),
     (
-        Op::For,
+        ModifierKind::PositivePredicate,
         "needed, necessary, required, important, essential, mandatory, appropriate, wanted, useful, worth,
          priority, goal,
          expected, called for, allowed, permitted, acceptable, fine, okay, ok, option, relevant, desirable,
@@ -136,12 +136,12 @@ pub(super) const OPS: &[(Op, &str)] = &[
          good idea, excusable, justified, tolerated, tolerable, ever acceptable",
     ),
     (
-        Op::Switch,
+        ModifierKind::Switch,
         "off, none, no, zero, 0, false, never, disabled, minimal, low, optional, out, nil, null,
          skip, omit, drop, inactive, cold",
     ),
     (
-        Op::Keeper,
+        ModifierKind::Keeper,
         "keep, stay, remain, preserve, maintain, retain, protect, uphold, guard, honour, honor, respect,
          sustain, ensure, guarantee,
          embrace, hold on to, stick to, stick with, adhere to, stand by, always, live up to",
@@ -201,7 +201,7 @@ pub(super) const FILLERS: &str = "
     this, known, ok, also, flatly, right, only, fully, no-op, small, tiny";
 
 /// After these a sentence does not end, whatever stands there.
-pub(super) const OPEN: &str = "the, a, an, your, our, their, its, my, any, every, of, to, without, all, be";
+pub(super) const CONTINUING: &str = "the, a, an, your, our, their, its, my, any, every, of, to, without, all, be";
 
 /// Forms of `to be` and what stands in its place.
 pub(super) const COPULAS: &str = "
@@ -210,7 +210,7 @@ pub(super) const COPULAS: &str = "
     ok, count, counts, turn, turns, becoming, getting, called, labelled, stay, stays, remain, remains";
 
 /// Those a text talks about; what it says of them is no advice.
-pub(super) const THIRD: &str = "
+pub(super) const THIRD_PARTIES: &str = "
     user, users, customer, customers, caller, callers, client, clients, they, he, she, somebody, someone,
     person, people, anybody, anyone, visitor, member, guest, guests,
     page, answer, reply, sender, author, partner, vendor, supplier";
@@ -223,7 +223,7 @@ pub(super) const ASK: &str = "ask, asks, asked, want, wants, tell, tells, reques
 pub(super) const POINTERS: &str = "following, follows, below, listed";
 
 /// What else does, where the line has nothing else.
-pub(super) const POINTED: &str = "list, items, points, entries, things, next, topics, elements";
+pub(super) const POINTED_AT: &str = "list, items, points, entries, things, next, topics, elements";
 
 /// Nouns that a `to` belongs to, so that it does not begin a purpose: `drop the attempt to be warm`.
 pub(super) const NOUNS_TO: &str = "
@@ -271,5 +271,5 @@ pub(super) const IRREGULAR: &[(&str, &str)] = &[
 ];
 
 /// What may stand for the `be` of a phrase.
-pub(super) const BEING: &str = "be, being, sound, sounding, act, acting, stay, staying, remain, remaining,
+pub(super) const BE_FORMS: &str = "be, being, sound, sounding, act, acting, stay, staying, remain, remaining,
     become, becoming, appear, appearing, seem, seeming, turn, turning, behave, write, writing";

@@ -33,7 +33,7 @@ pub fn voice(persona: &Persona) -> Option<Section> {
     let blocks = [
         lines([
             labelled("Register", voice.register.as_deref()),
-            labelled("Tone", listed(voice.tonality.as_deref()).as_deref()),
+            labelled("Tone", joined(voice.tonality.as_deref()).as_deref()),
             labelled("Formality", voice.formality.map(|grade| format!("{grade} of 10")).as_deref()),
             labelled("Emoji", emoji),
         ]),
@@ -60,7 +60,7 @@ pub fn backstory(persona: &Persona) -> Option<Section> {
     let blocks = [
         backstory.one_line_hook.as_deref().map(one_line).filter(|hook| !hook.is_empty()),
         lines([
-            labelled("Archetypes", listed(backstory.archetypes.as_deref()).as_deref()),
+            labelled("Archetypes", joined(backstory.archetypes.as_deref()).as_deref()),
             labelled("Era", backstory.era.as_deref()),
             labelled("Setting", backstory.setting.as_deref()),
         ]),
@@ -92,7 +92,7 @@ fn labelled(label: &str, value: Option<&str>) -> Option<String> {
     (!value.is_empty()).then(|| format!("- {label}: {value}"))
 }
 
-fn listed(items: Option<&[String]>) -> Option<String> {
+fn joined(items: Option<&[String]>) -> Option<String> {
     Some(items?.iter().map(|item| one_line(item)).collect::<Vec<_>>().join(", "))
 }
 

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::Playbook;
-use quorate_playbook::bind::{Binding, Bindings, Bound, RUNTIME, SKILL, Subject};
+use quorate_playbook::bind::{Binding, BindingIndex, Bound, RUNTIME, SKILL, Subject};
 use serde_json::{Value, json};
 
 /// Values that are near to each other, as they are and as patterns.
@@ -76,9 +76,9 @@ fn subject() -> impl Strategy<Value = Subject> {
     whole.prop_map(|(id, role, skills, runtime, used)| {
         let operator = json!({"id": id, "name": "A", "role": role, "skills": skills, "capabilities": [id]});
         let operator: Operator = serde_json::from_value(operator).expect("it is an operator");
-        let subject = Subject::of(&operator);
+        let subject = Subject::from_operator(&operator);
         match runtime {
-            Some(runtime) => subject.with(RUNTIME, runtime).only(SKILL, used),
+            Some(runtime) => subject.with(RUNTIME, runtime).replace(SKILL, used),
             None => subject,
         }
     })
@@ -88,12 +88,12 @@ proptest! {
     #[test]
     fn many_at_once_are_each_by_itself(playbooks in vec(playbook(), 0..30), subjects in vec(subject(), 1..6)) {
         // B2
-        let bindings = Bindings::of(&playbooks);
+        let bindings = BindingIndex::new(&playbooks);
         for subject in &subjects {
             let naive: Vec<(usize, Bound)> = (playbooks.iter().enumerate())
-                .filter_map(|(at, one)| Some((at, Binding::of(one).binds(subject)?)))
+                .filter_map(|(at, one)| Some((at, Binding::new(one).matches(subject)?)))
                 .collect();
-            prop_assert_eq!(bindings.bound(subject), naive);
+            prop_assert_eq!(bindings.matching(subject), naive);
         }
     }
 }

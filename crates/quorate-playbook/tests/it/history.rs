@@ -111,7 +111,7 @@ fn a_cut_is_found_unless_whole_versions_are_gone() {
                 assert!(whole.contains(&at) || at == head, "cut at {at}");
                 assert_eq!(read, versions[..read.len()]);
             }
-            Err(broken) => assert!(broken.why.contains("cut off"), "cut at {at}: {broken}"),
+            Err(broken) => assert!(broken.reason.contains("cut off"), "cut at {at}: {broken}"),
         }
     }
 }
@@ -182,7 +182,7 @@ fn line_ends_that_git_changed_are_changed_back_only_where_that_is_exact() {
     let crlf = |versions: &[Version]| history(versions).replace("\r\n", "\n").replace('\n', "\r\n");
     let versions = three();
     let why = parse(&crlf(&versions)).unwrap_err();
-    assert_eq!((why.line, why.why.contains("CRLF")), (1, true));
+    assert_eq!((why.line, why.reason.contains("CRLF")), (1, true));
     let plain = [version(1, "a\nb\n"), version(2, "a\nc")];
     assert_eq!(parse(&crlf(&plain)), Ok(plain.to_vec()));
     let next = version(3, "d\r\n");

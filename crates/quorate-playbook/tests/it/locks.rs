@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_playbook::lock::{By, Locks, Trait, built_in, lexicon};
+use quorate_playbook::lock::{Cause, Locks, Trait, built_in, lexicon};
 
 /// A line of the corpus: the traits that its text betrays, and the text.
 struct Line {
@@ -134,7 +134,7 @@ fn the_held_out_part_is_read() {
     assert!(figures.false_positives() <= 0.03, "{}", figures.false_positives());
 }
 
-fn touched(text: &str) -> Vec<String> {
+fn violated(text: &str) -> Vec<String> {
     ids(&locks(), text).into_iter().collect()
 }
 
@@ -161,7 +161,7 @@ const HARMLESS: [&str; 6] = [
 ];
 
 /// Ways to write a text that say the same to whom reads it.
-fn writings(text: &str) -> Vec<String> {
+fn variants(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split(' ').collect();
     let each =
         |write: &dyn Fn(&str) -> String| words.iter().map(|word| write(word)).collect::<Vec<_>>().join(" ");
@@ -199,7 +199,7 @@ fn no_writing_hides_a_betrayal() {
     for text in BETRAYALS {
         let plain = ids(&locks, text);
         assert!(!plain.is_empty(), "{text}");
-        for written in writings(text) {
+        for written in variants(text) {
             assert!(plain.is_subset(&ids(&locks, &written)), "{text}: {written:?}");
         }
     }
@@ -210,7 +210,7 @@ fn no_writing_hides_a_betrayal() {
 fn no_writing_makes_a_betrayal() {
     let locks = locks();
     for text in HARMLESS {
-        for written in writings(text) {
+        for written in variants(text) {
             assert!(locks.check(&written).is_empty(), "{:?}", locks.check(&written));
         }
     }
@@ -251,10 +251,10 @@ fn a_check_gives_the_same_each_time_and_one_touch_for_a_trait() {
     assert_eq!(ids, ["warmth", "honesty"]);
     assert_eq!(one[0].excerpt, "Skip the pleasantries");
     assert_eq!(one[0].by.to_string(), "`pleasantries` is diminished by `skip`");
-    assert_eq!(one[1].by, By::Phrase("bend the truth".to_owned()));
+    assert_eq!(one[1].by, Cause::Phrase("bend the truth".to_owned()));
 }
 
-fn own(id: &str, words: &[&str], phrases: &[&str]) -> Trait {
+fn custom_trait(id: &str, words: &[&str], phrases: &[&str]) -> Trait {
     let all = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect();
     Trait { id: id.to_owned(), description: String::new(), words: all(words), phrases: all(phrases) }
 }
@@ -262,12 +262,12 @@ fn own(id: &str, words: &[&str], phrases: &[&str]) -> Trait {
 // B4
 #[test]
 fn an_operator_adds_traits_of_its_own() {
-    let named = Locks::new(vec![own("dry-humour", &[], &[])]);
+    let named = Locks::new(vec![custom_trait("dry-humour", &[], &[])]);
     assert_eq!(named.check("Drop the dry humour on Mondays.").len(), 1);
     assert!(named.check("Keep the dry humour on Mondays.").is_empty());
 
     let phrased =
-        Locks::new(vec![own("calm", &["calm"], &["raise your voice", "不要冷静", "sei unh\u{f6}flich"])]);
+        Locks::new(vec![custom_trait("calm", &["calm"], &["raise your voice", "不要冷静", "sei unh\u{f6}flich"])]);
     for text in
         ["Raise your voice at once.", "请不要冷静。", "Sei unh\u{f6}flich.", "There is no need to be calm."]
     {
@@ -301,7 +301,7 @@ fn nothing_is_locked_where_there_are_no_traits() {
             "kindness"
         ]
     );
-    assert!(touched("").is_empty());
+    assert!(violated("").is_empty());
 }
 
 // B4: metaphor and insinuation, which no list of words reads. The figure is kept so that nobody takes the lists for more.

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use quorate_playbook::base::Base;
-use quorate_playbook::weave::{ADVISORY_CAP, Origin, Overlay, Place, Why, Woven};
+use quorate_playbook::base::BasePrompt;
+use quorate_playbook::weave::{ADVISORY_CAP, Origin, Overlay, Placement, SkipReason, WovenPrompt};
 
-fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> Woven {
-    quorate_playbook::weave::weave(&Base::body(base), overlays, now_ms)
+fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
+    quorate_playbook::weave::weave(&BasePrompt::body(base), overlays, now_ms)
 }
 
 /// Few different values, so that every tie happens.
@@ -18,7 +18,7 @@ fn overlays() -> impl Strategy<Value = Vec<Overlay>> {
         id: id.to_owned(),
         origin: Origin::Advisory,
         text: text.to_owned(),
-        place: Place::Added,
+        place: Placement::Appended,
         priority,
         written_ms: Some(written_ms),
         expires_ms: Some(expires_ms),
@@ -61,7 +61,7 @@ proptest! {
         let rest = texts.iter().fold(woven.prompt[base.len()..].to_owned(), |rest, text| rest.replacen(text, "", 1));
         prop_assert!(rest.chars().all(|c| c == '\n'), "{:?}", rest);
         for skipped in &woven.skipped {
-            if let Why::Repeats(id) = &skipped.why {
+            if let SkipReason::Duplicate(id) = &skipped.reason {
                 prop_assert!(woven.woven.iter().any(|used| used.id == *id));
             }
         }

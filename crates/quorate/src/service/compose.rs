@@ -14,11 +14,11 @@ use quorate_kernel::ports::ledger::{self, PlaybookEvent};
 use quorate_ledger::Store;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::base::Base;
+use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::Bound;
 use quorate_playbook::compose::{Candidate, Composed, Shadow, compose};
 use quorate_playbook::lock::Trait;
-use quorate_playbook::weave::{Origin, Overlay, Place, Why};
+use quorate_playbook::weave::{Origin, Overlay, Placement, SkipReason};
 use quorate_protocol::{Json, Name, overlay};
 use serde_json::{Map, json};
 use tokio::sync::Mutex;
@@ -48,7 +48,7 @@ struct PromptHistory {
 /// What an agent's prompt is composed of, but for the overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
-    base: Arc<Base>,
+    base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
     traits: Arc<[Trait]>,
     /// The playbooks that are for it by a pattern, each with the operator that the pattern matches.
@@ -71,7 +71,7 @@ impl Sources {
         root: &Path,
         scope: &Scope,
         catalogue: &Catalogue,
-        base: Base,
+        base: BasePrompt,
         known: &[&KnownOperator],
         report: &mut Report,
     ) -> Self {
@@ -122,7 +122,7 @@ impl Sources {
     }
 
     /// The prompt without anything woven in.
-    pub fn base(&self) -> &Base {
+    pub fn base(&self) -> &BasePrompt {
         &self.base
     }
 
@@ -182,8 +182,8 @@ impl Sources {
         });
         let mut events = vec![ChangeEvent::new(PlaybookEvent::Composed, &self.slugs, words, data)];
         for one in &composed.woven.skipped {
-            let Why::Locked(touch) = &one.why else { continue };
-            let words = format!("not woven for {}: {}", self.slugs, one.why);
+            let SkipReason::Locked(touch) = &one.reason else { continue };
+            let words = format!("not woven for {}: {}", self.slugs, one.reason);
             let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redactor.redactor().redact(&touch.excerpt).0});
             events.push(ChangeEvent::new(PlaybookEvent::Skipped, &one.id, words, data));
         }
@@ -238,7 +238,7 @@ impl Sources {
 
 /// What was computed in shadow, by slug: the hash of the prompt that it would make, or why it would make none.
 pub fn shadows(shadows: &[Shadow]) -> Json {
-    let one = |prompt: &Result<String, Why>| match prompt {
+    let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),
         Err(why) => json!({"why": why.to_string()}),
     };
@@ -263,7 +263,7 @@ fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
         id: one.overlay.clone(),
         origin: Origin::Advisory,
         text: one.text.clone(),
-        place: Place::Added,
+        place: Placement::Appended,
         priority: one.priority,
         written_ms: Some(one.added_ms),
         expires_ms: Some(one.expires_ms),

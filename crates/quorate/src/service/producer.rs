@@ -9,7 +9,7 @@ use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::reader::nearest;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
-use quorate_playbook::gate::likeness::Sketch;
+use quorate_playbook::gate::similarity::Sketch;
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -69,7 +69,7 @@ impl Producer {
             return Ok(());
         }
         let operating = weave::load_operator(&round, scope, &format!("ws://operators/{}", self.operator))?;
-        let subject = Subject::of(&operating.operator);
+        let subject = Subject::from_operator(&operating.operator);
         let shelf = catalog::load_all(&round, scope);
         let known: Vec<String> = catalog.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
         for slug in &self.trying {
@@ -77,7 +77,7 @@ impl Producer {
                 let there = "`quorate playbook list` shows those that there are";
                 return Err(unknown(format!("there is no playbook `{slug}`"), slug, &known, there));
             };
-            if Binding::of(&book.playbook).binds(&subject).is_none() {
+            if Binding::new(&book.playbook).matches(&subject).is_none() {
                 let body = Body::new(format!("the playbook `{slug}` is not for `{}`", self.operator));
                 let help = format!("`quorate playbook show {slug}` says whom it is for");
                 return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
@@ -88,7 +88,7 @@ impl Producer {
 
     /// As it stands in `run.opened`, with the sketch of what was made: a gate counts that once.
     pub fn json(&self, made: &str) -> Json {
-        json!({"operator": self.operator, "trying": self.trying, "sketch": Sketch::of(made)})
+        json!({"operator": self.operator, "trying": self.trying, "sketch": Sketch::new(made)})
     }
 }
 

@@ -14,10 +14,10 @@ use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_playbook::base::Base;
+use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::{RUNTIME, SKILL};
 use quorate_playbook::compose::{Candidate, Composed, Shadow};
-use quorate_playbook::weave::Woven;
+use quorate_playbook::weave::WovenPrompt;
 use quorate_protocol::overlay;
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ pub struct Prompt {
     /// The prompt without anything woven in.
     pub base: String,
     /// The prompt.
-    pub woven: Woven,
+    pub woven: WovenPrompt,
     /// What was computed in shadow and stands in no prompt.
     pub shadows: Vec<Shadow>,
     /// The playbook in shadow that the prompt was asked for with.
@@ -182,7 +182,7 @@ fn trial_prompt(slug: &str, shadows: &[Shadow]) -> Result<String, ServiceError> 
 }
 
 /// The ref, the prompt, the operators whose overlays and playbooks are woven, and warnings.
-type TargetPrompt = (String, Base, Vec<KnownOperator>, Report);
+type TargetPrompt = (String, BasePrompt, Vec<KnownOperator>, Report);
 
 fn target_prompt(
     round: &Loader<'_>,
@@ -206,7 +206,7 @@ fn target_prompt(
             let axes = [(SKILL, &request.skill), (RUNTIME, &request.runtime)];
             for (axis, value) in axes {
                 if let Some(value) = value {
-                    known.subject = known.subject.only(axis, value);
+                    known.subject = known.subject.replace(axis, value);
                 }
             }
             Ok((reference, base, vec![known], report))
@@ -219,7 +219,7 @@ pub(super) struct LoadedOperator {
     /// Its manifest.
     pub(super) operator: Operator,
     /// Its prompt: its persona's, or for want of one its own body.
-    pub(super) base: Base,
+    pub(super) base: BasePrompt,
     /// What each layer of its persona says of locks, below `metadata.quorate.locks`.
     pub(super) persona_locks: Vec<Value>,
     /// Warnings.
@@ -250,7 +250,7 @@ pub(super) fn load_operator(
     }
     let mut report = loaded.report;
     let (base, persona_locks) = match &operator.persona {
-        None => (Base::body(layer.body().trim()), Vec::new()),
+        None => (BasePrompt::body(layer.body().trim()), Vec::new()),
         Some(persona) => {
             let (base, more, locks) = persona_prompt(round, scope, &full_ref(persona, "personas"))?;
             report.absorb(more);
@@ -311,7 +311,7 @@ pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> 
 }
 
 /// A persona's own prompt, warnings, and what each of its layers says of locks.
-pub(super) type PersonaPrompt = (Base, Report, Vec<Value>);
+pub(super) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
 
 /// The persona's own prompt.
 pub(super) fn persona_prompt(
@@ -329,7 +329,7 @@ pub(super) fn persona_prompt(
                 Some(locks.to_json())
             };
             let locks = persona.chain.layers.iter().filter_map(of).collect();
-            Ok((Base::persona(&persona), loaded.report, locks))
+            Ok((BasePrompt::persona(&persona), loaded.report, locks))
         }
         None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
     }

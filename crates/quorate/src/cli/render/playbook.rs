@@ -230,7 +230,7 @@ pub(in crate::cli) fn proposals(proposals: &[Proposal]) -> String {
 /// What is proposed and cannot be taken, in a line for people.
 pub(in crate::cli) fn unusable(proposal: &Proposal) -> Option<String> {
     match proposal {
-        Proposal::Unusable { slug, misread } => Some(format!("`{slug}` is left out: {}", misread.why)),
+        Proposal::Unusable { slug, misread } => Some(format!("`{slug}` is left out: {}", misread.reason)),
         Proposal::Manifest { .. } | Proposal::Delta(_) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use quorate_playbook::weave::Place;
+use quorate_playbook::weave::Placement;
 
 use super::paint::line;
 use crate::service::compose;
@@ -25,13 +25,13 @@ pub fn told(woven: &Prompt) -> String {
         let of = woven.overlays.iter().find(|overlay| overlay.overlay == one.id);
         let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, line(&one.member)));
         let of = match &one.place {
-            Place::Added => of,
-            Place::Block(block) => format!("{of} in place of `{}`", line(block)),
+            Placement::Appended => of,
+            Placement::Block(block) => format!("{of} in place of `{}`", line(block)),
         };
         text.push_str(&format!("woven:   {} at priority {:>3}{of}\n", line(&one.id), one.priority));
     }
     for one in &woven.woven.skipped {
-        text.push_str(&format!("skipped: {}: {}\n", line(&one.id), one.why));
+        text.push_str(&format!("skipped: {}: {}\n", line(&one.id), one.reason));
     }
     if let Some(slug) = &woven.trying {
         text.push_str(&format!("trying:  {}, which nobody else is told\n", line(slug)));
@@ -65,8 +65,8 @@ pub fn diff(woven: &Prompt) -> String {
 pub fn json(woven: &Prompt) -> String {
     let used = woven.woven.woven.iter().map(|one| {
         let block = match &one.place {
-            Place::Added => None,
-            Place::Block(block) => Some(block),
+            Placement::Appended => None,
+            Placement::Block(block) => Some(block),
         };
         let key = if woven.overlays.iter().any(|overlay| overlay.overlay == one.id) {
             "overlay"
@@ -75,7 +75,7 @@ pub fn json(woven: &Prompt) -> String {
         };
         json!({key: one.id, "priority": one.priority, "block": block})
     });
-    let skipped = woven.woven.skipped.iter().map(|one| (one.id.as_str(), one.why.to_string()));
+    let skipped = woven.woven.skipped.iter().map(|one| (one.id.as_str(), one.reason.to_string()));
     let resting = woven
         .resting
         .iter()

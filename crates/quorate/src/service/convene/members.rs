@@ -15,7 +15,7 @@ use quorate_manifest::document::Document;
 use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
 use quorate_manifest::workspace::Scope;
 use quorate_manifest::{operator, persona};
-use quorate_playbook::base::Base;
+use quorate_playbook::base::BasePrompt;
 use quorate_playbook::compose::Composed;
 use quorate_playbook::persona as prompts;
 use quorate_protocol::{Json, Name};
@@ -131,7 +131,7 @@ pub fn seat(
                 let catalogue = catalogues
                     .entry(scope.clone())
                     .or_insert_with(|| Catalogue::open(&round, &scope, ledger));
-                let (known, base) = (known.iter().collect::<Vec<_>>(), Base::persona(&persona));
+                let (known, base) = (known.iter().collect::<Vec<_>>(), BasePrompt::persona(&persona));
                 let root = &called.resolution.root;
                 let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
                 let now = sources.compose(&[], environment.clock.now_ms());

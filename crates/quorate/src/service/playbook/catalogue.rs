@@ -10,7 +10,7 @@ use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::{self, PlaybookFile, Catalog};
 use quorate_manifest::loader::Loader;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::bind::{Bindings, Bound};
+use quorate_playbook::bind::{BindingIndex, Bound};
 
 use super::library::KnownOperator;
 use super::recorded_versions::RecordedVersions;
@@ -26,7 +26,7 @@ pub struct Catalogue {
     pub books: Vec<PlaybookFile>,
     /// What is wrong with the others, and warnings.
     pub report: Report,
-    bindings: Bindings,
+    bindings: BindingIndex,
     recalled: RecordedVersions,
 }
 
@@ -70,7 +70,7 @@ impl Catalogue {
     pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, Bound)>)> {
         let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, Bound)>> = BTreeMap::new();
         for one in known {
-            for (at, how) in self.bindings.bound(&one.subject) {
+            for (at, how) in self.bindings.matching(&one.subject) {
                 bound.entry(at).or_default().push((one, how));
             }
         }
@@ -80,7 +80,7 @@ impl Catalogue {
 
 impl From<Catalog> for Catalogue {
     fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
-        let bindings = Bindings::of(books.iter().map(|book| &book.playbook));
+        let bindings = BindingIndex::new(books.iter().map(|book| &book.playbook));
         Catalogue { bindings, books, report, recalled: RecordedVersions::default() }
     }
 }

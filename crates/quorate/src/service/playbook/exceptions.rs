@@ -14,7 +14,7 @@ use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::curate::Objection;
-use quorate_playbook::lock::Touch;
+use quorate_playbook::lock::Violation;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ impl Exceptions {
     }
 
     /// Of touches of a text those that no exception allows.
-    pub fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Touch>) -> Vec<Touch> {
+    pub fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Violation>) -> Vec<Violation> {
         if !touches.is_empty() {
             let allowed = self.allowed(slug, text);
             touches.retain(|touch| !allowed.iter().any(|one| one.locked == touch.id));

@@ -13,13 +13,13 @@ use quorate_manifest::playbook::{Playbook, Status, Weaving};
 use quorate_manifest::loader::{Refs, Loader};
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_playbook::base::Base;
+use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::{Binding, Bound, RUNTIME, Subject};
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::Affected;
 use quorate_playbook::index::priority;
 use quorate_playbook::lock::{Locks, Trait};
-use quorate_playbook::weave::{Origin, Overlay, Place};
+use quorate_playbook::weave::{Origin, Overlay, Placement};
 use quorate_protocol::assembly;
 
 use super::catalogue::Catalogue;
@@ -59,7 +59,7 @@ pub struct KnownOperator {
     /// Its manifest.
     pub operator: Operator,
     /// Its own prompt.
-    pub base: Base,
+    pub base: BasePrompt,
     /// What playbooks are held against.
     pub subject: Subject,
     /// What nothing may change in it.
@@ -117,8 +117,8 @@ impl Library {
 
     /// The operators that a playbook is for.
     pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, Bound)> {
-        let binding = Binding::of(playbook);
-        self.operators.iter().filter_map(|known| Some((known, binding.binds(&known.subject)?))).collect()
+        let binding = Binding::new(playbook);
+        self.operators.iter().filter_map(|known| Some((known, binding.matches(&known.subject)?))).collect()
     }
 
     /// What is for an operator, held against its locks. What says that it is active and is not what its history says is
@@ -160,9 +160,9 @@ impl KnownOperator {
     ) -> Self {
         let LoadedOperator { operator, base, persona_locks, .. } = operating;
         let traits = traits::locked_traits(&configuration.locks, &operator, &persona_locks);
-        let mut subject = Subject::of(&operator);
+        let mut subject = Subject::from_operator(&operator);
         if let Some(runtime) = &operator.runtime {
-            subject = subject.only(RUNTIME, runtime);
+            subject = subject.replace(RUNTIME, runtime);
         }
         let exceptions = exceptions.clone();
         KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
@@ -203,8 +203,8 @@ fn overlay(playbook: &Playbook, text: &str) -> Overlay {
         origin: Origin::Playbook,
         text: text.trim().to_owned(),
         place: match (playbook.kind, &playbook.block) {
-            (Weaving::BlockReplacement, Some(block)) => Place::Block(block.clone()),
-            _ => Place::Added,
+            (Weaving::BlockReplacement, Some(block)) => Placement::Block(block.clone()),
+            _ => Placement::Appended,
         },
         priority: priority(playbook),
         written_ms,

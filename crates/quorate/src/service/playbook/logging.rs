@@ -29,7 +29,7 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
     let lines = events
         .iter()
         .map(|one| Line { at: &at, event: &one.event, slug: &one.slug, words: &one.words }.to_string());
-    let new: Vec<String> = lines.filter(|line| !log::has(&there, line)).collect();
+    let new: Vec<String> = lines.filter(|line| !log::contains(&there, line)).collect();
     if new.is_empty() {
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(St
         Some(line.to_string())
     };
     let lines: Vec<String> = records.iter().filter_map(line).collect();
-    Ok(log::rebuilt(&there, &lines))
+    Ok(log::restore(&there, &lines))
 }
 
 /// Whether it says something of a playbook already.

@@ -21,7 +21,7 @@ use quorate_manifest::timestamp;
 use quorate_playbook::bind::{Binding, Bound};
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::{Objection, curate};
-use quorate_playbook::delta::{Delta, Misread};
+use quorate_playbook::delta::{Delta, Error};
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -53,7 +53,7 @@ pub enum Proposal {
         /// The slug.
         slug: String,
         /// Why, and what to do.
-        misread: Misread,
+        misread: Error,
     },
 }
 
@@ -123,11 +123,11 @@ pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
 /// A delta as a proposal.
 pub fn proposal_from_json(value: Json) -> Proposal {
     let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
-    match Delta::read(value) {
+    match Delta::parse(value) {
         Ok(delta) => Proposal::Delta(Box::new(proposal_from_json)),
         Err(misread) => Proposal::Unusable {
             slug,
-            misread: Misread { why: format!("it is no delta: {}", misread.why), ..misread },
+            misread: Error { reason: format!("it is no delta: {}", misread.reason), ..misread },
         },
     }
 }
@@ -165,13 +165,13 @@ fn redact(proposal: &Proposal, redactor: &Redactor) -> Proposal {
                 Ok(clean) => Proposal::Delta(clean),
                 Err(error) => Proposal::Unusable {
                     slug: String::new(),
-                    misread: Misread { why: format!("it is no delta: {error}"), help: None },
+                    misread: Error { reason: format!("it is no delta: {error}"), help: None },
                 },
             },
         },
         Proposal::Unusable { slug, misread } => {
             let clean = |text: &str| redactor.redact(text).0;
-            let misread = Misread { why: clean(&misread.why), help: misread.help.as_deref().map(clean) };
+            let misread = Error { reason: clean(&misread.reason), help: misread.help.as_deref().map(clean) };
             Proposal::Unusable { slug: clean(slug), misread }
         }
     }
@@ -197,7 +197,7 @@ async fn propose_one(
         Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);
             let help = misread.help.as_deref().unwrap_or("docs/playbooks.md says what a delta has");
-            draft.report.refuse(codes::DELTA_INVALID, Body::new(&misread.why).help(help));
+            draft.report.refuse(codes::DELTA_INVALID, Body::new(&misread.reason).help(help));
             Ok(None)
         }
     }?;
@@ -309,7 +309,7 @@ async fn examine(
     drafted.refuse_unseen_characters(report);
     let by_pattern = matched.iter().all(|(_, bound)| *bound == Bound::Matched);
     let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
-    if Binding::of(playbook).is_for_everybody() || is_everybody {
+    if Binding::new(playbook).matches_everyone() || is_everybody {
         let body = Body::new("it names everybody, and nothing is learned from everybody");
         let help = "name the operator or the role that it was learned from";
         report.refuse(codes::DELTA_INVALID, body.help(help));

@@ -10,7 +10,7 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::runs::Run;
 use quorate_manifest::timestamp;
-use quorate_playbook::delta::{Delta, Misread};
+use quorate_playbook::delta::{Delta, Error};
 use quorate_protocol::answers::{Schema, reflection};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
@@ -99,8 +99,8 @@ fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     if !add.targets.iter().all(|all| names_only(all, slug))
         || !add.selector.iter().all(|all| selects_only(all, slug))
     {
-        let misread = Misread {
-            why: format!("it is not for `{slug}` alone, whose runs it was learned from"),
+        let misread = Error {
+            reason: format!("it is not for `{slug}` alone, whose runs it was learned from"),
             help: Some(
                 "leave `targets` and `selector` out; or reflect on the operators that it is for".to_owned(),
             ),

@@ -227,7 +227,7 @@ fn ensure_weavable(
         let standing = |known: &KnownOperator| {
             let mut all = library.candidates_for(known);
             all.retain(|one| !changed.contains(&one.overlay.id));
-            let with = woven.iter().filter(|(one, ..)| Binding::of(one).binds(&known.subject).is_some());
+            let with = woven.iter().filter(|(one, ..)| Binding::new(one).matches(&known.subject).is_some());
             all.extend(with.map(|(one, _, text)| known.candidate(one, text)));
             (known.slug.clone(), all)
         };

@@ -73,7 +73,7 @@ impl VersionedFile {
                 let shown = display_path(environment, &history_path);
                 let body = Body::new(format!(
                     "{shown} is not as it was written, at line {}: {}",
-                    broken.line, broken.why
+                    broken.line, broken.reason
                 ));
                 let help =
                     "put it back from a copy or from version control; the ledger has every version, too";
@@ -195,7 +195,7 @@ impl VersionedFile {
         n: u32,
         text: String,
     ) -> Result<(Vec<File>, Version), ServiceError> {
-        let broken = |broken: history::Broken| {
+        let broken = |broken: history::Error| {
             let body = Body::new(format!("the history of `{}` cannot be added to: {broken}", self.slug));
             ServiceError::configuration(codes::HISTORY_MUTATION, body)
         };

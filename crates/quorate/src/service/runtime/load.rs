@@ -12,7 +12,7 @@ use quorate_manifest::loader::{OpenResult, Refs, Loader};
 use quorate_manifest::runtime::participants::Participant;
 use quorate_manifest::runtime::{self as manifest};
 use quorate_manifest::workspace::WorkspacePath;
-use quorate_playbook::base::Base;
+use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::RUNTIME;
 
 use super::{Request, external_writes};
@@ -54,7 +54,7 @@ pub(super) struct LoadedRuntime {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ParticipantPrompt {
     /// Its role, and the prompt of its persona or operator before it.
-    pub(super) base: Base,
+    pub(super) base: BasePrompt,
     /// What is woven into it; none without persona and operator (K10).
     pub(super) sources: Option<Arc<Sources>>,
     /// The executor that its operator names.
@@ -163,7 +163,7 @@ impl PromptLoader<'_> {
         let PromptLoader { round, spot, workspace, .. } = *self;
         let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
         let place = |key: &str| participant_place(self.layer, at, key);
-        let (mut told, mut base) = (ParticipantPrompt::default(), Base::default());
+        let (mut told, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
             match weave::load_operator(round, spot.scope(), &weave::full_ref(written, "operators")) {
@@ -203,7 +203,7 @@ impl PromptLoader<'_> {
         }
         if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
             match role_text(round, spot, role) {
-                Ok(text) => base = base.then(Base::plain(&text)),
+                Ok(text) => base = base.then(BasePrompt::plain(&text)),
                 Err(why) => report.refuse(
                     codes::ROLE_UNRESOLVABLE,
                     Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),

@@ -67,7 +67,7 @@ pub async fn evaluate(
         let Some(outcome) = countable_outcome(&history, slug, &operators) else { continue };
         let sketch = history.opened.get("producer").and_then(|one| one.get("sketch"));
         let sketch = sketch.and_then(|one| serde_json::from_value(one.clone()).ok());
-        if once.counts(outcome.side, text(&history.opened, "artifact_sha256"), sketch) {
+        if once.insert(outcome.side, text(&history.opened, "artifact_sha256"), sketch) {
             outcomes.push(outcome);
             last = Some(run.to_string());
         }

@@ -11,7 +11,7 @@ use quorate::service::workspace::PathOverrides;
 use quorate_manifest::loader::Refs;
 use quorate_playbook::history::{self, Version};
 use quorate_playbook::index::index;
-use quorate_playbook::weave::Why;
+use quorate_playbook::weave::SkipReason;
 use serde_json::Value;
 
 use super::world::{DAY_MS, World};
@@ -153,9 +153,9 @@ fn stands(world: &World, operator: &str, prompt: &Prompt, read: &[Read]) {
             continue;
         }
         let skipped = prompt.woven.skipped.iter().find(|skipped| skipped.id == one.slug);
-        match skipped.map(|skipped| &skipped.why) {
+        match skipped.map(|skipped| &skipped.reason) {
             None => drop(expected.insert(one.token())),
-            Some(Why::Replaced(other)) if one.is_block => {
+            Some(SkipReason::Replaced(other)) if one.is_block => {
                 assert!(prompt.woven.woven.iter().any(|used| used.id == *other), "{}", world.told());
             }
             Some(why) => panic!("{} is skipped: {why}\n  {}", one.slug, world.told()),

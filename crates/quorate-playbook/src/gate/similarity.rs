@@ -12,13 +12,13 @@ use quorate_protocol::locks::fold;
 use serde::{Deserialize, Serialize};
 
 /// How many characters a shingle has.
-const SHINGLE: usize = 6;
+const SHINGLE_CHARS: usize = 6;
 /// How many hashes a sketch keeps at most.
-const KEPT: usize = 128;
+const MAX_HASHES: usize = 128;
 /// Which share of the shingles of the shorter text has to be in the other one, in percent.
-const ALIKE: usize = 80;
+const MIN_SHARED_PERCENT: usize = 80;
 /// With fewer shingles to compare, texts are alike where all of them are the same.
-const FEW: usize = 8;
+const MIN_SHINGLES: usize = 8;
 
 /// What is kept of a text to tell whether another one is nearly the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Sketch(Vec<u32>);
 
 impl Sketch {
     /// The sketch of a text.
-    pub fn of(text: &str) -> Self {
+    pub fn new(text: &str) -> Self {
         let mut read: Vec<char> = Vec::new();
         let mut in_number = false;
         for c in fold(text).chars().filter(|c| c.is_alphanumeric()) {
@@ -38,18 +38,18 @@ impl Sketch {
         }
         let shingles = match read.len() {
             0 => Vec::new(),
-            short if short < SHINGLE => vec![hash(&read)],
-            _ => read.windows(SHINGLE).map(hash).collect(),
+            short if short < SHINGLE_CHARS => vec![hash(&read)],
+            _ => read.windows(SHINGLE_CHARS).map(hash).collect(),
         };
         let lowest: BTreeSet<u32> = shingles.into_iter().collect();
-        Sketch(lowest.into_iter().take(KEPT).collect())
+        Sketch(lowest.into_iter().take(MAX_HASHES).collect())
     }
 
     /// Whether two texts are nearly the same, as far as their sketches tell.
-    pub fn is_like(&self, other: &Sketch) -> bool {
+    pub fn is_similar(&self, other: &Sketch) -> bool {
         // Above the highest hash that a full sketch keeps, nothing is known of its text.
         let known = |one: &Sketch| match one.0.len() {
-            full if full >= KEPT => one.0.last().copied().unwrap_or(u32::MAX),
+            full if full >= MAX_HASHES => one.0.last().copied().unwrap_or(u32::MAX),
             _ => u32::MAX,
         };
         let end = known(self).min(known(other));
@@ -57,9 +57,9 @@ impl Sketch {
             |one: &Sketch| one.0.iter().copied().filter(|hash| *hash <= end).collect::<BTreeSet<u32>>();
         let (mine, theirs) = (below(self), below(other));
         let fewer = mine.len().min(theirs.len());
-        match fewer < FEW {
+        match fewer < MIN_SHINGLES {
             true => mine == theirs,
-            false => mine.intersection(&theirs).count() * 100 >= fewer * ALIKE,
+            false => mine.intersection(&theirs).count() * 100 >= fewer * MIN_SHARED_PERCENT,
         }
     }
 }
@@ -81,8 +81,8 @@ mod tests {
     use super::*;
 
     fn alike(one: &str, other: &str) -> bool {
-        let is = Sketch::of(one).is_like(&Sketch::of(other));
-        assert_eq!(is, Sketch::of(other).is_like(&Sketch::of(one)), "{one} / {other}");
+        let is = Sketch::new(one).is_similar(&Sketch::new(other));
+        assert_eq!(is, Sketch::new(other).is_similar(&Sketch::new(one)), "{one} / {other}");
         is
     }
 
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn a_sketch_is_recorded_so_it_never_changes() {
-        let sketch = Sketch::of("Bring it back.");
+        let sketch = Sketch::new("Bring it back.");
         assert_eq!(
             serde_json::to_string(&sketch).unwrap(),
-            serde_json::to_string(&Sketch::of("bring it BACK")).unwrap()
+            serde_json::to_string(&Sketch::new("bring it BACK")).unwrap()
         );
-        assert_eq!(sketch.0.len(), "bringitback".len() - SHINGLE + 1);
+        assert_eq!(sketch.0.len(), "bringitback".len() - SHINGLE_CHARS + 1);
         let again: Sketch = serde_json::from_str(&serde_json::to_string(&sketch).unwrap()).unwrap();
         assert_eq!(again, sketch);
     }

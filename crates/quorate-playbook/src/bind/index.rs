@@ -10,46 +10,46 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use quorate_manifest::playbook::Playbook;
 
-use super::pattern::{Globs, Pattern};
+use super::pattern::{GlobCache, Pattern};
 use super::{Binding, Bound, IDENTITY, Subject, Wanted};
 
 /// The bindings of many playbooks.
 #[derive(Debug, Clone, Default)]
-pub struct Bindings {
-    all: Vec<Binding>,
+pub struct BindingIndex {
+    bindings: Vec<Binding>,
     /// Who asks for a value of an axis.
-    exactly: Places,
+    exact: Postings,
     /// Who asks for one that begins so.
-    like: Places,
+    by_prefix: Postings,
     /// Who asks for any.
-    any: Places,
+    wildcards: Postings,
 }
 
 /// Places in the list of all, by what stands for a key; sorted.
 #[derive(Debug, Clone, Default)]
-struct Places(Vec<(u64, usize)>);
+struct Postings(Vec<(u64, usize)>);
 
-impl Bindings {
+impl BindingIndex {
     /// Whom each of many playbooks is for.
-    pub fn of<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> Self {
-        let mut made = Bindings::default();
-        let mut globs = Globs::default();
+    pub fn new<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> Self {
+        let mut made = BindingIndex::default();
+        let mut globs = GlobCache::default();
         for (at, playbook) in playbooks.into_iter().enumerate() {
-            let binding = Binding::sharing(playbook, &mut globs);
-            let rarest = binding.all.iter().min_by_key(|one_of| breadth(one_of));
+            let binding = Binding::with_globs(playbook, &mut globs);
+            let rarest = binding.all.iter().min_by_key(|one_of| estimated_matches(one_of));
             for wanted in rarest.into_iter().flatten() {
                 for pattern in &wanted.values {
                     let (places, value) = match pattern {
-                        Pattern::Any => (&mut made.any, ""),
-                        Pattern::Exactly(value) => (&mut made.exactly, value.as_str()),
-                        Pattern::Like(glob) => (&mut made.like, glob.head()),
+                        Pattern::Any => (&mut made.wildcards, ""),
+                        Pattern::Exact(value) => (&mut made.exact, value.as_str()),
+                        Pattern::Glob(glob) => (&mut made.by_prefix, glob.prefix()),
                     };
                     places.0.push((key(&wanted.axis, value), at));
                 }
             }
-            made.all.push(binding);
+            made.bindings.push(binding);
         }
-        for places in [&mut made.exactly, &mut made.like, &mut made.any] {
+        for places in [&mut made.exact, &mut made.by_prefix, &mut made.wildcards] {
             places.0.sort_unstable();
         }
         made
@@ -57,26 +57,26 @@ impl Bindings {
 
     /// The playbooks that are for a subject, by their places in the list that was given, in its order; and how that came
     /// about.
-    pub fn bound(&self, subject: &Subject) -> Vec<(usize, Bound)> {
+    pub fn matching(&self, subject: &Subject) -> Vec<(usize, Bound)> {
         let mut found: Vec<usize> = Vec::new();
         for (axis, values) in &subject.axes {
-            found.extend(self.any.under(axis, ""));
+            found.extend(self.wildcards.positions(axis, ""));
             for value in values {
-                found.extend(self.exactly.under(axis, value));
-                if !self.like.0.is_empty() {
+                found.extend(self.exact.positions(axis, value));
+                if !self.by_prefix.0.is_empty() {
                     let heads = value.char_indices().map(|(at, _)| &value[..at]).chain([value.as_str()]);
-                    heads.for_each(|head| found.extend(self.like.under(axis, head)));
+                    heads.for_each(|head| found.extend(self.by_prefix.positions(axis, head)));
                 }
             }
         }
         found.sort_unstable();
         found.dedup();
-        found.into_iter().filter_map(|at| Some((at, self.all[at].binds(subject)?))).collect()
+        found.into_iter().filter_map(|at| Some((at, self.bindings[at].matches(subject)?))).collect()
     }
 }
 
-impl Places {
-    fn under(&self, axis: &str, value: &str) -> impl Iterator<Item = usize> {
+impl Postings {
+    fn positions(&self, axis: &str, value: &str) -> impl Iterator<Item = usize> {
         let key = key(axis, value);
         let first = self.0.partition_point(|(other, _)| *other < key);
         self.0[first..].iter().take_while(move |(other, _)| *other == key).map(|(_, at)| *at)
@@ -90,12 +90,12 @@ fn key(axis: &str, value: &str) -> u64 {
 }
 
 /// How many there may be that are one of these; a guess. A slug is one operator's.
-fn breadth(one_of: &[Wanted]) -> usize {
+fn estimated_matches(one_of: &[Wanted]) -> usize {
     let each = |wanted: &Wanted| -> usize {
-        let exactly = if wanted.axis == IDENTITY { 1 } else { 10 };
+        let exact_count = if wanted.axis == IDENTITY { 1 } else { 10 };
         let one = |pattern: &Pattern| match pattern {
-            Pattern::Exactly(_) => exactly,
-            Pattern::Like(_) => 100,
+            Pattern::Exact(_) => exact_count,
+            Pattern::Glob(_) => 100,
             Pattern::Any => 10_000,
         };
         wanted.values.iter().map(one).sum()
